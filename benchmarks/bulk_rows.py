@@ -41,10 +41,10 @@ class Side:
     """What both sides of a comparison share: a server's connection and an empty table for each round."""
 
     def __init__(self, url: str, folder: str, rows: int) -> None:
-        from states.sql.store import parsed, store_of
+        from states.sql.store import parse_url, store_of
 
         self.url = url
-        self.store = store_of(parsed(url))
+        self.store = store_of(parse_url(url))
         self.connection = self.store.take()
         self.given = values(rows)
         self.tuples = tuples(self.given)
@@ -138,7 +138,7 @@ def both(side: Side, raw: Callable[[], Any], rounds: int) -> dict[str, list[floa
 
 
 def served(kind: str, **options: Any) -> Any:
-    from trident_py.testing.servers.sql_servers import MariaDb, MySql
+    from testbed.sql_servers import MariaDb, MySql
 
     return {"MariaDB": MariaDb, "MySQL": MySql}[kind](innodb_buffer_pool_size=1 << 30, **options)
 
@@ -156,7 +156,7 @@ def mysql_rows(rows: int, rounds: int, kind: str = "MariaDB") -> dict[str, list[
 
 
 def postgresql_copy(rows: int, rounds: int) -> dict[str, list[float]]:
-    from trident_py.testing.servers.sql_servers import PostgreSql
+    from testbed.sql_servers import PostgreSql
 
     with tempfile.TemporaryDirectory() as folder, PostgreSql(fsync="on", shared_buffers="512MB") as server:
         side = Side(server.url, folder, rows)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from states.sql import SqlMapState
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py import LocalCluster, TridentTopology
 from trident_py.config import Config
 from trident_py.operations.builtin import Count
@@ -60,7 +60,7 @@ def _batches(url: str, tables: list[str], size: int, threads: int) -> list[float
 
 def _check(url: str, tables: list[str], size: int) -> None:
     """Every table has counted every word."""
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         sums = {int(connection.execute(f"SELECT sum(count) FROM {table}").fetchone()[0]) for table in tables}
     if sums != {BATCHES * size * WORDS}:
         raise AssertionError(f"the tables hold {sums} words instead of {BATCHES * size * WORDS}")

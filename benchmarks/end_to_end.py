@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.engine import make_url
 
-from trident_py.testing.servers.databases import connection
-from trident_py.testing.servers.kafka_broker import KafkaBroker
-from trident_py.testing.servers.sql_servers import MariaDb
+from testbed.kafka_broker import KafkaBroker
+from testbed.sql_servers import MariaDb
+from trident_py.testing.databases import connection
 
 from .end_to_end_runs import PARTITIONS
 from .measure import ROOT, MeasurementFailed, command, end_of, measure

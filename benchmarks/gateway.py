@@ -20,9 +20,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from trident_py.testing.servers.kafka_broker import KafkaBroker
-from trident_py.testing.servers.service import free_port
-from trident_py.testing.servers.sql_servers import MariaDb
+from testbed.kafka_broker import KafkaBroker
+from testbed.service import free_port
+from testbed.sql_servers import MariaDb
 
 from .measure import measure
 from .report import Figure, at_least, at_most

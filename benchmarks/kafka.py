@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from trident_py.testing.servers.kafka_broker import KafkaBroker
+from testbed.kafka_broker import KafkaBroker
 
 from . import data
 from .kafka_by_hand import RECORD_BYTES, fill, fill_with_aborts

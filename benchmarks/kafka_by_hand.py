@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.testing.servers.kafka_jars import cached, fetch
+from testbed.kafka_jars import cached, fetch
 
 from . import by_hand
 from .by_hand import durations_of

@@ -143,7 +143,7 @@ def as_json(row: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
 
 def states(bootstrap: str, rows: int, width: int, batches: int) -> dict[str, dict[str, list[float]]]:
     """Each state and the loops it is held against, a batch of each in turn: records/s."""
-    from trident_py.testing.servers.kafka_broker import create_topic
+    from testbed.kafka_broker import create_topic
 
     given = records(rows, width)
     ready = [(key.encode(), value.encode()) for key, value in given]
@@ -167,7 +167,7 @@ def states(bootstrap: str, rows: int, width: int, batches: int) -> dict[str, dic
 
 def factories(bootstrap: str) -> dict[str, Callable[[], Any]]:
     from states.kafka import CompactedTopicState, TopicState, TransactionalTopicState
-    from trident_py.testing.servers.kafka_broker import create_topic
+    from testbed.kafka_broker import create_topic
 
     def compacted(**more: Any) -> Any:
         topic = create_topic(bootstrap, config={"cleanup.policy": "compact"})

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
+from testbed.sql_servers import MariaDb
 from trident_py.context import with_context
 from trident_py.run.opening import participants_of
 from trident_py.run.program import BatchInfo, Row, compile_plan, descriptor_rows
 from trident_py.run.worker_memory import end_run, run_level
 from trident_py.spouts import Coordination, MemoryMetadataStore
-from trident_py.testing.servers.sql_servers import MariaDb
 
 from .scale_runs import counters, topology_of
 
@@ -23,7 +23,7 @@ PARTS = "SELECT count(*) FROM trident_part"
 def counted(partitions: int, tuples: int) -> dict[str, float]:
     """What one batch sends and asks. The first batch, which makes the table and the connections, is not counted."""
     with MariaDb() as server:
-        connection = store_of(parsed(server.url)).take()
+        connection = store_of(parse_url(server.url)).take()
         try:
             with closing(Played(server.url, partitions, tuples)) as run:
                 run.batch(1)
@@ -81,7 +81,7 @@ def over_batches(batches: int, partitions: int) -> dict[str, list[float]]:
     """The same, of each of many batches, and what the process holds after it."""
     seen: dict[str, list[float]] = {}
     with MariaDb() as server:
-        connection = store_of(parsed(server.url)).take()
+        connection = store_of(parse_url(server.url)).take()
         try:
             with closing(Played(server.url, partitions, partitions)) as run:
                 before = counters(connection)

@@ -23,14 +23,14 @@ import pyspark
 
 import trident_py
 from states.sql import SqlMapState
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
+from testbed.sql_servers import MariaDb
 from trident_py import Fields, TridentTopology
 from trident_py.chunks import Chunk
 from trident_py.operations.builtin import Count
 from trident_py.spark.inline import SETTING
 from trident_py.spark.session import OwnSession
 from trident_py.spouts import ITridentSpout
-from trident_py.testing.servers.sql_servers import MariaDb
 
 from .numbered import Numbered
 
@@ -146,7 +146,7 @@ def counters(connection: Any) -> dict[str, int]:
 def one(partitions: int, tuples: int, batches: int, master: str = CLUSTER) -> dict[str, Any]:
     """The mean of a batch with so many partitions and tuples."""
     with MariaDb() as server, cluster_on(master) as (cluster, folder):
-        connection = store_of(parsed(server.url)).take()
+        connection = store_of(parse_url(server.url)).take()
         java = next(child for child in psutil.Process().children() if "java" in child.name())
         running = cluster.submitTopology("scale", {}, topology_of(server.url, batches, tuples, partitions))
         watch = Watch(running, java, lambda: counters(connection))
@@ -216,7 +216,7 @@ def over_time(batches: int, partitions: int) -> dict[str, Any]:
     """The same small batch again and again: what each costs, and what is left behind after some of them."""
     left: dict[int, dict[str, float]] = {}
     with MariaDb() as server, cluster_on("local[2]") as (cluster, folder):
-        connection = store_of(parsed(server.url)).take()
+        connection = store_of(parse_url(server.url)).take()
         java = next(child for child in psutil.Process().children() if "java" in child.name())
         running = cluster.submitTopology("scale", {}, topology_of(server.url, batches, partitions, partitions))
         watch = Watch(running, java, lambda: counters(connection))

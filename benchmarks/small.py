@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from trident_py.testing.servers.service import ServiceMissing
+from testbed.service import ServiceMissing
 
 from . import data, small_runs, storm_runs
 from .measure import MeasurementFailed, measure

@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from states.sql import InsertIgnoreState, SqlMapState
+from testbed.kafka_broker import KafkaBroker
+from testbed.sql_servers import MariaDb
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.chunks import CHUNK_ROWS, Chunk
 from trident_py.cli.profile import ON, in_json, measured
 from trident_py.operations.builtin import Count
 from trident_py.spouts import ITridentSpout
 from trident_py.testing import MemoryMapState
-from trident_py.testing.servers.kafka_broker import KafkaBroker
-from trident_py.testing.servers.sql_servers import MariaDb
 
 from .kafka_by_hand import fill
 from .kafka_ours import spout as kafka_spout

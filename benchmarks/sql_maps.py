@@ -17,12 +17,12 @@ import pyarrow.csv as csv
 
 from states.columns.values import Column
 from states.sql import SqlMapState
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
+from testbed.sql_servers import MariaDb, PostgreSql
 from trident_py.chunks import Chunk, TupleList
 from trident_py.operations import CombinerAggregator
 from trident_py.operations.builtin import Count
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, persist
-from trident_py.testing.servers.sql_servers import MariaDb, PostgreSql
 from trident_py.tuples import Fields
 
 from .measure import measure
@@ -143,7 +143,7 @@ def by_hand(kind: str, url: str, txid: int, tuples: TupleList) -> None:
     columns = pa.table({name: pa.chunked_array([chunk.column(name) for chunk in tuples.chunks]) for name in FIELDS})
     sink = io.BytesIO()
     csv.write_csv(columns, sink, csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none"))
-    store = store_of(parsed(url))
+    store = store_of(parse_url(url))
     with store.writing() as connection:
         create, insert, drop = MARIADB_BY_HAND if kind == "MariaDB" else POSTGRESQL_BY_HAND
         connection.execute(create)
@@ -158,7 +158,7 @@ def by_hand(kind: str, url: str, txid: int, tuples: TupleList) -> None:
 
 def _same(url: str) -> None:
     """All ways have stored the same."""
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         text = "SELECT sum(count), sum(txid), sum(prev_count), count(*) FROM {}"
         names = ("combined", "general", "fenced", "hand")
         found = {tuple(connection.execute(text.format(name)).fetchone()) for name in names}

@@ -9,8 +9,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from trident_py.testing.servers.kafka_jars import cached, fetch
-from trident_py.testing.servers.service import ServiceMissing
+from testbed.kafka_jars import cached, fetch
+from testbed.service import ServiceMissing
 
 HOME = Path(__file__).parent / "storm"
 PROGRAM = HOME / "WordCount.java"

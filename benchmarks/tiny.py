@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from states.sql import SqlMapState
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py import TridentTopology
 from trident_py.operations.builtin import Count
 from trident_py.testing import FixedBatchSpout
@@ -51,7 +51,7 @@ def seconds(kind: str) -> dict[str, list[float]]:
     """The median of each round, ours and by hand in turn."""
     found: dict[str, list[float]] = {"ours": [], "by hand": []}
     with store_for(kind) as url:
-        with store_of(parsed(url)).reading() as connection:
+        with store_of(parse_url(url)).reading() as connection:
             connection.execute(TABLE)
         for number in range(ROUNDS):
             found["by hand"].append(median(by_hand(kind, url, number)[WARM_UP:]))
@@ -70,7 +70,7 @@ def ours(url: str, table: str) -> list[float]:
 
 
 def by_hand(kind: str, url: str, number: int) -> list[float]:
-    store, found = store_of(parsed(url)), []
+    store, found = store_of(parse_url(url)), []
     upsert = ON_DUPLICATE if kind == "MariaDB" else UPSERT
     with store.reading() as connection:
         for txid, word in enumerate(drawn(), number * BATCHES + 1):

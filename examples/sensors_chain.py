@@ -19,9 +19,9 @@ from typing import IO, Any
 import sqlalchemy as sa
 import yaml
 
-from trident_py.testing.servers.kafka_broker import KafkaBroker
-from trident_py.testing.servers.service import free_port
-from trident_py.testing.servers.sql_servers import MariaDb
+from testbed.kafka_broker import KafkaBroker
+from testbed.service import free_port
+from testbed.sql_servers import MariaDb
 
 from .sensors_topology import TOPIC
 

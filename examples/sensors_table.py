@@ -32,13 +32,13 @@ from rich.table import Table
 
 from states import RowUpdater
 from states.sql import AppendState, InsertIgnoreState, SqlMapState
+from testbed.kafka_broker import KafkaBroker
+from testbed.service import free_port
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.events import Fingerprint
 from trident_py.operations.builtin import Count
 from trident_py.spouts import IBatchSpout
 from trident_py.testing import Crashing
-from trident_py.testing.servers.kafka_broker import KafkaBroker
-from trident_py.testing.servers.service import free_port
 
 from .sensors_chain import FINGERPRINT, answers, gateway, query, wait_for
 from .sensors_fleet import Fleet, readings

@@ -4,7 +4,7 @@
     python -m examples.weather_cluster           the same; needs root on Linux
 
 The job runs once on this machine, into SQLite. Then spark-submit runs it on six hosts, each with a network and a /tmp
-of its own (`trident_py.testing.servers.spark_hosts`): a master, two workers, two for drivers, and one with HDFS. The
+of its own (`testbed.spark_hosts`): a master, two workers, two for drivers, and one with HDFS. The
 readings and the checkpoint are in HDFS, the tables in a MariaDB outside of the hosts.
 
 A worker's host dies while a batch is being committed, and later the driver's host. The job goes on from the other host
@@ -29,10 +29,10 @@ from typing import Any
 import click
 import sqlalchemy as sa
 
+from testbed.service import ServiceMissing
+from testbed.spark_hosts import SPARK, SparkHosts
+from testbed.sql_servers import MariaDb
 from trident_py import TridentError
-from trident_py.testing.servers.service import ServiceMissing
-from trident_py.testing.servers.spark_hosts import SPARK, SparkHosts
-from trident_py.testing.servers.sql_servers import MariaDb
 
 from . import weather
 

@@ -18,11 +18,11 @@ has_redis() { [ -n "${TRIDENT_REDIS_URL:-}" ] || command -v redis-server >/dev/n
 
 has_faketime() { for library in /usr/lib/*/faketime/libfaketime.so.1; do if [ -e "$library" ]; then return 0; fi; done; return 1; }
 
-kafka_jars() { [ -n "${KAFKA_BOOTSTRAP:-}" ] || .venv/bin/python -m trident_py.testing.servers.kafka_jars "$@"; }
+kafka_jars() { [ -n "${KAFKA_BOOTSTRAP:-}" ] || .venv/bin/python -m testbed.kafka_jars "$@"; }
 
-hadoop_jars() { .venv/bin/python -m trident_py.testing.servers.hadoop_jars "$@"; }
+hadoop_jars() { .venv/bin/python -m testbed.hadoop_jars "$@"; }
 
-mysql() { [ -n "${TRIDENT_MYSQL_URL:-}" ] || .venv/bin/python -m trident_py.testing.servers.mysql_packages "$@"; }
+mysql() { [ -n "${TRIDENT_MYSQL_URL:-}" ] || .venv/bin/python -m testbed.mysql_packages "$@"; }
 
 has_ip() { command -v ip >/dev/null 2>&1 || [ -x /usr/sbin/ip ]; }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trident_py.replaced import absent
 
-from .findings import Checkable, Finding
+from .diagnostics import Checkable, Finding
 from .rows import InsertIgnoreUpdater, RowUpdater
 
 if TYPE_CHECKING:

@@ -52,7 +52,9 @@ class RowUpdater(StateUpdater):
 InsertIgnoreUpdater = RowUpdater
 
 
-def shared(rows: Iterable[tuple[Sequence[Any], Any]], partition: int, of: int) -> Iterator[tuple[Sequence[Any], Any]]:
+def share_rows(
+    rows: Iterable[tuple[Sequence[Any], Any]], partition: int, of: int
+) -> Iterator[tuple[Sequence[Any], Any]]:
     """The (key, value) rows of this partition out of ``of``; each row belongs to exactly one partition.
 
     So a tuple broadcast to all partitions sees every row once, as in Storm, where each partition holds its own rows.

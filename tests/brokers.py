@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from trident_py.testing.servers.kafka_broker import KafkaBroker, create_topic
+from testbed.kafka_broker import KafkaBroker, create_topic
 
 VARIABLE = "KAFKA_BOOTSTRAP"
 

@@ -19,11 +19,11 @@ from needed import missing, needed
 from remotes import Remote
 
 from states.sql.store import close_stores
-from trident_py.testing.servers import hadoop_jars
-from trident_py.testing.servers.hdfs import HdfsServer
-from trident_py.testing.servers.kafka_broker import KafkaBroker
-from trident_py.testing.servers.redis_server import RedisServer
-from trident_py.testing.servers.s3 import S3Server
+from testbed import hadoop_jars
+from testbed.hdfs import HdfsServer
+from testbed.kafka_broker import KafkaBroker
+from testbed.redis_server import RedisServer
+from testbed.s3 import S3Server
 
 # Tests start Java dozens of times, each for a few seconds: its second compiler would cost more than it gives.
 # Their batches are small, and most are about Spark's tasks, so none runs in a driver unless a test asks for it.

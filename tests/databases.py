@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import make_url
 
-from trident_py.testing.servers.sql_servers import MariaDb, MySql, PostgreSql, Server, create_database, drop_database
+from testbed.sql_servers import MariaDb, MySql, PostgreSql, Server
+from trident_py.testing.databases import create_database, drop_database
 
 OWN: dict[str, type[Server]] = {"mariadb": MariaDb, "mysql": MySql, "postgresql": PostgreSql}
 SERVERS = [*OWN]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import S3FileSystem
 
-from trident_py.spouts.webhdfs import client_of
-from trident_py.testing.servers.hdfs import HdfsServer
-from trident_py.testing.servers.s3 import S3Server
+from testbed.hdfs import HdfsServer
+from testbed.s3 import S3Server
+from trident_py.filesystems.webhdfs import client_of
 
 
 class Place(Protocol):

@@ -10,7 +10,7 @@ import brokers
 import databases
 import pytest
 
-from trident_py.testing.servers.service import ServiceMissing
+from testbed.service import ServiceMissing
 
 HOSTS = "hosts of their own"
 # In place of what is missing; the others are not named from outside.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, NamedTuple
 
-from trident_py.testing.servers.hadoop_jars import jars
+from testbed.hadoop_jars import jars
 
 
 class Remote(NamedTuple):

@@ -162,8 +162,8 @@ OURS_OR_A_LIBRARYS = {
     "states/kafka/compacted/codec.py": {"text"},
     "states/kafka/compacted/local_table.py": {"rows.get"},
     "states/kafka/partitions.py": {"call"},
-    "states/kafka/sending.py": {"self.producer.produce"},
-    "states/kafka/append/texts.py": {"simple"},
+    "states/kafka/sender.py": {"self.producer.produce"},
+    "states/kafka/append/json_codec.py": {"simple"},
     "states/sql/rows/sequence/state.py": {"arrived.position"},
     "states/sql/table.py": {"dialect.address", "dialect.folded"},
     "states/sql/inspect.py": {"_GRANT.match"},
@@ -172,7 +172,7 @@ OURS_OR_A_LIBRARYS = {
     "trident_py/extras/gateway/linter.py": {"within"},
     "trident_py/kafka/reader.py": {"lambda message: (message.topic(), message.partition())"},
     "trident_py/kafka/records.py": {"RAW[name]"},
-    "trident_py/operations/reading/expressions.py": {"self.visit"},
+    "trident_py/extras/determinism/expressions.py": {"self.visit"},
     "trident_py/state/maps.py": {"_transactional", "_opaque"},
 }
 

@@ -24,7 +24,7 @@ from states.loading.models import Append
 from states.sql import SqlMapState
 from states.sql.store import close_stores
 from trident_py.cli import trident
-from trident_py.testing.servers.databases import connection
+from trident_py.testing.databases import connection
 
 ROOT = Path(__file__).parent.parent
 SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)

@@ -37,11 +37,9 @@ EXTRAS = {
     "trident_py/web": ("drpc",),
     "trident_py/extras/gateway": ("events", "redis"),
     "trident_py/kafka": ("kafka", "avro"),
-    "trident_py/spouts/webhdfs": ("hdfs",),
-    "trident_py/testing": ("kafka",),
+    "trident_py/filesystems/webhdfs": ("hdfs",),
     "trident_py/testing/pytest_plugin": ("testing",),
-    "trident_py/testing/servers/moto_s3": ("dev",),
-    "states/files/stores/s3": ("s3",),
+    "trident_py/filesystems/object_stores": ("s3",),
     "states/kafka": ("kafka",),
     "states/redis": ("redis",),
     "states/sql/dialects/mysql": ("mysql",),
@@ -53,7 +51,7 @@ ALONE = {
     "": "import trident_py, trident_py.testing, trident_py.cli, states, states.sql",
     "mysql": "import pymysql, states.sql.dialects.mysql.dialect",
     "postgresql": "import psycopg, states.sql.dialects.postgresql.dialect",
-    "kafka": "import confluent_kafka, trident_py.kafka, states.kafka, trident_py.testing.servers.kafka_broker",
+    "kafka": "import confluent_kafka, trident_py.kafka, states.kafka",
     "avro": "import fastavro, trident_py.kafka",
     "events": "from trident_py.extras.gateway import app, metrics, serving; import mmh3, rbloom",
     "redis": "import redis, trident_py.extras.gateway, states.redis",
@@ -61,7 +59,7 @@ ALONE = {
     "drpc": "import trident_py.drpc.app, trident_py.drpc.serving",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
     "testing": "import trident_py.testing.pytest_plugin",
-    "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).store()",
+    "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).folder()",
 }
 
 
@@ -117,7 +115,7 @@ def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> Non
         "redis": "RedisMapState.opaque('redis://:secret@h:1/0').participant().open({})",
         "fsspec": "FileSpout('hdfs://h/x', 'line', storage={'user': 'u', 'password': 'secret'})",
         "requests": "FileSpout('hdfs://h/x', 'line', storage={'user': 'u', 'password': 'secret'})",
-        "boto3": "FileState('s3://b/x', storage={'access_key': 'k', 'secret_key': 'secret'}).store()",
+        "boto3": "FileState('s3://b/x', storage={'access_key': 'k', 'secret_key': 'secret'}).folder()",
     }[module]
     extras = {"pymysql": "mysql", "psycopg": "postgresql", "confluent_kafka": "kafka", "fsspec": "hdfs"}
     extra = {**extras, "requests": "hdfs", "boto3": "s3"}.get(module, module)

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from states.sql.dialects.mysql.dialect import MySql
 from states.sql.dialects.postgresql.dialect import PostgreSql
-from states.sql.store import ConnectionLost, parsed, store_of
+from states.sql.store import ConnectionLost, parse_url, store_of
 from trident_py.extras.gateway.sqldialects import MySqlDialect
 from trident_py.extras.gateway.sqldialects import SqlDialect as PostgreSqlClaims
 from trident_py.sqlcodes import lost_a_lock_on_mysql, lost_a_lock_on_postgresql, mysql_is_away, postgresql_is_away
@@ -145,7 +145,7 @@ def test_answers_of_mysql_out_of_order_are_a_lost_line() -> None:
 
 def test_a_statement_that_somebody_stopped_fails_the_batch(mariadb: Any) -> None:
     """On a real MariaDB: KILL QUERY."""
-    store = store_of(parsed(mariadb.create_database()))
+    store = store_of(parse_url(mariadb.create_database()))
     connection = store.take()
     (number,) = connection.execute("SELECT CONNECTION_ID()").fetchone()
     try:

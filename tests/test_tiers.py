@@ -49,7 +49,7 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "a driver killed before the checkpoint has the batch": {
         "test_every_state.py::test_a_driver_killed_before_the_checkpoint": DATABASES,
-        "test_commit_log.py::test_a_batch_that_spark_forgot": DATABASES,
+        "test_commit_log.py::test_a_batch_that_the_log_forgot": DATABASES,
     },
     "a worker killed": {
         "test_workers.py::test_a_worker_killed_at_any_point_of_a_commit": DATABASES,

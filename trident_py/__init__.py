@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .config import Config
-from .drpc import LocalDRPC
 from .errors import (
     DefinitionError,
     DRPCExecutionException,
@@ -15,14 +14,15 @@ from .errors import (
     TopologyError,
     TridentError,
 )
-from .local import LocalCluster
 from .neighbour import check_states
-from .replaced import absent
-from .run.progress import RunningTopology
+from .replaced import answer
 from .topology import GroupedStream, JoinOutFieldsMode, JoinType, Stream, Topology, TridentState, TridentTopology
 from .tuples import Fields, TransactionAttempt, TridentTuple, Values
 
 if TYPE_CHECKING:
+    from .drpc import LocalDRPC
+    from .local import LocalCluster
+    from .run.progress import RunningTopology
     from .spark import SparkCluster, StormSubmitter
 
 __all__ = [
@@ -57,10 +57,15 @@ __version__ = "0.1.0"
 check_states()
 
 
-def __getattr__(name: str) -> Any:
-    """What runs on Spark is loaded when it is asked for: LocalCluster needs no pyspark."""
-    if name in ("SparkCluster", "StormSubmitter"):
-        from . import spark
-
-        return vars(spark)[name]
-    raise absent(__name__, name)
+if not TYPE_CHECKING:
+    # What runs a topology: building one needs no loop, and LocalCluster no pyspark.
+    __getattr__ = answer(
+        __name__,
+        {
+            "LocalCluster": "local",
+            "LocalDRPC": "drpc",
+            "RunningTopology": "run.progress",
+            "SparkCluster": "spark",
+            "StormSubmitter": "spark",
+        },
+    )

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import uuid
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 
 from . import home
-from .checkpoints.kinds import LOCAL, require_kind
-from .checkpoints.local import local_folder, open_checkpoint
+from .checkpoints.batch_log import local_log
+from .checkpoints.hash_seed import own_order
 from .context import with_context
 from .drpc.functions import functions_of
-from .errors import DefinitionError, LineageError, TridentError
+from .errors import DefinitionError
 from .phases import phase, profiled, start
-from .run.batch_loop import BatchLoop
+from .run.component import ComponentRun
 from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
-from .run.progress import Requests, RunningTopology, kill, log
-from .run.standing import Standing
+from .run.progress import Requests, RunningTopology, kill
 from .run.task import run_attempt
 from .run.worker_memory import end_run, task_for
-from .spouts.coordination import Coordination, Descriptor
-from .spouts.metadata import MetadataStore
+from .spouts.coordination import Descriptor
 from .topology import Topology
 from .topology.topology import check_submission
-
-IDLE_SECONDS = 0.005
 
 
 class LocalCluster:
@@ -55,15 +50,12 @@ class LocalCluster:
         """Starts the topology and returns at once.
 
         Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, or if a
-        state is below ``conf["topology.guarantee"]``; LineageError if the checkpoint is one of Spark. The logger
-        ``trident_py`` logs the guarantees at INFO.
+        state is below ``conf["topology.guarantee"]``. The logger ``trident_py`` logs the guarantees at INFO.
         """
         check_submission(name, conf, topology)
         run = f"{name}-{uuid.uuid4().hex[:12]}"
         settings = with_context(conf or {}, topology=name, run=run, home=None)
         programs = compile_plan(topology.plan, settings)
-        for program in programs if self.checkpoints is not None else ():
-            require_kind(local_folder(str(self.checkpoints), name, program.component), LOCAL)
         functions = functions_of(topology.plan, settings)
         running = LocalRunningTopology(name, run, programs, self.checkpoints, functions)
         if functions is not None:
@@ -107,83 +99,23 @@ class LocalRunningTopology(RunningTopology):
 
 
 class LocalComponent:
-    """One component: its coordination, its loop of batches, its tasks."""
+    """One component: its log, its batches, its tasks."""
 
     def __init__(self, program: Program, running: RunningTopology, run: str, checkpoints: str | None) -> None:
-        self.running = running
-        topology = program.conf["topology.name"]
-        folder = None if checkpoints is None else local_folder(checkpoints, topology, program.component)
-        self.checkpoint = open_checkpoint(folder, topology)
-        self.store: MetadataStore = self.checkpoint.store
-        self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
-        self.run_id = run
+        batches = local_log(checkpoints, program.conf["topology.name"], program.component, own_order)
+        self.batches = ComponentRun(program, program.spouts, batches, running, run)
 
     def run(self) -> None:
         """Runs batch after batch until the spouts are exhausted or the run is stopped."""
-        with closing(self.checkpoint):
-            coordination = Coordination(self.program.spouts, self.program.conf, self.store, self._reported)
-            try:
-                self._run_batches(coordination)
-                self.checkpoint.keep_order(inside=False)
-            finally:
-                coordination.close()
+        with closing(self.batches):
+            self.batches.open()
+            start(profiled(self.batches.program.conf))
+            while self.batches.await_next():
+                self.batches.run_next(self._execute)
 
-    def _run_batches(self, coordination: Coordination) -> None:
-        loop = BatchLoop(self.program, coordination, self.running, self.run_id)
-        loop.begun = self.checkpoint.begun
-        txid, last = self._opened(loop), self.checkpoint.last()
-        metadata, begun = None if last is None else last["metadata"], self.checkpoint.planned(txid + 1)
-        coordination.restore(txid, metadata, begun)
-        self.running.event(self.program.component, "started", txid, None)
-        start(profiled(self.program.conf))
-        while not self.running.stopping.is_set() and (begun or not coordination.exhausted(txid + 1)):
-            with phase("checkpoint"):
-                self.checkpoint.check()
-            if not (begun or coordination.ready(txid + 1)):
-                with phase("waiting"):
-                    self.running.stopping.wait(IDLE_SECONDS)
-                continue
-            txid, begun = txid + 1, None
-            with phase("driver rest"):
-                metadata = loop.run(txid, self._execute, metadata)
-            with phase("checkpoint"):
-                self.checkpoint.over(txid, metadata)
-
-    def _opened(self, loop: BatchLoop) -> int:
-        """Opens the states and takes the checkpoint; returns the last committed txid. A start that is refused changes
-        nothing, unless an older driver goes on meanwhile: then the checkpoint must be taken from it to compare."""
-        try:
-            loop.examine(self.checkpoint.standing(self.program))
-        except LineageError:
-            if not self.checkpoint.moved():
-                raise
-        self.checkpoint.take()
-        standing = self.checkpoint.standing(self.program)
-        txid = loop.open(standing).txid
-        self._compare_order(standing)
-        self.checkpoint.keep_order(inside=True)
-        return txid
-
-    def _compare_order(self, standing: Standing) -> None:
-        """Warns if a process with another order of sets may have begun the next batch."""
-        if standing.begun and self.checkpoint.other_order() is not None:
-            txid = standing.committed + 1
-            text = (
-                f"a process with another hash seed may have begun batch {txid} and ended before its commit: results "
-                "of your functions that depend on the order of a set, or on hash(), may differ now. Set "
-                "PYTHONHASHSEED=0 for every start"
-            )
-            log.warning("%s", text)
-            self.running.event(self.program.component, "reported", txid, None, text)
-
-    def _reported(self, spout: str, error: BaseException) -> None:
-        self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")
-
-    def _execute(self, batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
+    def _execute(self, batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
         """Runs one attempt of a batch in this process."""
-        if descriptors is None:
-            raise TridentError("LocalCluster needs the descriptors of every attempt")
-        program = self.program
+        program = self.batches.program
         with phase("task rest"):
             return run_attempt(
                 program,

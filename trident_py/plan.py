@@ -145,6 +145,13 @@ class Plan:
                 names.add(node.spout_id)
 
 
+def operations_of(node: Node) -> list[Any]:
+    """The user code that determines a node's output. (A consumer of ``peek`` does not.)"""
+    if isinstance(node, PartitionNode):
+        return list(node.partitioner.operations)
+    return list(node.spec.operations) if isinstance(node, ProcessorNode) else []
+
+
 def explain(plan: Plan) -> str:
     """The plan as text, one line for each node. Untyped fields have a question mark."""
     lines = []

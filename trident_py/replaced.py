@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 _ROWS = "`states.sql.InsertIgnoreState`, `AppendState` or `BatchState`, with `states.RowUpdater`"
@@ -61,10 +63,15 @@ def absent(module: str, name: str) -> Exception:
     return AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
-def answer(module: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a module from which ported code imports."""
+def answer(module: str, later: Mapping[str, str] = MappingProxyType({})) -> Callable[[str], Any]:
+    """The `__getattr__` of a module from which ported code imports.
+
+    ``later``: names that are loaded when they are asked for, and the modules below it that have them.
+    """
 
     def answer_for(name: str) -> Any:
+        if name in later:
+            return vars(import_module(f".{later[name]}", module))[name]
         raise absent(module, name)
 
     return answer_for

@@ -20,7 +20,7 @@ from trident_py.canonical import UnkeyableError, meant
 from trident_py.chunks import TupleList, to_list
 from trident_py.tuples import Fields
 
-from .values import Column, Refused, transposed
+from .values import Column, RefusedValue, transpose
 
 _FIRST_DAY = -719162  # 0001-01-01
 _LAST_DAY = 2932896  # 9999-12-31
@@ -66,15 +66,15 @@ def _times(texts: pa.Array) -> pa.Array:
     return texts
 
 
-def gathered(tuples: Sequence[Any], fields: Fields, names: Sequence[str]) -> list[Any] | None:
+def gather_columns(tuples: Sequence[Any], fields: Fields, names: Sequence[str]) -> list[Any] | None:
     """The columns of these fields as Arrow arrays or lists; None if a tuple has another number of values."""
     if isinstance(tuples, TupleList):
         return [_of_chunks(tuples, name) for name in names]
-    values = transposed(tuples, len(fields))
+    values = transpose(tuples, len(fields))
     return None if values is None else [values[fields.fieldIndex(name)] for name in names]
 
 
-def encoded(column: Column, values: Any) -> pa.Array:
+def encode_column(column: Column, values: Any) -> pa.Array:
     """The values in the column's Arrow type. Raises Refused with the index of the first bad value."""
     if isinstance(values, pa.Array) and _passes(column, values):
         if values.null_count == len(values):
@@ -86,7 +86,7 @@ def encoded(column: Column, values: Any) -> pa.Array:
     return arrow_array(column, column.encode(_objects(values)))
 
 
-def zoned(values: Any) -> bool | None:
+def detect_zone(values: Any) -> bool | None:
     """Whether the first time among the values has a zone; None if there is no time."""
     if isinstance(values, pa.Array):
         times = pa.types.is_timestamp(values.type) and values.null_count < len(values)
@@ -101,8 +101,8 @@ def zoned(values: Any) -> bool | None:
 def refusals(column: Column, values: Any) -> dict[int, str]:
     """The values that the column cannot hold: index to reason."""
     try:
-        encoded(column, values)
-    except Refused:
+        encode_column(column, values)
+    except RefusedValue:
         pass
     else:
         return {}
@@ -110,7 +110,7 @@ def refusals(column: Column, values: Any) -> dict[int, str]:
     for index in range(len(values)):
         try:
             column.encode(_objects(values[index : index + 1]))
-        except Refused as why:
+        except RefusedValue as why:
             reasons[index] = why.reason
     good = [index for index in range(len(values)) if index not in reasons]
     strangers = column.strangers([_objects(values[index : index + 1])[0] for index in good])
@@ -124,7 +124,7 @@ def _objects(values: Any) -> list[Any]:
             try:
                 values[index].as_py()
             except (ValueError, OverflowError):
-                raise Refused("its year is outside 1 to 9999", index) from None
+                raise RefusedValue("its year is outside 1 to 9999", index) from None
     return to_list(values)
 
 

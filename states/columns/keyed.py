@@ -68,10 +68,10 @@ class KeyedRows:
 
     def python(self) -> list[tuple]:
         """The rows as tuples that a database driver takes."""
-        return list(zip(*map(_driven, self.columns, self.arrays), strict=True))
+        return list(zip(*map(_to_driver, self.columns, self.arrays), strict=True))
 
     def python_keys(self) -> list[tuple]:
-        return list(zip(*(_driven(self.columns[i], self.arrays[i]) for i in self.at), strict=True))
+        return list(zip(*(_to_driver(self.columns[i], self.arrays[i]) for i in self.at), strict=True))
 
     def _is_sorted(self) -> bool:
         key = self.arrays[self.at[0]]
@@ -101,7 +101,7 @@ def _edges(key: pa.Array) -> list[pa.Scalar]:
     return [sample[len(sample) * i // _PARTS] for i in range(1, _PARTS)]
 
 
-def _driven(column: Column, array: pa.Array) -> Sequence[Any]:
+def _to_driver(column: Column, array: pa.Array) -> Sequence[Any]:
     values = array.to_pylist()
     already = column.family in ("json", "decimal", "timestamp") and pa.types.is_large_string(array.type)
     return values if already else column.encode(values)

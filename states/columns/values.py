@@ -56,7 +56,7 @@ _FAMILIES = {
 }  # fmt: skip
 
 
-class Refused(Exception):
+class RefusedValue(Exception):
     """A value that the column cannot hold exactly. Never leaves this package."""
 
     def __init__(self, reason: str, index: int = -1) -> None:
@@ -147,12 +147,12 @@ class Column:
             try:
                 plain = _plain(value)
                 if plain is None and not self.nullable:
-                    raise Refused("a key column cannot hold null" if self.key else _NUMBERED)
+                    raise RefusedValue("a key column cannot hold null" if self.key else _NUMBERED)
                 stored.append(None if plain is None else encode(self, plain))
-            except Refused as refused:
-                raise Refused(refused.reason, index) from None
+            except RefusedValue as refused:
+                raise RefusedValue(refused.reason, index) from None
         for index, reason in self.strangers(values).items():
-            raise Refused(reason, index)
+            raise RefusedValue(reason, index)
         return stored
 
     def strangers(self, values: Sequence[Any]) -> dict[int, str]:
@@ -168,7 +168,7 @@ class Column:
 
 
 def refusal(
-    table: str, columns: Sequence[Column], column: Column, row: Sequence[Any], value: Any, why: Refused
+    table: str, columns: Sequence[Column], column: Column, row: Sequence[Any], value: Any, why: RefusedValue
 ) -> StateError:
     """The error that names row, column and value."""
     return StateError(
@@ -178,7 +178,7 @@ def refusal(
     )
 
 
-def typed(fields: Fields, key: bool, types: dict[str, str]) -> list[Column] | str:
+def build_columns(fields: Fields, key: bool, types: dict[str, str]) -> list[Column] | str:
     """The columns of these fields; or the name of the first field whose type is unknown."""
     columns = []
     for name in fields:
@@ -189,14 +189,14 @@ def typed(fields: Fields, key: bool, types: dict[str, str]) -> list[Column] | st
     return columns
 
 
-def transposed(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]] | None:
+def transpose(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]] | None:
     """The columns of rows that all have this width, else None. (zip(*rows) is slow for many rows.)"""
     if set(map(len, rows)) != {width}:
         return None
     return [list(map(itemgetter(i), rows)) for i in range(width)]
 
 
-def decoded(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | None]) -> tuple:
+def decode_row(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | None]) -> tuple:
     """Converts the values that the database driver returned."""
     return tuple(
         value if decode is None or value is None else decode(value)
@@ -255,18 +255,18 @@ def _plain(value: Any) -> Any:
     try:
         return meant(value)
     except UnkeyableError as error:
-        raise Refused(error.reason) from None
+        raise RefusedValue(error.reason) from None
 
 
 def _want(value: Any, kind: type | tuple[type, ...], noun: str) -> None:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise Refused(f"it is not {noun}")
+        raise RefusedValue(f"it is not {noun}")
 
 
 def _integer(column: Column, value: Any) -> Any:
     _want(value, int, "a whole number")
     if not column.limits[0] <= value <= column.limits[1]:
-        raise Refused(f"it has more than {column.bits} bits")
+        raise RefusedValue(f"it has more than {column.bits} bits")
     return int(value)
 
 
@@ -277,31 +277,31 @@ def _double(column: Column, value: Any) -> Any:
                 return float(value)
         except OverflowError:
             pass
-        raise Refused("a double has only 53 bits")
+        raise RefusedValue("a double has only 53 bits")
     _want(value, float, "a double")
     if value != value:
-        raise Refused("NaN would become NULL")
+        raise RefusedValue("NaN would become NULL")
     if "infinity" in column.without and value in (float("inf"), float("-inf")):
-        raise Refused("this database cannot store infinity")
+        raise RefusedValue("this database cannot store infinity")
     if column.key and str(value) == "-0.0":
-        raise Refused("it would become 0.0")
+        raise RefusedValue("it would become 0.0")
     return float(value)
 
 
 def _text(column: Column, value: Any) -> Any:
     _want(value, str, "text")
     if not encodable(value):
-        raise Refused("it contains half of a surrogate pair, which is not text")
+        raise RefusedValue("it contains half of a surrogate pair, which is not text")
     if "NUL" in column.without and "\0" in value:
-        raise Refused("a text of this database cannot contain NUL")
+        raise RefusedValue("a text of this database cannot contain NUL")
     if column.sizes and len(value) > column.sizes[0]:
-        raise Refused(f"it is longer than {column.sizes[0]} characters")
+        raise RefusedValue(f"it is longer than {column.sizes[0]} characters")
     return _short_enough(column, str(value))
 
 
 def _short_enough(column: Column, text: str) -> str:
     if column.most and len(text) > column.most // 4 and len(text.encode()) > column.most:
-        raise Refused(f"it is longer than {column.most} bytes")
+        raise RefusedValue(f"it is longer than {column.most} bytes")
     return text
 
 
@@ -313,14 +313,14 @@ def _boolean(column: Column, value: Any) -> Any:
 def _binary(column: Column, value: Any) -> Any:
     _want(value, (bytes, bytearray, memoryview), "bytes")
     if column.sizes and len(value) > column.sizes[0]:
-        raise Refused(f"it is longer than {column.sizes[0]} bytes")
+        raise RefusedValue(f"it is longer than {column.sizes[0]} bytes")
     return bytes(value)
 
 
 def _date(column: Column, value: Any) -> Any:
     _want(value, datetime.date, "a date")
     if isinstance(value, datetime.datetime):
-        raise Refused("it has a time of day")
+        raise RefusedValue("it has a time of day")
     return value.isoformat()
 
 
@@ -330,7 +330,7 @@ def _timestamp(column: Column, value: Any) -> Any:
         try:
             value = value.astimezone(datetime.UTC)
         except OverflowError:
-            raise Refused("its year is outside 1 to 9999") from None
+            raise RefusedValue("its year is outside 1 to 9999") from None
         if "zone" in column.without:
             value = value.replace(tzinfo=None)
     return value.isoformat(sep=" ", timespec="microseconds")
@@ -339,14 +339,14 @@ def _timestamp(column: Column, value: Any) -> Any:
 def _decimal(column: Column, value: Any) -> Any:
     _want(value, (decimal.Decimal, int), "a decimal")
     if column.key and isinstance(value, int):
-        raise Refused("it is a whole number: 1 and Decimal(1) are two keys, but this column would store one")
+        raise RefusedValue("it is a whole number: 1 and Decimal(1) are two keys, but this column would store one")
     precision, scale = column.digits
     number = decimal.Decimal(value)
     if not number.is_finite():
-        raise Refused("it is not a number")
+        raise RefusedValue("it is not a number")
     exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=precision + 400))
     if exact != number or len(exact.as_tuple().digits) > max(precision, scale):
-        raise Refused(f"it has more digits than {column.ddl} holds")
+        raise RefusedValue(f"it has more digits than {column.ddl} holds")
     return str(exact if exact else exact.copy_abs())  # -0 is stored as 0
 
 
@@ -354,9 +354,9 @@ def _json(column: Column, value: Any) -> Any:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise Refused(f"it cannot be written as JSON: {error}") from None
+        raise RefusedValue(f"it cannot be written as JSON: {error}") from None
     if identity(json.loads(text)) != identity(value) or not encodable(text):
-        raise Refused("it would change in JSON")
+        raise RefusedValue("it would change in JSON")
     return _short_enough(column, text)
 
 

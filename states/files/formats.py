@@ -85,7 +85,7 @@ class Rows(Protocol):
         """Writes the end of the file; does not close it."""
 
 
-class Format(Protocol):
+class FileFormat(Protocol):
     @property
     def name(self) -> str: ...
 
@@ -107,7 +107,7 @@ class Format(Protocol):
         """Writes the rows of all sources, in their order, as one file."""
 
 
-class Parquet:
+class ParquetFormat:
     """Columns keep their types. A write is one row group."""
 
     name, suffix, typed = "parquet", ".parquet", True
@@ -133,7 +133,7 @@ class Parquet:
                 writer.write_table(pa.concat_tables(waiting))
 
 
-class Csv:
+class CsvFormat:
     """A header, then one row per line, as RFC 4180 has it. Text is quoted, a null is not: ``""`` and nothing differ."""
 
     name, suffix, typed = "csv", ".csv", True
@@ -164,7 +164,7 @@ class _Delegated:
         self.write, self.close = writer.write_table, writer.close
 
 
-class JsonLines:
+class JsonFormat:
     """One object per line. A decimal is a text, bytes are Base64, a time is ISO 8601: as Spark reads them by type."""
 
     name, suffix, typed = "json", ".json", True
@@ -199,7 +199,7 @@ class _JsonRows:
 
 
 @dataclass(frozen=True)
-class Records:
+class CustomFormat:
     """A `RecordFormat` of the user's own."""
 
     format: RecordFormat
@@ -241,32 +241,32 @@ class _RecordRows:
         """A record ends itself."""
 
 
-FORMATS: dict[str, Format] = {each.name: each for each in (Parquet(), Csv(), JsonLines())}
+FORMATS: dict[str, FileFormat] = {each.name: each for each in (ParquetFormat(), CsvFormat(), JsonFormat())}
 
 
-def format_of(given: str | RecordFormat) -> Format:
+def format_of(given: str | RecordFormat) -> FileFormat:
     """Raises DefinitionError for a format that does not exist."""
     if isinstance(given, RecordFormat):
-        return Records(given)
+        return CustomFormat(given)
     if given not in FORMATS:
         raise DefinitionError(f"FileState: no format {given!r}; there are: {', '.join(FORMATS)}, or a RecordFormat")
     return FORMATS[given]
 
 
-def refused(format: Format, schema: pa.Schema) -> str:
+def explain_refusal(format: FileFormat, schema: pa.Schema) -> str:
     """Why a format cannot hold these columns; "" if it can."""
-    if isinstance(format, Csv):
+    if isinstance(format, CsvFormat):
         for field in schema:
             if pa.types.is_binary(field.type):
                 return f"csv cannot hold the binary column {field.name!r}; use parquet or json"
     return ""
 
 
-def strange(format: Format, array: pa.Array, alone: bool) -> str:
+def strange(format: FileFormat, array: pa.Array, alone: bool) -> str:
     """Why a format cannot hold a value of this column, which may be alone in its rows; "" if it can."""
-    if isinstance(format, Csv) and alone and array.null_count:
+    if isinstance(format, CsvFormat) and alone and array.null_count:
         return "in csv the row of a null alone is a blank line, which readers skip"
-    numbers = array.to_pylist() if isinstance(format, JsonLines) and pa.types.is_floating(array.type) else []
+    numbers = array.to_pylist() if isinstance(format, JsonFormat) and pa.types.is_floating(array.type) else []
     return "" if all(each is None or math.isfinite(each) for each in numbers) else "json has no such number"
 
 

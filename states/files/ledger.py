@@ -17,7 +17,7 @@ from typing import ClassVar
 from trident_py.errors import FailedException, StateError
 
 from ..fences import Fence
-from .stores.base import HIDDEN, FileStore
+from .folder import HIDDEN, StateFolder
 
 LEDGER = f"{HIDDEN}/ledger"
 STAGING = f"{HIDDEN}/staging"
@@ -87,11 +87,11 @@ class Record:
         return cls(**{**found, "columns": tuple(found["columns"])}, files=files, replaced=replaced)
 
 
-class Ledger:
+class FileLedger:
     """The ledger of one folder."""
 
-    def __init__(self, store: FileStore) -> None:
-        self.store = store
+    def __init__(self, folder: StateFolder) -> None:
+        self.folder = folder
         self._read: Record | None = None
 
     def newest(self) -> Record | None:
@@ -102,11 +102,11 @@ class Ledger:
                 return None
             if self._read is not None and self._read.version == numbers[-1]:
                 return self._read
-            data = self.store.read(_name(numbers[-1]))
+            data = self.folder.read(_name(numbers[-1]))
             if data is not None:  # else it was deleted since it was listed, as an old one
-                self._read = self._decoded(_name(numbers[-1]), data)
+                self._read = self._decode(_name(numbers[-1]), data)
                 return self._read
-        raise FailedException(f"FileState: the ledger in {self.store.where} changes faster than it can be read")
+        raise FailedException(f"FileState: the ledger in {self.folder.where} changes faster than it can be read")
 
     def change(self, how: Callable[[Record], Record]) -> Record:
         """Makes the next version from the newest one and returns it; calls ``how`` again if another driver was first.
@@ -119,42 +119,42 @@ class Ledger:
             if new is old:
                 return old
             made = replace(new, version=old.version + 1, by=secrets.token_hex(8), time=_now())
-            if self._made(made):
+            if self._try_create(made):
                 self._read = made
                 self._sweep(made.version)
                 return made
-        raise FailedException(f"FileState: other drivers keep changing the ledger in {self.store.where}")
+        raise FailedException(f"FileState: other drivers keep changing the ledger in {self.folder.where}")
 
-    def _made(self, record: Record) -> bool:
+    def _try_create(self, record: Record) -> bool:
         """Whether this record is the newest version now. An answer may have been lost, and a writer that slept for long
         may have found its number free again."""
         name = _name(record.version)
-        if not self.store.create(name, record.encode()):
-            found = self.store.read(name)
-            if found is None or self._decoded(name, found).by != record.by:
+        if not self.folder.create(name, record.encode()):
+            found = self.folder.read(name)
+            if found is None or self._decode(name, found).by != record.by:
                 return False
         if max(self._numbers(), default=record.version) >= record.version + KEPT:
-            self.store.delete(name)
+            self.folder.delete(name)
             return False
         return True
 
     def _numbers(self) -> list[int]:
-        names = [entry.name.removesuffix(".json") for entry in self.store.names(LEDGER)]
+        names = [entry.name.removesuffix(".json") for entry in self.folder.list_folder(LEDGER)]
         return sorted(int(name) for name in names if name.isdigit())
 
     def _sweep(self, newest: int) -> None:
-        for entry in self.store.names(LEDGER):
+        for entry in self.folder.list_folder(LEDGER):
             number = entry.name.lstrip(".").partition(".")[0]  # a hidden name: of a driver that died in `create`
             if number.isdigit() and int(number) <= newest - KEPT:
-                self.store.delete(f"{LEDGER}/{entry.name}")
+                self.folder.delete(f"{LEDGER}/{entry.name}")
 
-    def _decoded(self, name: str, data: bytes) -> Record:
+    def _decode(self, name: str, data: bytes) -> Record:
         try:
             return Record.decode(data)
         except (ValueError, TypeError, KeyError) as error:
             raise StateError(
-                f"FileState: {self.store.where}/{name} is damaged: {error}. Restore it from a copy; the version before "
-                "it lacks the last batch"
+                f"FileState: {self.folder.where}/{name} is damaged: {error}. Restore it from a copy; the version "
+                "before it lacks the last batch"
             ) from error
 
 

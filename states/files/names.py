@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .folder import HIDDEN
 from .ledger import STAGING
-from .stores.base import HIDDEN
 
 FILES, BATCHES, MANIFEST = "files", "batches", "manifest"
 VISIBLE = (FILES, BATCHES, MANIFEST)
@@ -15,7 +15,7 @@ _FINAL = re.compile(r"(?:_part=|part-)(\d{10})-(\d{5})(?:-(\d{3}))?(?:-e(\d+))?\
 _MERGED = re.compile(r"_parts=\d{10}-\d{10}-[0-9a-f]{16}\.[^-]+")
 
 
-class Staged(NamedTuple):
+class StagedName(NamedTuple):
     """What a hidden name tells."""
 
     txid: int
@@ -32,10 +32,10 @@ def staged_name(
     return f"{STAGING}/{txid:012d}-{epoch}-{generation}-{attempt}-{partition:05d}-{token}-{number}{suffix}"
 
 
-def parsed(name: str) -> Staged | None:
+def parse_staged_name(name: str) -> StagedName | None:
     """What the hidden name of a task's file tells; None for another name."""
     match = _STAGED.fullmatch(name.rpartition("/")[2])
-    return None if match is None else Staged(*map(int, match.groups()))
+    return None if match is None else StagedName(*map(int, match.groups()))
 
 
 def file_name(visible: str, epoch: int, txid: int, partition: int, number: int, suffix: str) -> str:

@@ -12,10 +12,10 @@ from trident_py.errors import StateError, TridentError
 from trident_py.state import BatchParticipant, Remembered
 
 from ..owners import Owner, Tenure
-from . import clock, placing, spark_listing
-from .ledger import LEDGER, STAGING, DataFile, FileFence, Ledger, Record
-from .names import BATCHES, MANIFEST, parsed
-from .stores.base import HIDDEN, FileStore
+from . import clock, publisher, spark_listing
+from .folder import HIDDEN, StateFolder
+from .ledger import LEDGER, STAGING, DataFile, FileFence, FileLedger, Record
+from .names import BATCHES, MANIFEST, parse_staged_name
 from .upkeep import Upkeep
 
 log = logging.getLogger("trident_py")
@@ -31,13 +31,13 @@ class FileParticipant(BatchParticipant):
 
     def __init__(self, factory: Any) -> None:
         self.factory = factory
-        self._store: FileStore = factory.store()
-        self._ledger = Ledger(self._store)
+        self._folder: StateFolder = factory.folder()
+        self._ledger = FileLedger(self._folder)
         self._fence: FileFence | None = None
         self._joins: tuple[int, bool] | None = None
         self._tenure: Tenure | None = None
         self._swept = False
-        self._upkeep = Upkeep(factory, self._store, self._ledger)
+        self._upkeep = Upkeep(factory, self._folder, self._ledger)
 
     @property
     def fence(self) -> FileFence:
@@ -51,14 +51,14 @@ class FileParticipant(BatchParticipant):
         where, context = self.factory.location.shown, RunContext.of(conf)
         record = self._ledger.newest()
         if record is None:
-            check_empty(self._store, self.factory.shown)
+            check_empty(self._folder, self.factory.shown)
             return Remembered(where)
         owner = Owner(record.topology, record.state) if record.topology else None
         Tenure.of(self.factory.location, conf).stays(owner)
         self._check_format(record)
         if owner is None or owner != Owner(context.topology, context.state):
             return Remembered(where)
-        staged = (parsed(entry.name) for entry in self._store.names(STAGING))
+        staged = (parse_staged_name(entry.name) for entry in self._folder.list_folder(STAGING))
         begun = max((each.txid for each in staged if each is not None and each.epoch == record.epoch), default=0)
         return Remembered(where, record.lineage, record.txid, last=max(record.last, begun), run=record.run)
 
@@ -67,10 +67,10 @@ class FileParticipant(BatchParticipant):
         context = RunContext.of(conf)
         self._tenure = Tenure.of(self.factory.location, conf)
         self._joins = context.txid, context.forget
-        self._store.prove()
+        self._folder.check_conditional_write()
         record = self._ledger.change(lambda old: replace(old, generation=old.generation + 1, attempt=0))
         own = context.topology, context.state, record.generation, context.lineage
-        self._fence = FileFence(*own, run=context.run, where=self._store.where)
+        self._fence = FileFence(*own, run=context.run, where=self._folder.where)
         self._upkeep.fence = self._fence
         return record.generation
 
@@ -95,16 +95,16 @@ class FileParticipant(BatchParticipant):
             written = [receipt for receipt in receipts if receipt is not None and receipt["files"]]
             if len({receipt["partition"] for receipt in written}) < len(written):
                 raise StateError(f"{self.factory.shown}: batch {txid} has two receipts from one partition")
-            files = self._placed(record, txid, written)
+            files = self._place(record, txid, written)
             record = self._ledger.change(lambda old: self._complete(old, txid, files, written))
-        spark_listing.write(self._store, record)
+        spark_listing.write(self._folder, record)
         self._sweep(before, record, txid, attempt)
         self._upkeep.keep(record)
 
     def _join(self) -> None:
         """Runs once, before the first batch or the end of one that was decided."""
         if self._joins is not None:
-            self._ledger.change(self._joined)
+            self._ledger.change(self._join_record)
             self._joins = None
 
     def published(self, txid: int) -> bool:
@@ -119,12 +119,12 @@ class FileParticipant(BatchParticipant):
         except TridentError as error:
             log.info("batch %d: the hidden files of attempt %d will be deleted later: %s", txid, attempt, error)
 
-    def _placed(self, record: Record, txid: int, receipts: Sequence[dict]) -> list[DataFile]:
+    def _place(self, record: Record, txid: int, receipts: Sequence[dict]) -> list[DataFile]:
         """The batch's files, under their final names. Raises StateError, before any is moved, if one is missing."""
         visible, suffix = self.factory.visible, self.factory.rows.suffix
-        files = placing.pairs(visible, record, txid, receipts, suffix, clock.now())
+        files = publisher.pairs(visible, record, txid, receipts, suffix, clock.now())
         try:
-            placing.place(self._store, visible, txid, files, self.factory.shown)
+            publisher.place(self._folder, visible, txid, files, self.factory.shown)
         except StateError:
             self.fence.newest(self._ledger.newest())  # a newer driver may have moved the files while this one slept
             raise
@@ -144,7 +144,7 @@ class FileParticipant(BatchParticipant):
             return old
         return replace(record, started=txid, attempt=attempt)
 
-    def _joined(self, old: Record) -> Record:
+    def _join_record(self, old: Record) -> Record:
         """The record of a folder that belongs to this checkpoint, which has committed ``txid``."""
         assert self._joins is not None and self._tenure is not None
         record, (txid, forget), own = self.fence.newest(old), self._joins, self._tenure.own
@@ -169,15 +169,15 @@ class FileParticipant(BatchParticipant):
         after failed attempts, files of a decision that was withdrawn."""
         self._delete_staged(lambda each: (each.epoch, each.txid) <= (record.epoch, txid))
         if attempt > 0 or not self._swept:
-            for name in placing.strays(self._store, self.factory.visible, before, record):
-                self._store.delete(name)
+            for name in publisher.strays(self._folder, self.factory.visible, before, record):
+                self._folder.delete(name)
             self._swept = True
 
     def _delete_staged(self, which: Any) -> None:
-        for entry in self._store.names(STAGING):
-            found = parsed(entry.name)
+        for entry in self._folder.list_folder(STAGING):
+            found = parse_staged_name(entry.name)
             if found is not None and which(found):
-                self._store.delete(f"{STAGING}/{entry.name}")
+                self._folder.delete(f"{STAGING}/{entry.name}")
 
     def _check_format(self, record: Record) -> None:
         if record.format and record.format != self.factory.rows.name:
@@ -187,9 +187,9 @@ class FileParticipant(BatchParticipant):
             )
 
 
-def check_empty(store: FileStore, shown: str) -> None:
+def check_empty(folder: StateFolder, shown: str) -> None:
     """Raises StateError for a folder that holds files, and no ledger."""
-    found = sorted(entry.name for entry in store.names("") if entry.name != HIDDEN)
+    found = sorted(entry.name for entry in folder.list_folder("") if entry.name != HIDDEN)
     if found:
         raise StateError(
             f"{shown} holds {found[0]!r}{' and more' if len(found) > 1 else ''}, and no ledger of a FileState "

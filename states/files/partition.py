@@ -15,12 +15,12 @@ from trident_py.errors import StateError, TridentError
 from trident_py.state import State
 from trident_py.tuples import Fields, TridentTuple
 
-from ..columns.arrow import gathered
+from ..columns.arrow import gather_columns
 from ..columns.values import short
-from .formats import ROWS_AT_ONCE, Format, refused, strange
-from .ledger import STAGING, FileFence, Ledger
+from .folder import StateFolder
+from .formats import ROWS_AT_ONCE, FileFormat, explain_refusal, strange
+from .ledger import STAGING, FileFence, FileLedger
 from .names import staged_name
-from .stores.base import Counting, FileStore
 
 log = logging.getLogger("trident_py")
 
@@ -36,14 +36,14 @@ class FilePartition(State):
         self.factory = factory
         self.partition = partition
         self._fence = fence
-        self._store: FileStore = factory.store()
-        self._ledger = Ledger(self._store)
+        self._folder: StateFolder = factory.folder()
+        self._ledger = FileLedger(self._folder)
         self._txid = 0
         self._epoch = 0
         self._shown = False
         self._columns: Fields | None = None
         self._before: tuple[str, ...] = ()
-        self._files: list[_Staged] = []
+        self._files: list[_StagedFile] = []
 
     def beginCommit(self, txid: int | None) -> None:
         """Reads the ledger. Raises ZombieError for an older driver, attempt or batch, FailedException if the store is
@@ -63,7 +63,7 @@ class FilePartition(State):
             return []
         fields = tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
         if self._columns is None:
-            self._columns = self._declared(fields)
+            self._columns = self._declare_columns(fields)
         rows: Any = self._table(fields, tuples) if self.factory.rows.typed else list(tuples)
         for at in range(0, len(tuples), ROWS_AT_ONCE):
             end = min(at + ROWS_AT_ONCE, len(tuples))
@@ -75,7 +75,7 @@ class FilePartition(State):
         for file in self._files:
             file.close()
         if self._files:
-            self._store.settle(STAGING)
+            self._folder.sync(STAGING)
         columns = [] if self._columns is None else ddl_of(self._columns)
         files = [[file.name, file.count, file.out.size, f"{file.out.crc:08x}"] for file in self._files]
         count = sum(file.count for file in self._files)
@@ -88,13 +88,13 @@ class FilePartition(State):
         for file in files:
             try:
                 file.out.close()
-                self._store.delete(file.name)
+                self._folder.delete(file.name)
             except TridentError as error:
                 log.info("batch %s: %s will be deleted later: %s", txid, file.name, error)
 
-    def _declared(self, fields: Fields) -> Fields:
+    def _declare_columns(self, fields: Fields) -> Fields:
         """The columns of the files. Raises StateError if they lack a type, or differ from those of the other files."""
-        columns = self.factory.declared(fields)
+        columns = self.factory.declare_columns(fields)
         now = tuple(ddl_of(columns))
         if self._before and now != self._before:
             raise StateError(
@@ -106,13 +106,13 @@ class FilePartition(State):
     def _table(self, fields: Fields, tuples: Sequence[Any]) -> pa.Table:
         assert self._columns is not None
         names = list(self._columns)
-        values = gathered(tuples, fields, names)
+        values = gather_columns(tuples, fields, names)
         if values is None:
             raise StateError(f"{self.factory.shown}: a tuple lacks values for {fields}")
         arrays = []
         for name, column in zip(names, values, strict=True):
             ddl = self._columns.types[name]
-            check = partial(_checked, self.factory.rows, ddl, name, len(names) == 1)
+            check = partial(_convert_column, self.factory.rows, ddl, name, len(names) == 1)
             if isinstance(array := check(column), str):
                 at = _first_bad(column, check)
                 raise self._bad(name, ddl, names, [_plain(each[at]) for each in values], at, array)
@@ -135,22 +135,22 @@ class FilePartition(State):
             self._files.append(self._new())
         self._files[-1].write(rows, count)
 
-    def _new(self) -> _Staged:
+    def _new(self) -> _StagedFile:
         assert self._fence is not None and self._columns is not None
         name = staged_name(
             self._txid, self._epoch, self._fence.generation, self._fence.attempt, self.partition,
             secrets.token_hex(8), len(self._files), self.factory.rows.suffix,
         )  # fmt: skip
-        return _Staged(name, self._store, self.factory.rows, schema_of(self._columns))
+        return _StagedFile(name, self._folder, self.factory.rows, schema_of(self._columns))
 
 
-class _Staged:
+class _StagedFile:
     """One hidden file while it is written."""
 
-    def __init__(self, name: str, store: FileStore, format: Format, schema: pa.Schema) -> None:
+    def __init__(self, name: str, folder: StateFolder, format: FileFormat, schema: pa.Schema) -> None:
         self.name = name
         self.count = 0
-        self.out = Counting(store.writer(name))
+        self.out = folder.open_writer(name)
         self._rows = format.rows(self.out, schema)
 
     def write(self, rows: Any, count: int) -> None:
@@ -172,7 +172,7 @@ def schema_of(columns: Fields) -> pa.Schema:
     return pa.schema([(name, arrow_type(columns.types[name])) for name in columns if name in columns.types])
 
 
-def check_columns(format: Format, columns: Fields, shown: str) -> None:
+def check_columns(format: FileFormat, columns: Fields, shown: str) -> None:
     """Raises StateError for columns that a format cannot hold."""
     if missing := [name for name in columns if name not in columns.types]:
         raise StateError(
@@ -181,11 +181,11 @@ def check_columns(format: Format, columns: Fields, shown: str) -> None:
         )
     if len(columns) == 0:
         raise StateError(f"{shown}: the tuples have no fields, so a row has no columns. Name the fields of the tuples")
-    if why := refused(format, schema_of(columns)):
+    if why := explain_refusal(format, schema_of(columns)):
         raise StateError(f"{shown}: {why}")
 
 
-def _checked(format: Format, ddl: str, name: str, alone: bool, column: Any) -> pa.Array | str:
+def _convert_column(format: FileFormat, ddl: str, name: str, alone: bool, column: Any) -> pa.Array | str:
     """The column in its declared type; or why it cannot be."""
     try:
         array = typed(column, ddl, name)

@@ -10,31 +10,33 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
+from .folder import StateFolder
 from .ledger import KEPT, Record
-from .stores.base import FileStore
+from .location import spark_uri
 
 FOLDER = "_spark_metadata"
 
 
-def write(store: FileStore, record: Record) -> None:
+def write(folder: StateFolder, record: Record) -> None:
     """Writes the list of this version, unless it exists, and those that a driver that died has left out."""
     if record.listing < 0:
         return
-    numbers = _numbers(store)
+    numbers = _numbers(folder)
     if record.listing in numbers:
         return
-    text = _text(store, record).encode()
+    text = _text(folder, record).encode()
     for number in range(max(numbers, default=record.listing - 1) + 1, record.listing + 1):
-        store.create(_name(number), text)
+        folder.create(_name(number), text)
     for number in numbers:
         if number <= record.listing - KEPT:
-            store.delete(_name(number))
+            folder.delete(_name(number))
 
 
-def _text(store: FileStore, record: Record) -> str:
+def _text(folder: StateFolder, record: Record) -> str:
+    root = spark_uri(folder.where)
     lines = [
         json.dumps({
-            "path": f"{store.shown_to_spark}/{quote(file.name, safe='/=')}", "size": file.bytes, "isDir": False,
+            "path": f"{root}/{quote(file.name, safe='/=')}", "size": file.bytes, "isDir": False,
             "modificationTime": int(file.time * 1000), "blockReplication": 1, "blockSize": 134217728, "action": "add",
         })
         for file in record.files
@@ -42,8 +44,8 @@ def _text(store: FileStore, record: Record) -> str:
     return "\n".join(["v1", *lines])
 
 
-def _numbers(store: FileStore) -> list[int]:
-    names = [entry.name.removesuffix(".compact") for entry in store.names(FOLDER)]
+def _numbers(folder: StateFolder) -> list[int]:
+    names = [entry.name.removesuffix(".compact") for entry in folder.list_folder(FOLDER)]
     return [int(name) for name in names if name.isdigit()]
 
 

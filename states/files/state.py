@@ -9,20 +9,20 @@ from typing import Any, ClassVar
 
 from trident_py.chunks import arrow_type
 from trident_py.errors import DefinitionError, StateError, TridentError
-from trident_py.spouts.fileuris import shown_storage
+from trident_py.filesystems.uris import shown_storage
 from trident_py.state import BatchParticipant, Location, Needs, StateClass, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
-from ..findings import Finding
+from ..diagnostics import Finding
 from ..rows import RowUpdater
-from .amounts import SIZES, TIMES, amount
-from .formats import Format, RecordFormat, format_of
-from .ledger import FileFence, Ledger, Record
+from .folder import StateFolder, open_folder
+from .formats import FileFormat, RecordFormat, format_of
+from .ledger import FileFence, FileLedger, Record
+from .location import can_rename_folders, location_of, needs_of, normalize_uri
 from .names import BATCHES, FILES, MANIFEST, VISIBLE
 from .participant import FileParticipant, check_empty
 from .partition import FilePartition, check_columns, schema_of
-from .places import Settings, checked, location_of, needs_of, renames, store_of
-from .stores.base import FileStore
+from .units import SIZES, TIMES, amount
 
 SYNC = ("batch", "never")
 LARGEST = 4 << 30  # S3 copies up to 5 GB in one request
@@ -62,7 +62,7 @@ class FileState(StateFactory):
     def __post_init__(self) -> None:
         storage: Mapping[str, Any] = dict(self.storage)
         set_ = object.__setattr__
-        set_(self, "uri", checked(str(self.uri), storage))
+        set_(self, "uri", normalize_uri(str(self.uri), storage))
         set_(self, "storage", tuple(sorted(storage.items())))
         set_(self, "columns", None if self.columns is None else Fields.of_columns(self.columns))
         if self.sync not in SYNC:
@@ -73,7 +73,7 @@ class FileState(StateFactory):
             self._check_columns(Fields.of(self.columns))
 
     @property
-    def rows(self) -> Format:
+    def rows(self) -> FileFormat:
         """The format."""
         return format_of(self.format)
 
@@ -121,13 +121,12 @@ class FileState(StateFactory):
     def own_updater(self) -> RowUpdater:
         return RowUpdater()
 
-    def store(self) -> FileStore:
-        settings: Settings = self.storage
-        return store_of(self.uri, settings, self.sync == "batch")
+    def folder(self) -> StateFolder:
+        return open_folder(self.uri, self.storage, self.sync == "batch")
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> FilePartition:
         fence = FileFence.of(conf)
-        placed = None if fence is None else replace(fence, where=self.store().where)
+        placed = None if fence is None else replace(fence, where=self.folder().where)
         return FilePartition(self, placed, partitionIndex)
 
     def participant(self) -> BatchParticipant:
@@ -148,13 +147,13 @@ class FileState(StateFactory):
         record = self.newest()
         if record is None:
             try:
-                check_empty(self.store(), self.shown)
+                check_empty(self.folder(), self.shown)
             except StateError as error:
                 return [Finding("error", str(error))]
             return [Finding("creates", f"{self.shown} with its ledger")]
         return [Finding("ok", f"{self.shown}: batch {record.txid}, {len(record.files)} files, {record.rows} rows")]
 
-    def declared(self, fields: Fields) -> Fields:
+    def declare_columns(self, fields: Fields) -> Fields:
         """The columns of the files: ``columns``, else the fields of the tuples. Raises StateError."""
         columns = fields if self.columns is None else Fields.of(self.columns)
         if missing := [name for name in columns if name not in fields]:
@@ -163,8 +162,8 @@ class FileState(StateFactory):
         return columns
 
     def newest(self) -> Record | None:
-        """The newest version of the folder's ledger; None if there is none. Opens the store."""
-        return Ledger(self.store()).newest()
+        """The newest version of the folder's ledger; None if there is none. Opens the folder."""
+        return FileLedger(self.folder()).newest()
 
     def read(self) -> Iterator[tuple]:
         """The rows of all complete batches, file by file."""
@@ -172,7 +171,7 @@ class FileState(StateFactory):
         if record is not None:
             schema = schema_of(Fields.of(list(record.columns)))
             for file in record.files:
-                with self.store().open(file.name) as opened:
+                with self.folder().open(file.name) as opened:
                     yield from self.rows.read(opened, schema)
 
     def stored(self) -> dict[tuple, Any]:
@@ -182,7 +181,7 @@ class FileState(StateFactory):
     def _check_visible(self) -> None:
         if self.visible not in VISIBLE:
             raise DefinitionError(f"{self.shown}: visible must be one of {VISIBLE}, got {self.visible!r}")
-        if self.visible == BATCHES and not renames(self.uri):
+        if self.visible == BATCHES and not can_rename_folders(self.uri):
             raise DefinitionError(
                 f"{self.shown}: this store cannot rename a folder in one step, so a reader who lists it could see a "
                 f"part of a batch. Use visible={MANIFEST!r}, or {FILES!r}"

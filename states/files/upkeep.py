@@ -10,7 +10,6 @@ import logging
 import secrets
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
@@ -20,10 +19,10 @@ from trident_py.errors import StateError, TridentError, ZombieError
 from trident_py.tuples import Fields
 
 from . import clock, spark_listing
-from .ledger import STAGING, DataFile, FileFence, Ledger, Record
+from .folder import StateFolder
+from .ledger import STAGING, DataFile, FileFence, FileLedger, Record
 from .names import BATCHES, is_merged, merged_name
 from .partition import schema_of
-from .stores.base import Counting, FileStore
 
 log = logging.getLogger("trident_py")
 _OWN = ("merged-", "expired-")
@@ -36,9 +35,9 @@ class Upkeep:
 
     fence: FileFence
 
-    def __init__(self, factory: Any, store: FileStore, ledger: Ledger) -> None:
+    def __init__(self, factory: Any, folder: StateFolder, ledger: FileLedger) -> None:
         self._factory = factory
-        self._store = store
+        self._folder = folder
         self._ledger = ledger
         self._tidied = False
 
@@ -46,16 +45,16 @@ class Upkeep:
         """Does what is due. What fails is logged and tried again after the next batch: the batch is visible already.
         Raises ZombieError for an older driver."""
         try:
-            record = self._expired(record)
-            record = self._compacted(record)
-            self._deleted(record)
+            record = self._expire(record)
+            record = self._compact(record)
+            self._delete_replaced(record)
             self._tidy()
         except ZombieError:
             raise
         except TridentError as error:
             log.warning("%s: upkeep is tried again after the next batch: %s", self._factory.shown, error)
 
-    def _expired(self, record: Record) -> Record:
+    def _expire(self, record: Record) -> Record:
         """The ledger without the batches that are older than ``retention``."""
         seconds = self._factory.retention_seconds
         if seconds is None:
@@ -63,12 +62,12 @@ class Upkeep:
         old = [file for file in record.files if file.time <= clock.now() - seconds]
         return self._without(old, []) if old else record
 
-    def _compacted(self, record: Record) -> Record:
+    def _compact(self, record: Record) -> Record:
         target = self._factory.compact_bytes
         small = None if target is None else due(record.files, target)
         if not small:
             return record
-        return self._without(small, [self._merged(record, small)])
+        return self._without(small, [self._merge(record, small)])
 
     def _without(self, gone: Sequence[DataFile], instead: Sequence[DataFile]) -> Record:
         def change(old: Record) -> Record:
@@ -82,33 +81,32 @@ class Upkeep:
             return replace(record, files=files, replaced=replaced, listing=record.listing + 1)
 
         record = self._ledger.change(change)
-        spark_listing.write(self._store, record)
+        spark_listing.write(self._folder, record)
         return record
 
-    def _merged(self, record: Record, small: Sequence[DataFile]) -> DataFile:
+    def _merge(self, record: Record, small: Sequence[DataFile]) -> DataFile:
         """One file with the rows of all these, under its final name. Raises StateError if one of them is damaged."""
         factory = self._factory
         token, first, last = secrets.token_hex(8), small[0].first, small[-1].last
         name = merged_name(first, last, token, factory.rows.suffix)
         staged = f"{STAGING}/{_OWN[0]}{token}{factory.rows.suffix}"
-        with ExitStack() as stack:
-            out = stack.enter_context(Counting(self._store.writer(staged)))
+        with self._folder.open_writer(staged) as out:
             factory.rows.merge(self._contents(small), schema_of(Fields.of(list(record.columns))), out)
-        self._store.place(staged, name)
-        self._store.settle("")
-        self._store.delete(staged)
+        self._folder.rename(staged, name)
+        self._folder.sync("")
+        self._folder.delete(staged)
         rows, time = sum(file.rows for file in small), max(file.time for file in small)
         return DataFile(name, rows, out.size, f"{out.crc:08x}", first, last, time)
 
     def _contents(self, files: Sequence[DataFile]) -> Iterator[Any]:
         for file in files:
-            with self._store.open(file.name) as opened:
+            with self._folder.open(file.name) as opened:
                 data = opened.read()
             if f"{zlib.crc32(data):08x}" != file.crc32:
-                raise StateError(f"{self._store.where}/{file.name} is damaged: its checksum is not the one written")
+                raise StateError(f"{self._folder.where}/{file.name} is damaged: its checksum is not the one written")
             yield BytesIO(data)
 
-    def _deleted(self, record: Record) -> None:
+    def _delete_replaced(self, record: Record) -> None:
         """Deletes the files that have not counted for ``grace`` seconds."""
         over = clock.now() - self._factory.grace_seconds
         gone = {name for name, since in record.replaced if since <= over}
@@ -124,25 +122,25 @@ class Upkeep:
         """
         if self._tidied:
             return
-        names = [entry.name for entry in self._store.names("") if is_merged(entry.name)]
-        staged = [entry.name for entry in self._store.names(STAGING) if entry.name.startswith(_OWN)]
+        names = [entry.name for entry in self._folder.list_folder("") if is_merged(entry.name)]
+        staged = [entry.name for entry in self._folder.list_folder(STAGING) if entry.name.startswith(_OWN)]
         record = self.fence.newest(self._ledger.newest())
         counted = {file.name for file in record.files} | {name for name, _ in record.replaced}
         for name in [*(name for name in names if name not in counted), *(f"{STAGING}/{name}" for name in staged)]:
-            self._store.delete(name)
+            self._folder.delete(name)
         self._tidied = True
 
     def _delete(self, names: Sequence[str]) -> None:
         """Deletes files; of a batch with a folder of its own the folder, which is out of sight in one step."""
         if self._factory.visible != BATCHES:
             for name in names:
-                self._store.delete(name)
+                self._folder.delete(name)
             return
         for folder in sorted({name.partition("/")[0] for name in names}):
             away = f"{STAGING}/{_OWN[1]}{folder}"
-            self._store.place_folder(folder, away)
-            self._store.settle("")
-            self._store.delete(away)
+            self._folder.rename_folder(folder, away)
+            self._folder.sync("")
+            self._folder.delete(away)
 
 
 def _other(replaced: tuple[tuple[str, float], ...], gone: set[str]) -> tuple[tuple[str, float], ...]:

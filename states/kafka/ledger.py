@@ -22,24 +22,24 @@ from trident_py.kafka.clients import Cluster, is_fenced
 from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..fences import gone_back
-from ..spread import Spread, check_whole
+from ..partition_layout import Layout, check_whole
 from .fence import newer_driver
 from .marks import DRIVER, Mark, MarkPlace
 from .owner import TopicOwner
 from .partitions import Partitions
 from .producer import TransactionalProducer
-from .topic_admin import check_there, id_of, opened, reach
+from .topic_admin import check_there, id_of, reach, run_when_available
 
 RENEWED = 600.0
 FORGOTTEN = 86_400.0  # brokers keep an idle partition's mark for longer, unless configured to forget it sooner
 
 
-class Layout:
-    """Handles a batch replayed under another spread, where partition numbers tell a replay. One object for each run.
+class TopicLayout:
+    """Handles a batch replayed under another layout, where partition numbers tell a replay. One object for each run.
 
     A partition number stands for the same records only if the number of partitions and the way are the same. So the
-    driver's mark holds both (`states.spread`), and a batch that a partition has written under another spread is not
-    written again: its replay only counts. The batch was whole if the count equals that of the marks, or if every
+    driver's mark holds both (`states.partition_layout`), and a batch that a partition has written under another layout
+    is not written again: its replay only counts. The batch was whole if the count equals that of the marks, or if every
     partition has a mark (a partition without tuples writes none). Otherwise the replay cannot tell which records are
     there, and the run ends with an error that says what to do.
     """
@@ -49,12 +49,12 @@ class Layout:
         self._settings = settings
         self._way = way
         self._txid = 0
-        self._now = self._then = Spread(0)
+        self._now = self._then = Layout(0)
         self._begun: list[Mark] = []
 
-    def of_batch(self, txid: int, partitions: int, recorded: Spread) -> Spread:
+    def of_batch(self, txid: int, partitions: int, recorded: Layout) -> Layout:
         """The spread to record: the old one if a partition has written the batch under it, else the current one."""
-        now = Spread(partitions, self._way)
+        now = Layout(partitions, self._way)
         self._txid, self._now, self._then, self._begun = txid, now, recorded, []
         if now == recorded or recorded.partitions == 0:
             return now
@@ -90,7 +90,7 @@ class TopicLedger(BatchParticipant):
         self._producer: TransactionalProducer | None = None
         self._admin: Any = None
         self._mark = Mark()
-        self._layout: Layout | None = None
+        self._layout: TopicLayout | None = None
         self._joins: tuple[int, bool, str] | None = None
         self._run = ""
         self._known: dict[int, int] = {}
@@ -140,7 +140,7 @@ class TopicLedger(BatchParticipant):
         place = self._place = MarkPlace.of(self._cluster, self._topic, conf)
         self._admin = self._cluster.admin()
         self.close()
-        generation = opened(self._cluster, lambda: self._take_over(place, conf))
+        generation = run_when_available(self._cluster, lambda: self._take_over(place, conf))
         context = RunContext.of(conf)
         self._joins = context.txid, context.forget, context.lineage
         self._run, self._known = context.token, {}
@@ -161,7 +161,7 @@ class TopicLedger(BatchParticipant):
             parts.settle(anew)
             self._over = max(self._mark.over, parts.last)
         self._marked(old.partitions)
-        self._layout = Layout(place, self._settings, Spread.of(0, conf).way) if self._counted else None
+        self._layout = TopicLayout(place, self._settings, Layout.of(0, conf).way) if self._counted else None
         return self._mark.generation
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
@@ -171,7 +171,7 @@ class TopicLedger(BatchParticipant):
             self._owner.claim()
         if attempt > 0:
             self._check_marks(self._opened_place)
-        spread = Spread(numPartitions)
+        spread = Layout(numPartitions)
         if self._layout is not None:
             spread = self._layout.of_batch(txid, numPartitions, self._mark.spread)
         joined = self._joined()
@@ -316,11 +316,11 @@ class UnfencedLedger(BatchParticipant):
 
     def remembered(self, conf: dict) -> Remembered | None:
         """Returns None, since no txids are stored. Raises StateError if another state owns the topic."""
-        opened(self._topic.cluster, lambda: self._owner.check(conf))
+        run_when_available(self._topic.cluster, lambda: self._owner.check(conf))
         return None
 
     def open(self, conf: dict) -> int:
-        opened(self._topic.cluster, lambda: self._topic.open(conf))
+        run_when_available(self._topic.cluster, lambda: self._topic.open(conf))
         self._owner.comes(conf)
         return 0
 

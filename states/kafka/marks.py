@@ -29,11 +29,11 @@ from urllib.parse import quote
 
 from trident_py.context import RunContext
 from trident_py.errors import DefinitionError, StateError
-from trident_py.kafka.asking import asked, committed
+from trident_py.kafka.blocking_calls import call_client, fetch_committed
 from trident_py.kafka.clients import ASKING, Cluster, is_passing
 from trident_py.patience import again_for
 
-from ..spread import Spread
+from ..partition_layout import Layout
 from .advice import kafka_errors
 
 ANSWER = 30.0
@@ -67,9 +67,9 @@ class Mark(NamedTuple):
     run: str = ""
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> Layout:
         """The spread under which the driver began the last batch, or the partition wrote it."""
-        return Spread(self.partitions, self.way)
+        return Layout(self.partitions, self.way)
 
     def text(self) -> str:
         """The mark as metadata. Raises StateError if it is too long for brokers."""
@@ -122,11 +122,11 @@ class MarkPlace:
 
         ``settled=False``: returns the mark as it is now, which an open transaction may still replace.
         """
-        position = self.committed(part, settled)
+        position = self.fetch_committed(part, settled)
         if position.offset < 0:
             return None
         try:
-            return _parsed(position)
+            return _parse_mark(position)
         except (ValueError, TypeError) as error:
             raise StateError(
                 f"{self.label}: group {self.name(part)!r} is at offset {position.offset} with {position.metadata!r}, "
@@ -135,11 +135,11 @@ class MarkPlace:
                 "(kafka-consumer-groups.sh --delete-offsets) and start again; the start then lists your options"
             ) from error
 
-    def committed(self, part: int | str, settled: bool) -> Any:
+    def fetch_committed(self, part: int | str, settled: bool) -> Any:
         """The group's offset with its metadata; repeats while the broker is busy. Raises StateError."""
         from confluent_kafka import TopicPartition
 
-        ask = partial(committed, self.cluster, self.name(part), [TopicPartition(self.topic, 0)], ANSWER, settled)
+        ask = partial(fetch_committed, self.cluster, self.name(part), [TopicPartition(self.topic, 0)], ANSWER, settled)
         with kafka_errors(self.cluster, f"read the mark of {self.label}"):
             position = again_for(ANSWER, 0.02, is_passing, ask)[0]
             if position.error is not None:
@@ -149,7 +149,7 @@ class MarkPlace:
     def write(self, part: int | str, note: GroupNote, doing: str) -> None:
         """Writes a note without a transaction. ``doing`` names the work in errors."""
         with _group_client(self.cluster, self.name(part), doing) as consumer:
-            asked(consumer.commit, offsets=self.offsets(note), asynchronous=False)
+            call_client(consumer.commit, offsets=self.offsets(note), asynchronous=False)
 
     def metadata(self, part: int | str) -> Any:
         """The group's metadata for ``send_offsets_to_transaction``; read once for each producer."""
@@ -162,7 +162,7 @@ class MarkPlace:
         return [TopicPartition(self.topic, 0, note.txid, metadata=note.text())]
 
 
-def _parsed(position: Any) -> Mark:
+def _parse_mark(position: Any) -> Mark:
     """Parses a mark. Raises ValueError or TypeError for metadata that this library has not written."""
     values = json.loads(position.metadata or "")
     mark = Mark(**values)
@@ -174,7 +174,7 @@ def _parsed(position: Any) -> Mark:
 def group_metadata(cluster: Cluster, group: str) -> Any:
     """The metadata that names a group without members in a transaction."""
     with _group_client(cluster, group, f"look up group {group!r}") as consumer:
-        return asked(consumer.consumer_group_metadata)
+        return call_client(consumer.consumer_group_metadata)
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ class NotePlace(MarkPlace):
     def owner(self, settled: bool) -> Owner | None:
         """Returns the topic's owner, or None. ``settled``: waits until every open transaction on the note has ended.
         Raises StateError for a note that this library has not written."""
-        position = self.committed(DRIVER, settled)
+        position = self.fetch_committed(DRIVER, settled)
         if position.offset < 0:
             return None
         try:

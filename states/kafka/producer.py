@@ -14,14 +14,14 @@ from functools import partial
 from typing import Any
 
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.asking import asked
+from trident_py.kafka.blocking_calls import call_client
 from trident_py.kafka.clients import is_fenced, is_passing, kafka_error, means
-from trident_py.kafka.codes import Meaning
+from trident_py.kafka.error_codes import Meaning
 from trident_py.patience import again_for
 
 from .advice import kafka_errors
 from .marks import ANSWER, GroupNote, MarkPlace
-from .sending import Sender
+from .sender import Sender
 from .settings import TRANSACTIONAL
 
 PATIENCE = 10.0
@@ -59,7 +59,7 @@ class TransactionalProducer:
         place = self.place
         sender = Sender(place.cluster, self._settings, TRANSACTIONAL, place.transactional_id(self.part))
         with kafka_errors(place.cluster, f"begin transactions as {place.name(self.part)!r}"):
-            asked(sender.producer.init_transactions, ANSWER)
+            call_client(sender.producer.init_transactions, ANSWER)
         if self._metadata is None:
             self._metadata = place.metadata(self.part)
         self._sender = sender
@@ -86,7 +86,7 @@ class TransactionalProducer:
     def commit(self, mark: GroupNote, others: Sequence[tuple[list[Any], Any]] = ()) -> None:
         """Commits the transaction with its mark, and with further offsets: pairs of offsets and group metadata.
 
-        Unless the commit was clean (`states.kafka.sending`), the producer is closed, so that the next `open` gets a new
+        Unless the commit was clean (`states.kafka.sender`), the producer is closed, so that the next `open` gets a new
         epoch. Raises FailedException if the batch must be replayed, StateError if a replay would not help.
         """
         self.begin()
@@ -146,7 +146,7 @@ class TransactionalProducer:
         if self._sender is None:
             return "", None
         with contextlib.suppress(Exception):
-            asked(self._sender.producer.poll, 0)
+            call_client(self._sender.producer.poll, 0)
         return self._sender.failures.text, self._sender.failures.first
 
     def _give_up(self, cause: BaseException | None) -> None:
@@ -179,7 +179,7 @@ def _patiently(call: Callable[[], Any]) -> None:
         kafka = kafka_error(error)
         return kafka is not None and kafka.retriable()
 
-    again_for(ANSWER, 0, passes, partial(asked, call))
+    again_for(ANSWER, 0, passes, partial(call_client, call))
 
 
 def _in_time(call: Callable[[], Any]) -> None:
@@ -200,4 +200,4 @@ def _in_time(call: Callable[[], Any]) -> None:
             f"librdkafka gave no answer within {LONGEST:.0f} s, perhaps because a broker has left the cluster; the "
             "batch will be replayed with a new producer"
         )
-    asked(outcome.result)
+    call_client(outcome.result)

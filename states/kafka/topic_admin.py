@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.kafka.asking import answer, asked, reached
+from trident_py.kafka.blocking_calls import answer, call_client, connect_admin
 from trident_py.kafka.clients import Cluster, code_of, means
-from trident_py.kafka.codes import Meaning
+from trident_py.kafka.error_codes import Meaning
 from trident_py.patience import again_for
 
-from ..findings import Finding
+from ..diagnostics import Finding
 from .advice import kafka_errors
 from .marks import ANSWER, MarkPlace
 
@@ -24,10 +24,10 @@ def reach(cluster: Cluster) -> Any:
     """Returns an AdminClient whose brokers have answered. Raises FailedException if no broker answers, StateError if
     they refuse the connection."""
     with kafka_errors(cluster, "reach a broker"):
-        return reached(cluster)
+        return connect_admin(cluster)
 
 
-def opened(cluster: Cluster, work: Callable[[], T]) -> T:
+def run_when_available(cluster: Cluster, work: Callable[[], T]) -> T:
     """Runs a start's work on a topic after a broker has answered. Raises FailedException at once if none does."""
     reach(cluster)
     return patiently(work)
@@ -92,7 +92,7 @@ def make(
 
     wanted = NewTopic(topic, partitions or -1, replication or -1, config=dict(config or {}))
     with kafka_errors(cluster, f"create topic {topic!r}"):
-        futures = asked(admin.create_topics, [wanted], operation_timeout=ANSWER, request_timeout=ANSWER)
+        futures = call_client(admin.create_topics, [wanted], operation_timeout=ANSWER, request_timeout=ANSWER)
         try:
             answer(futures[topic], ANSWER)
         except KafkaException as error:
@@ -122,7 +122,7 @@ def id_of(place: MarkPlace, admin: Any) -> str:
 def _description(admin: Any, topic: str) -> Any:
     from confluent_kafka import TopicCollection
 
-    futures = asked(admin.describe_topics, TopicCollection([topic]), request_timeout=ANSWER)
+    futures = call_client(admin.describe_topics, TopicCollection([topic]), request_timeout=ANSWER)
     return answer(futures[topic], ANSWER)
 
 
@@ -131,5 +131,5 @@ def settings_of(admin: Any, topic: str) -> dict[str, str]:
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     wanted = [ConfigResource(ResourceType.TOPIC, topic)]
-    (future,) = asked(admin.describe_configs, wanted, request_timeout=ANSWER).values()
+    (future,) = call_client(admin.describe_configs, wanted, request_timeout=ANSWER).values()
     return {name: entry.value for name, entry in answer(future, ANSWER).items()}

@@ -3,9 +3,9 @@
 A package adds a type by an entry point of the group ``trident_py.states`` that refers to a `StateSettings`.
 """
 
-from ..findings import Finding
-from .installed import Installed, installed
-from .reading import Look, define, load, look, look_at
+from ..diagnostics import Finding
+from .entry_points import Installed, find_types
+from .loader import Look, define, load, look, look_at
 from .schema import schema
 from .settings import Count, FieldList, StateSettings
 
@@ -17,7 +17,7 @@ __all__ = [
     "Look",
     "StateSettings",
     "define",
-    "installed",
+    "find_types",
     "load",
     "look",
     "look_at",

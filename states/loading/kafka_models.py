@@ -39,7 +39,7 @@ class KafkaSettings(FactorySettings):
     )
 
 
-class Records(KafkaSettings):
+class RecordSettings(KafkaSettings):
     """Tuples as records."""
 
     value: FieldList | None = Field(
@@ -55,7 +55,7 @@ class Records(KafkaSettings):
     asJson: bool = Field(False, description="Whether a single field is written as a JSON object too")
 
 
-class TransactionalTopic(Records):
+class TransactionalTopic(RecordSettings):
     """Records appended to a Kafka topic: each batch once, for read_committed readers."""
 
     kinds: ClassVar[tuple[str, ...]] = ("append",)
@@ -76,7 +76,7 @@ class TransactionalTopic(Records):
     )
 
 
-class Topic(Records):
+class Topic(RecordSettings):
     """Records written to a Kafka topic, at least once."""
 
     kinds: ClassVar[tuple[str, ...]] = ("non-transactional",)

@@ -11,24 +11,24 @@ from trident_py.state import StateFactory
 from trident_py.tuples import Fields
 
 from ..columns.values import Column
-from ..sql.store import parsed
+from ..sql.store import parse_url
 from .settings import Count, FactorySettings, FieldList
 
 
 def _url(value: str) -> str:
-    parsed(value)
+    parse_url(value)
     return value
 
 
 def _key(value: list[str]) -> list[str]:
-    return _typed(value, key=True)
+    return _check_types(value, key=True)
 
 
 def _columns(value: list[str]) -> list[str]:
-    return _typed(value, key=False)
+    return _check_types(value, key=False)
 
 
-def _typed(value: list[str], key: bool) -> list[str]:
+def _check_types(value: list[str], key: bool) -> list[str]:
     for name, ddl in Fields.of_columns(value).types.items():
         _ = Column(name, ddl, key).family  # raises for an unknown type
     return value
@@ -143,7 +143,7 @@ class Sequenced(SqlSettings):
     first: int = Field(1, description="First number of a new sender")
 
 
-class Window(SqlSettings):
+class WindowTable(SqlSettings):
     """The store of one window: tuples that later windows may hold, in blocks."""
 
     kinds: ClassVar[tuple[str, ...]] = ("window",)

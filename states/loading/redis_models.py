@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from trident_py.state import StateFactory
 
 from ..redis.rows import FieldMapper
-from ..redis.server import checked_url
+from ..redis.server import check_url
 from .settings import FactorySettings
 
 Hash = Field(
@@ -22,7 +22,7 @@ class RedisSettings(FactorySettings):
     """A state in Redis."""
 
     url: Annotated[
-        str, AfterValidator(checked_url),
+        str, AfterValidator(check_url),
         Field(description="URL of the database, such as redis://localhost:6379/0 or rediss://:${PW}@redis:6379/0"),
     ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from trident_py.errors import DefinitionError
 from trident_py.state import StateFactory
 from trident_py.tuples import Fields
 
-from ..findings import Checkable, Finding
+from ..diagnostics import Checkable, Finding
 
 
 class StateSettings(BaseModel):
@@ -59,7 +59,7 @@ class FactorySettings(StateSettings):
         return factory
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
@@ -79,7 +79,7 @@ def _whole(value: Any) -> Any:
 _FIELD = {"type": "string", "pattern": r"^\s*\S+(\s+\S.*)?$", "examples": ["word string", "count bigint"]}
 FieldList = Annotated[
     list[str],
-    BeforeValidator(_listed),
+    BeforeValidator(_as_list),
     AfterValidator(_distinct),
     WithJsonSchema({"anyOf": [_FIELD, {"type": "array", "items": _FIELD, "minItems": 1}]}),
 ]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from trident_py.replaced import answer
 
 from .maps.state import RedisMapState
-from .maps.texts import DefaultKeyFactory, KeyFactory
+from .maps.storm_codec import DefaultKeyFactory, KeyFactory
 from .rows import (
     FieldMapper,
     RedisDataType,

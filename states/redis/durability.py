@@ -15,8 +15,8 @@ from typing import Any
 
 from trident_py.errors import StateError
 
-from ..findings import Finding
-from .server import Server
+from ..diagnostics import Finding
+from .server import RedisDatabase
 
 log = logging.getLogger("trident_py")
 REMARK = (
@@ -26,7 +26,7 @@ REMARK = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class PersistenceSettings:
     """The settings that decide; "" where the server does not tell."""
 
     policy: str = ""
@@ -38,7 +38,7 @@ class Settings:
     is_replica: bool = False
 
     @classmethod
-    def of(cls, server: Server) -> Settings:
+    def of(cls, server: RedisDatabase) -> PersistenceSettings:
         """Asks the server. Raises FailedException if it is away."""
         info: dict[str, Any] = server.ask(lambda client: client.info(), "read its INFO")
         fsync = ""
@@ -89,15 +89,15 @@ class Settings:
         return "; replication is asynchronous: a fail-over may lose the last batches"
 
 
-def check(server: Server) -> Settings:
+def check(server: RedisDatabase) -> PersistenceSettings:
     """Called at a start. Raises StateError for a server that cannot hold a state."""
-    settings = Settings.of(server)
+    settings = PersistenceSettings.of(server)
     for problem in settings.problems():
         raise StateError(f"{server.shown}: {problem}")
     return settings
 
 
-def tell(server: Server) -> None:
+def tell(server: RedisDatabase) -> None:
     """Called once for each run. Logs what a crash of the server may lose."""
     settings = check(server)
     if settings.keeps_all and settings.replicas == 0:
@@ -107,8 +107,8 @@ def tell(server: Server) -> None:
     log.warning("%s: %s%s. %s", server.shown, settings.loses, settings.with_replicas, ends)
 
 
-def findings(server: Server) -> list[Finding]:
+def findings(server: RedisDatabase) -> list[Finding]:
     """The same for `trident states check`."""
-    settings = Settings.of(server)
+    settings = PersistenceSettings.of(server)
     problems = [Finding("error", problem) for problem in settings.problems()]
     return problems or [Finding("ok", f"{settings.loses}{settings.with_replicas}")]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from trident_py.state import Location, Needs, Reading
 
-from ..findings import Finding
+from ..diagnostics import Finding
 from . import durability
-from .place import RedisPlace
+from .location import RedisPlace
 from .server import needs_of_server
 
 

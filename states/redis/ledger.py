@@ -23,7 +23,7 @@ from trident_py.state import BatchParticipant, Remembered
 from ..fences import Fence, FenceRow, gone_back, lost_commits
 from ..owners import Owner, Tenure
 from . import durability
-from .place import RedisPlace
+from .location import RedisPlace
 from .scripts import BEGIN, CLAIM, DONE, JOIN, LOST, OPEN, PUBLISH
 
 _FIELDS = ("generation", "lineage", "txid", "started", "attempt", "run", "written")
@@ -55,10 +55,10 @@ class RedisFence(Fence):
 
     def _whole(self, row: FenceRow, txid: int | None) -> None:
         if txid is not None and (row.last, row.attempt) < (txid, self.attempt):
-            raise lost(self.shown, f"the beginning of batch {txid}, attempt {self.attempt}")
+            raise lost_writes_error(self.shown, f"the beginning of batch {txid}, attempt {self.attempt}")
 
 
-def lost(shown: str, what: str) -> StateError:
+def lost_writes_error(shown: str, what: str) -> StateError:
     return StateError(
         f"{shown}: Redis has lost {what}, which it had acknowledged: it was restarted without appendfsync always, or "
         "a replica took over. Nothing more is written. Start the topology again: the start then lists your options"

@@ -27,8 +27,8 @@ from trident_py.tuples import TridentTuple
 
 from .factory import RedisFactory
 from .ledger import RedisFence, RedisLedger
-from .place import OURS, RedisPlace, check_hash
-from .server import checked_url
+from .location import OURS, RedisPlace, check_hash
+from .server import check_url
 from .writer import RedisWriter, check_expiry
 
 
@@ -230,7 +230,7 @@ class RedisState(RedisFactory, StateFactory):
     kind = "upsert"
 
     def __post_init__(self) -> None:
-        checked_url(self.url)
+        check_url(self.url)
         check_expiry(self.expireIntervalSec)
         check_hash(self.hash)
         if self.mapper is not None:
@@ -258,7 +258,7 @@ class RedisState(RedisFactory, StateFactory):
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all texts: (name,) -> text."""
-        return {(name,): text.decode("utf-8", "replace") for name, text in self.place.scanned()}
+        return {(name,): text.decode("utf-8", "replace") for name, text in self.place.scan()}
 
     def __repr__(self) -> str:
         where = "" if self.hash is None else f", hash={self.hash!r}"

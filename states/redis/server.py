@@ -36,7 +36,7 @@ _ADVICE = {
 }  # fmt: skip
 
 
-def checked_url(url: str) -> str:
+def check_url(url: str) -> str:
     """The URL. Raises DefinitionError, whose text has no secrets of the URL, for one that Redis clients cannot read."""
     example = "redis://host:6379/0"
     if not isinstance(url, str) or url.partition("://")[0] not in SCHEMES:
@@ -73,7 +73,7 @@ def needs_of_server(url: str) -> Needs:
     return Needs(("redis",), "trident-py[redis]", (address_of(host or "localhost", port),))
 
 
-class Server:
+class RedisDatabase:
     """One database of one Redis, in this process. Threads may share it. Connects at the first command."""
 
     def __init__(self, url: str) -> None:
@@ -145,14 +145,14 @@ def code_of(error: BaseException) -> str:
     return words[0] if words and words[0].isupper() else ""
 
 
-_SERVERS: dict[str, Server] = {}
+_SERVERS: dict[str, RedisDatabase] = {}
 _LOCK = threading.Lock()
 
 
-def server_of(url: str) -> Server:
+def server_of(url: str) -> RedisDatabase:
     """This process's client for the URL. After a fork redis-py opens connections of the child's own."""
     with _LOCK:
-        return _SERVERS.setdefault(url, _SERVERS.get(url) or Server(url))
+        return _SERVERS.setdefault(url, _SERVERS.get(url) or RedisDatabase(url))
 
 
 def close_servers() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from trident_py.errors import DefinitionError, StateError
 
 from .ledger import RedisFence
-from .place import RedisPlace
+from .location import RedisPlace
 from .scripts import COMMIT, DONE
 
 MOST = 400_000

@@ -29,7 +29,7 @@ class Connection(Protocol):
         ...
 
 
-class Answer(NamedTuple):
+class QueryResult(NamedTuple):
     """What a server answered to one of several statements."""
 
     rows: Sequence[tuple]
@@ -66,19 +66,19 @@ class FormatConnection:
 
     def execute(self, text: str, parameters: Sequence[Any] = ()) -> Any:
         cursor = self.raw.cursor()
-        cursor.execute(translated(text), tuple(parameters))
+        cursor.execute(translate_placeholders(text), tuple(parameters))
         return cursor
 
     def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Any:
         cursor = self.raw.cursor()
-        cursor.executemany(translated(text), list(rows))
+        cursor.executemany(translate_placeholders(text), list(rows))
         return cursor
 
     def together(self, statements: Sequence[Statement]) -> list[Any]:
         if self.quoting is None or len(statements) < 2:
             return [self.execute(text, parameters) for text, parameters in statements]
         cursor = self.quoting(self.raw)
-        cursor.execute(";\n".join(_quoted(cursor, text, parameters) for text, parameters in statements))
+        cursor.execute(";\n".join(_quote_parameters(cursor, text, parameters) for text, parameters in statements))
         answers = list(_answers(cursor))
         if len(answers) != len(statements):
             raise RuntimeError(f"the server gave {len(answers)} answers to {len(statements)} statements")
@@ -88,30 +88,30 @@ class FormatConnection:
         self.raw.close()
 
 
-def _quoted(cursor: Any, text: str, parameters: Sequence[Any]) -> str:
+def _quote_parameters(cursor: Any, text: str, parameters: Sequence[Any]) -> str:
     """The statement with each value in it, escaped and quoted by the database driver for this connection."""
     if len(parameters) == 0:
         return text
-    quoted: str = cursor.mogrify(translated(text), tuple(parameters))
+    quoted: str = cursor.mogrify(translate_placeholders(text), tuple(parameters))
     return quoted
 
 
-def _answers(cursor: Any) -> Iterator[Answer]:
+def _answers(cursor: Any) -> Iterator[QueryResult]:
     """All answers: none may stay unread on the connection. Raises the error of the statement that failed."""
     while True:
         rows = cursor.fetchall() if cursor.description else ()
-        yield Answer(rows, cursor.rowcount, cursor.description)
+        yield QueryResult(rows, cursor.rowcount, cursor.description)
         if not cursor.nextset():
             return
 
 
 @functools.lru_cache(maxsize=1024)
-def translated(text: str) -> str:
+def translate_placeholders(text: str) -> str:
     """The statement with ``%s`` for ``?``. No name or literal in these statements has a question mark."""
     return text.replace("%", "%%").replace("?", "%s")
 
 
-def bound(connection: Connection, parts: Sequence[str], parameters: Sequence[Any]) -> Any:
+def execute_bound(connection: Connection, parts: Sequence[str], parameters: Sequence[Any]) -> Any:
     """Executes a statement of a user, with a parameter between two ``parts``. Its own ``?`` and ``%`` stay."""
     if not isinstance(connection, FormatConnection):
         return connection.execute("?".join(parts), tuple(parameters))
@@ -120,7 +120,7 @@ def bound(connection: Connection, parts: Sequence[str], parameters: Sequence[Any
     return cursor
 
 
-def pinned(raw: Any, pin: Callable[[Any], None], quoting: Callable[[Any], Any] | None) -> FormatConnection:
+def pin_session(raw: Any, pin: Callable[[Any], None], quoting: Callable[[Any], Any] | None) -> FormatConnection:
     """Pins the session's settings of a new connection; closes it if that fails."""
     try:
         pin(raw)

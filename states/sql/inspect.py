@@ -15,9 +15,9 @@ from sqlalchemy.engine import URL
 from trident_py.errors import DefinitionError
 from trident_py.tuples import Fields
 
-from ..columns.values import nameable, typed
-from ..findings import Finding
-from . import kinds, ledger
+from ..columns.values import build_columns, nameable
+from ..diagnostics import Finding
+from . import key_types, ledger
 from .connection import Connection, driver_connection
 from .dialects.sqlite.table import unopenable
 from .store import Store, store_of
@@ -170,7 +170,7 @@ def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
     types = {**look.usual, **nearest(store, type_names)}
     others = Fields(list(filter(_nameable, types))).without(keys) if others is None else others
     problems, columns = [], []
-    for typed_columns in (typed(keys, True, types), typed(others, False, types)):
+    for typed_columns in (build_columns(keys, True, types), build_columns(others, False, types)):
         if isinstance(typed_columns, str):
             problems.append(f"{unknown_column(typed_columns, type_names)}; declare its type")
         else:
@@ -200,7 +200,7 @@ def _nameable(name: str) -> bool:
 def _unfilled(store: Store, place: TablePlace, described: list[Any], shape: Shape) -> list[str]:
     """Columns that require a value and get none from this state."""
     with store.reading() as connection:  # SQLAlchemy does not see that an invisible column of MariaDB is numbered
-        filled = {column.name for column in shape.columns} | store.dialect.numbered(connection, place.table)
+        filled = {column.name for column in shape.columns} | store.dialect.find_auto_increment(connection, place.table)
     return [
         f"has the NOT NULL column {column['name']!r} without a default, which this state does not fill"
         for column in described
@@ -210,10 +210,10 @@ def _unfilled(store: Store, place: TablePlace, described: list[Any], shape: Shap
 
 
 def _kinds(store: Store, inspector: Any, place: TablePlace, shape: Shape) -> list[str]:
-    if not inspector.has_table(kinds.TABLE):
+    if not inspector.has_table(key_types.TABLE):
         return []
     with store.reading() as connection:
-        return kinds.key_problems(store, connection, place.table, shape.keys)
+        return key_types.key_problems(store, connection, place.table, shape.keys)
 
 
 def _layout(place: TablePlace, store: Store) -> Iterator[Finding]:
@@ -273,10 +273,12 @@ def _mysql(connection: Connection, tables: Iterable[str], creates: bool, stages:
     parsed = [(match["privileges"].upper(), match["where"]) for match in map(_GRANT.match, grants) if match]
     wanted: list[tuple[str, str | None]] = [(privilege, table) for table in tables for privilege in ROWS]
     wanted += [("CREATE", None)] * creates + [("CREATE TEMPORARY TABLES", None)] * stages
-    return [f"{name} on {table or database}" for name, table in wanted if not _granted(parsed, name, database, table)]
+    return [
+        f"{name} on {table or database}" for name, table in wanted if not _is_granted(parsed, name, database, table)
+    ]
 
 
-def _granted(grants: list[tuple[str, str]], wanted: str, database: str, table: str | None) -> bool:
+def _is_granted(grants: list[tuple[str, str]], wanted: str, database: str, table: str | None) -> bool:
     for privileges, where in grants:
         names = {name.split("(")[0].strip() for name in privileges.split(",")}
         scope = where.replace("`", "").replace('"', "")

@@ -28,7 +28,7 @@ from trident_py.state import BatchParticipant, Location, Remembered
 from ..columns.values import Column, recordable
 from ..fences import Fence, FenceRow, lost_commits
 from ..owners import Tenure
-from . import kinds, owner
+from . import key_types, owner
 from .connection import Connection, Statement
 from .dialects.base import Dialect, insert_text
 from .store import Store, patiently
@@ -65,12 +65,12 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
         sa.Table("trident_part", metadata, *own(), number("txid", True), number("part", True), number("attempt"),
                  number("partitions"), text("token"), **options),
         sa.Table(owner.TABLE, metadata, text("name", True), text("topology"), text("state"), text("shared"), **options),
-        sa.Table(kinds.TABLE, metadata, text("name", True), text("field", True), text("kind"), **options),
+        sa.Table(key_types.TABLE, metadata, text("name", True), text("field", True), text("kind"), **options),
     ]  # fmt: skip
 
 
 def read(connection: Connection, topology: str, state: str, lock: str = "", run: str = RUN) -> FenceRow | None:
-    return found_in(connection.execute(*asking(topology, state, lock, run)))
+    return parse_fence_row(connection.execute(*asking(topology, state, lock, run)))
 
 
 def asking(topology: str, state: str, lock: str = "", run: str = RUN) -> Statement:
@@ -83,7 +83,7 @@ def has_run(engine: sa.Engine) -> bool:
     return RUN in {column["name"] for column in sa.inspect(engine).get_columns("trident_fence")}
 
 
-def found_in(answer: Any) -> FenceRow | None:
+def parse_fence_row(answer: Any) -> FenceRow | None:
     """The row in the answer to `asking`."""
     row = answer.fetchone()
     return None if row is None else FenceRow(*row)
@@ -119,19 +119,19 @@ class SqlFence(Fence):
     def row(self, connection: Connection, lock: str = "") -> FenceRow:
         """Returns the state's row; ``lock`` is the SQL that locks it until the transaction ends. Raises ZombieError if
         a newer driver has taken over, StateError if the row is gone."""
-        return self.found(connection.execute(*self.question(lock)))
+        return self.fence_row(connection.execute(*self.question(lock)))
 
     def question(self, lock: str = "") -> Statement:
         """The statement that begins every transaction that writes; its answer goes to `check`."""
         return asking(*self.own, lock)
 
-    def found(self, answer: Any) -> FenceRow:
-        return self.newest(found_in(answer))
+    def fence_row(self, answer: Any) -> FenceRow:
+        return self.newest(parse_fence_row(answer))
 
     def check(self, answer: Any, txid: int | None) -> FenceRow:
         """Called before the transaction writes. Raises ZombieError for an older driver, batch or attempt, and
         StateError for another lineage; nothing is written then."""
-        return self.admits(self.found(answer), txid)
+        return self.admits(self.fence_row(answer), txid)
 
     def marks(
         self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect
@@ -180,7 +180,7 @@ class SqlFence(Fence):
 
     def _refuse_to_complete(self, connection: Connection, txid: int, receipts: int) -> None:
         """Returns if the batch is complete; else raises why it cannot be."""
-        row = self.newest(found_in(connection.execute(*self.question())))
+        row = self.newest(parse_fence_row(connection.execute(*self.question())))
         if row.txid < txid:
             self.admits(row, txid)
             raise lost_commits(self.shown, txid, receipts)
@@ -224,7 +224,7 @@ class SqlFence(Fence):
         )
 
 
-class Ledger(BatchParticipant):
+class SqlLedger(BatchParticipant):
     """The driver's side of a state; one object for each run.
 
     A decided batch keeps the receipts of all its states (``keeps_receipts``): the next driver counts their marks, too.
@@ -267,14 +267,14 @@ class Ledger(BatchParticipant):
         return Remembered(
             self.location.shown,
             lineage,
-            written=max(map(self._written, traces)),
+            written=max(map(self._last_written, traces)),
             whole=min(0 if trace.row is None else trace.row.txid for trace in traces),
             last=max(trace.last for trace in traces),
             valued=0 if lineage and lineage == context.lineage else self._valued(),
             run="" if first is None else first.run,
         )
 
-    def _written(self, trace: Trace) -> int:
+    def _last_written(self, trace: Trace) -> int:
         return trace.written
 
     def open(self, conf: dict) -> int:
@@ -326,9 +326,9 @@ class Ledger(BatchParticipant):
         self._belongs()
         for index, store in enumerate(self._opened):
             with store.errors("end the batch in the ledger"):
-                self.fence.complete_at_once(store, txid, self._marked(receipts, index), attempt)
+                self.fence.complete_at_once(store, txid, self._count_marks(receipts, index), attempt)
 
-    def _marked(self, receipts: Sequence[Any], index: int) -> int:
+    def _count_marks(self, receipts: Sequence[Any], index: int) -> int:
         """How many of these receipts stand for a mark in this file."""
         return sum(index in receipt.get(FILES, [0]) for receipt in receipts)
 

@@ -48,7 +48,7 @@ def claim(tenure: Tenure, store: Store, connection: Connection) -> None:
 
 def _names(tenure: Tenure, store: Store, connection: Connection) -> list[str]:
     """The tables' names in one fixed order, since their rows are locked in it."""
-    return sorted(store.dialect.named(connection, name) for name in tenure.location.names)
+    return sorted(store.dialect.fold_on_server(connection, name) for name in tenure.location.names)
 
 
 def _owner(connection: Connection, name: str, lock: str = "") -> Owner | None:

@@ -14,10 +14,10 @@ from trident_py.operations.base import TridentCollector
 from trident_py.state import Location, Needs, QueryFunction, Reading, ReadOnlyState, StateClass, StateFactory
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ..columns.values import Column, Refused
-from .connection import Connection, bound
-from .selecting import Select
-from .store import needs_of_store, parsed, shown, store_of
+from ..columns.values import Column, RefusedValue
+from .connection import Connection, execute_bound
+from .selection import Select
+from .store import needs_of_store, parse_url, shown, store_of
 
 PARAMETERS = 30_000  # SQLite takes 32,766 in one statement, PostgreSQL 65,535
 TEXT = 4_000_000  # characters in one statement; MySQL takes 16 MiB by default, values included
@@ -43,7 +43,7 @@ class SqlSourceFactory(StateFactory):
 
     @property
     def stateName(self) -> str:
-        return shown(parsed(self.url))
+        return shown(parse_url(self.url))
 
     @property
     def needs(self) -> Needs:
@@ -66,7 +66,7 @@ class SqlSourceFactory(StateFactory):
         return SqlSource()
 
     def __repr__(self) -> str:
-        return f"SqlSourceFactory({shown(parsed(self.url))!r})"
+        return f"SqlSourceFactory({shown(parse_url(self.url))!r})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,7 +94,7 @@ class SqlQuery(QueryFunction):
     _select: Select = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        where = parsed(self.url).render_as_string(hide_password=False)
+        where = parse_url(self.url).render_as_string(hide_password=False)
         derived: dict[str, Any] = {"url": where, "inFields": Fields.of_columns(self.inFields or ())}
         derived["outFields"] = Fields.of_columns(self.outFields)
         derived["_select"] = Select.of(self.select, derived["inFields"])
@@ -116,7 +116,7 @@ class SqlQuery(QueryFunction):
         values: list[list[Any]] = []
         asked = []
         for row in tuples:
-            given = [self._bound(row, name) for name in Fields.of_columns(self.inFields)]
+            given = [self._bind(row, name) for name in Fields.of_columns(self.inFields)]
             number = questions.setdefault(key_of(given), len(values))
             if number == len(values):
                 values.append(given)
@@ -131,26 +131,26 @@ class SqlQuery(QueryFunction):
     def _answers(self, values: list[list[Any]]) -> list[list[tuple]]:
         """The rows of each question."""
         names = list(Fields.of_columns(self.inFields))
-        columns = [_encoded(column, names[i], [row[i] for row in values]) for i, column in enumerate(self._inputs)]
+        columns = [_encode(column, names[i], [row[i] for row in values]) for i, column in enumerate(self._inputs)]
         places = [columns[names.index(name)] for name in self._select.names]
         answers: list[list[tuple]] = []
-        store = store_of(parsed(self.url))
+        store = store_of(parse_url(self.url))
         most = PARAMETERS // max(len(places), 1), TEXT // (len(self.select) + 60)
         at_once = max(1, min(store.dialect.selects, *most))
         with store.reading() as connection, store.errors(f"run {self!r}"):
             for start in range(0, len(values), at_once):
                 part = [[column[i] for column in places] for i in range(start, min(start + at_once, len(values)))]
-                answers += self._asked(connection, part, store.dialect.decoder)
+                answers += self._ask(connection, part, store.dialect.decoder)
         return answers
 
-    def _asked(self, connection: Connection, part: list[list[Any]], decoder: Any) -> list[list[tuple]]:
+    def _ask(self, connection: Connection, part: list[list[Any]], decoder: Any) -> list[list[tuple]]:
         parameters = [value for row in part for value in row]
-        cursor = bound(connection, self._select.together(len(part)), parameters)
+        cursor = execute_bound(connection, self._select.together(len(part)), parameters)
         self._check_columns([column[0] for column in cursor.description][1:])
         decoders = [None if column is None else decoder(column) for column in self._outputs]
         answers: list[list[tuple]] = [[] for _ in part]
         for number, *row in cursor.fetchall():
-            answers[number].append(tuple(_decoded(value, read) for value, read in zip(row, decoders, strict=True)))
+            answers[number].append(tuple(_decode(value, read) for value, read in zip(row, decoders, strict=True)))
         return answers
 
     def _check_columns(self, names: list[str]) -> None:
@@ -160,7 +160,7 @@ class SqlQuery(QueryFunction):
                 "one field for each column"
             )
 
-    def _bound(self, row: TridentTuple, name: str) -> Any:
+    def _bind(self, row: TridentTuple, name: str) -> Any:
         value = row.getValueByField(name)
         try:
             plain = meant(value)
@@ -180,7 +180,7 @@ class SqlQuery(QueryFunction):
         return _columns(Fields.of_columns(self.outFields))
 
     def __repr__(self) -> str:
-        return f"SqlQuery({shown(parsed(self.url))!r}, {self.select!r})"
+        return f"SqlQuery({shown(parse_url(self.url))!r}, {self.select!r})"
 
 
 def _columns(fields: Fields) -> list[Column | None]:
@@ -188,12 +188,12 @@ def _columns(fields: Fields) -> list[Column | None]:
     return [Column(name, fields.types[name]) if name in fields.types else None for name in fields]
 
 
-def _encoded(column: Column | None, name: str, values: Sequence[Any]) -> Sequence[Any]:
+def _encode(column: Column | None, name: str, values: Sequence[Any]) -> Sequence[Any]:
     if column is None:
         return values
     try:
         return column.encode(values)
-    except Refused as why:
+    except RefusedValue as why:
         bad = values[why.index]
         raise StateError(
             f"field {name!r} ({column.ddl}) cannot hold {bad!r} ({type(bad).__name__}): {why.reason}. Convert the "
@@ -201,5 +201,5 @@ def _encoded(column: Column | None, name: str, values: Sequence[Any]) -> Sequenc
         ) from None
 
 
-def _decoded(value: Any, read: Any) -> Any:
+def _decode(value: Any, read: Any) -> Any:
     return value if read is None or value is None else read(value)

@@ -145,7 +145,7 @@ class Store:
             if isinstance(error, StateError | FailedException | DefinitionError):
                 raise
             cause = driver_error(error) or error
-            text = f"{self.shown}: could not {doing}: {type(cause).__name__}: {hidden(str(cause), self.url)}"
+            text = f"{self.shown}: could not {doing}: {type(cause).__name__}: {hide_secrets(str(cause), self.url)}"
             if self.dialect.is_lock(cause):
                 why = f"Another process holds a lock on it (waited up to {LOCK_SECONDS:g} s)"
                 raise FailedException(f"{text}. {why}") from cause
@@ -194,7 +194,7 @@ def close_stores() -> None:
         store.close()
 
 
-def _forked() -> None:
+def _reset_after_fork() -> None:
     """Starts anew in a forked child, which must neither use nor close its parent's connections: they are kept alive."""
     global _LOCK
     _INHERITED.append(dict(_STORES))
@@ -202,10 +202,10 @@ def _forked() -> None:
     _LOCK = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def parsed(url: str) -> URL:
+def parse_url(url: str) -> URL:
     """The URL with an absolute path. Raises DefinitionError, whose text has no secrets of the URL."""
     try:
         database_url = make_url(url)
@@ -216,13 +216,13 @@ def parsed(url: str) -> URL:
 
 def needs_of_store(url: str) -> Needs:
     """What each machine needs whose tasks use the database."""
-    where = parsed(url)
+    where = parse_url(url)
     return dialect_of(where).needs(where)
 
 
 def has_server(url: str) -> bool:
     """Whether a server runs the statements, so that transactions of several connections go on side by side."""
-    return dialect_of(parsed(url)).served
+    return dialect_of(parse_url(url)).served
 
 
 def shown(url: URL) -> str:
@@ -230,7 +230,7 @@ def shown(url: URL) -> str:
     return secrets.shown(url.render_as_string())
 
 
-def hidden(text: str, url: URL) -> str:
+def hide_secrets(text: str, url: URL) -> str:
     """A driver's message without the URL's secrets."""
     return secrets.hidden(text, secrets.secrets_in(url.render_as_string(hide_password=False)))
 

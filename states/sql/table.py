@@ -17,11 +17,11 @@ from trident_py.errors import StateError
 from trident_py.state import Location
 from trident_py.tuples import Fields
 
-from ..columns.values import Column, Refused, nameable, typed
-from . import kinds, ledger
+from ..columns.values import Column, RefusedValue, build_columns, nameable
+from . import key_types, ledger
 from .connection import Connection, Statement
 from .dialects.registry import dialect_of
-from .store import Store, parsed, patiently, shown, store_of
+from .store import Store, parse_url, patiently, shown, store_of
 
 LAYOUT = "trident_layout"
 ROUTING = "crc32-1"
@@ -53,7 +53,7 @@ class TablePlace:
 @lru_cache(maxsize=256)
 def _urls(url: str, files: int, here: Path) -> tuple[URL, ...]:
     """The files of a place. ``here``: what a relative path is relative to."""
-    first = parsed(url)
+    first = parse_url(url)
     return tuple(store_of(first).dialect.part(first, index) for index in range(files))
 
 
@@ -79,10 +79,10 @@ def shape_of(place: TablePlace, keys: Fields, others: Fields) -> Shape:
     """
     declared = all(name in fields.types for fields in (keys, others) for name in fields)
     store = place.stores()[0]
-    type_names = {} if declared else described(store, place.table) or {}
+    type_names = {} if declared else describe(store, place.table) or {}
     types = nearest(store, type_names)
     columns: list[Column] = []
-    for typed_columns in (typed(keys, True, types), typed(others, False, types)):
+    for typed_columns in (build_columns(keys, True, types), build_columns(others, False, types)):
         if isinstance(typed_columns, str):
             why = unknown_column(typed_columns, type_names) if type_names else "does not exist"
             raise StateError(
@@ -95,19 +95,19 @@ def shape_of(place: TablePlace, keys: Fields, others: Fields) -> Shape:
 
 def existing(store: Store, table: str) -> dict[str, str] | None:
     """The columns of a table with the nearest DDL types; None if the table is missing."""
-    type_names = described(store, table)
+    type_names = describe(store, table)
     return None if type_names is None else nearest(store, type_names)
 
 
-def described(store: Store, table: str) -> dict[str, str] | None:
+def describe(store: Store, table: str) -> dict[str, str] | None:
     """The columns of a table with the database's own types; None if the table is missing."""
     with store.errors(f"look at table {table!r}"):
-        return patiently(store, lambda: _described(store, table))
+        return patiently(store, lambda: _describe(store, table))
 
 
 def nearest(store: Store, type_names: Mapping[str, str]) -> dict[str, str]:
     """The columns that have a DDL type, with that type."""
-    return {name: ddl for name, kind in type_names.items() if (ddl := store.dialect.declared(kind)) is not None}
+    return {name: ddl for name, kind in type_names.items() if (ddl := store.dialect.ddl_of(kind)) is not None}
 
 
 def unknown_column(name: str, type_names: Mapping[str, str]) -> str:
@@ -119,7 +119,7 @@ def unknown_column(name: str, type_names: Mapping[str, str]) -> str:
     return f"has the column {name!r} as {type_names[name]}, which matches no type of a state"
 
 
-def _described(store: Store, table: str) -> dict[str, str] | None:
+def _describe(store: Store, table: str) -> dict[str, str] | None:
     if not sa.inspect(store.engine).has_table(table):
         _refuse_unfit(store, table)  # a table that another look-up sees
         return None
@@ -131,11 +131,11 @@ def prepare(place: TablePlace, shape: Shape) -> Shape:
 
     Returns the shape with the limits of the existing table, such as the length of its texts.
     """
-    first, *_ = [_prepared(store, place, shape, index) for index, store in enumerate(place.stores())]
+    first, *_ = [_prepare(store, place, shape, index) for index, store in enumerate(place.stores())]
     return first
 
 
-def _prepared(store: Store, place: TablePlace, shape: Shape, index: int) -> Shape:
+def _prepare(store: Store, place: TablePlace, shape: Shape, index: int) -> Shape:
     checked = store.ready.get((place, shape))
     if checked is None:
         with store.errors(f"prepare table {place.table!r}"):
@@ -161,7 +161,7 @@ class CheckedTable:
         return [] if known is None else [store.dialect.columns_now(self.place.table, self.shape.columns)]
 
     def is_as_checked(self, store: Store, answer: Any) -> bool:
-        return store.ready.get(self) == _said(answer)
+        return store.ready.get(self) == _read_answer(answer)
 
     def check(self, store: Store) -> None:
         """Checks the table again. Raises StateError if a column no longer keeps its values."""
@@ -182,7 +182,7 @@ def _columns_now(store: Store, table: str, shape: Shape) -> Any:
     """What `Dialect.columns_now` says now; None if this user may not ask."""
     with store.reading() as connection:
         try:
-            return _said(connection.execute(*store.dialect.columns_now(table, shape.columns)))
+            return _read_answer(connection.execute(*store.dialect.columns_now(table, shape.columns)))
         except Exception as error:
             if store.dialect.may_not_read(error):
                 return None
@@ -198,7 +198,7 @@ def _columns_before(store: Store, place: TablePlace, shape: Shape) -> Any:
         raise
 
 
-def _said(answer: Any) -> tuple:
+def _read_answer(answer: Any) -> tuple:
     return tuple(map(tuple, answer.fetchall())), tuple(map(tuple, answer.description or ()))
 
 
@@ -245,7 +245,7 @@ def _make(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
             values = (place.table, place.files, ROUTING)
             connection.execute(f"INSERT INTO {LAYOUT} (name, files, routing) VALUES (?, ?, ?)", values)
         if index == 0:
-            kinds.note(store, connection, place.table, shape.keys, new)
+            key_types.note(store, connection, place.table, shape.keys, new)
 
 
 def _make_ledger(store: Store) -> None:
@@ -304,13 +304,13 @@ def layout_problem(place: TablePlace, layout: Sequence[Any] | None) -> str | Non
 
 
 def _check(store: Store, place: TablePlace, shape: Shape) -> Shape:
-    type_names = _described(store, place.table) or {}
+    type_names = _describe(store, place.table) or {}
     problems = column_problems(store, place.table, shape, type_names)
     if problems := problems or key_problems(store, place.table, shape):
         raise StateError(f"table {place.table!r} in {store.shown} {problems[0]}")
     with store.reading() as connection:
-        numbered = store.dialect.numbered(connection, place.table)
-    columns = [store.dialect.narrowed(column, type_names[column.name]) for column in shape.columns]
+        numbered = store.dialect.find_auto_increment(connection, place.table)
+    columns = [store.dialect.narrow(column, type_names[column.name]) for column in shape.columns]
     return Shape(tuple(replace(c, without=(*c.without, "null")) if c.name in numbered else c for c in columns))
 
 
@@ -336,7 +336,7 @@ def _unfit(store: Store, column: Column, type_name: str) -> str | None:
     try:
         if store.dialect.fits(column, type_name):
             return None
-    except Refused as refused:
+    except RefusedValue as refused:
         return refused.reason
     return f"cannot hold {column.ddl}. Change the declaration, or use another table"
 
@@ -365,7 +365,7 @@ def location_of(place: TablePlace, beside: Sequence[str] = (), shared: str = "")
     urls = place.urls()
     names = (place.table, *(f"{place.table}{suffix}" for suffix in beside))
     dialect, where = dialect_of(urls[0]), f"table {place.table!r} in {shown(urls[0])}"
-    return Location(frozenset(map(dialect.address, urls)), frozenset(map(dialect.folded, names)), shared, where)
+    return Location(frozenset(map(dialect.address, urls)), frozenset(map(dialect.fold_name, names)), shared, where)
 
 
 def one_key(place: TablePlace, shape: Shape) -> Shape:

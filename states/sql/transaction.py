@@ -16,7 +16,7 @@ from trident_py.patience import again_for
 from ..columns.values import Column
 from .connection import Connection, Statement
 from .dialects.base import Untaken
-from .kinds import settled
+from .key_types import settle_types
 from .ledger import SqlFence
 from .store import ConnectionLost, Store
 from .table import CheckedTable
@@ -84,14 +84,14 @@ class Transaction:
             self.table.check(store)
         raise FailedException("the columns of the table are altered again and again")
 
-    def settled(
+    def settle_types(
         self, table: str, columns: Sequence[Column], batch: Sequence[Any] | None = None
     ) -> list[Column]:
-        """The columns with the kinds noted in the table, see `kinds.settled`; touches no file if no column folds."""
+        """Return the columns with the kinds noted in the table (`key_types`); touch no file if no column folds."""
         if not any(column.folds for column in columns):
             return list(columns)
         with self.using(0) as connection:
-            return settled(self.stores[0], connection, table, columns, batch)
+            return settle_types(self.stores[0], connection, table, columns, batch)
 
     @contextlib.contextmanager
     def using(self, index: int) -> Iterator[Connection]:
@@ -105,7 +105,7 @@ class Transaction:
             with store.reading() as connection, store.errors("read"):
                 yield connection
 
-    def repeated(self, work: Callable[[], T], restart: Callable[[], None] = lambda: None) -> T:
+    def repeat(self, work: Callable[[], T], restart: Callable[[], None] = lambda: None) -> T:
         """Runs the work. After a lost deadlock, repeats a transaction's first work in a new one, after ``restart``.
 
         Later work builds on the first, which cannot be repeated here: its deadlock fails the batch, which is replayed.
@@ -116,7 +116,7 @@ class Transaction:
             try:
                 return work()
             except FailedException as error:
-                if not self.active or not self._deadlocked(error):
+                if not self.active or not self._is_deadlock(error):
                     raise
                 txid, lazily = self.txid, self._lazily
                 self.rollback()
@@ -132,7 +132,7 @@ class Transaction:
         files = sorted(self._open)
         for index in files:
             store, connection = self.stores[index], self._open[index]
-            answered = self._committed(store, connection, last)
+            answered = self._try_commit(store, connection, last)
             del self._open[index]
             if answered:
                 store.give(connection)
@@ -141,7 +141,7 @@ class Transaction:
         self.active = False
         return files
 
-    def _committed(self, store: Store, connection: Connection, last: Sequence[Statement]) -> bool:
+    def _try_commit(self, store: Store, connection: Connection, last: Sequence[Statement]) -> bool:
         """Sends the partition's mark and COMMIT; False if no answer came but the ledger proves the commit. Raises
         without an answer or proof."""
         try:
@@ -150,7 +150,7 @@ class Transaction:
                 marks = [] if fence is None else fence.marks(connection, *own, store.dialect)
                 connection.together([*last, *marks, ("COMMIT", ())])
         except ConnectionLost:
-            if not self._happened(store):
+            if not self._check_commit(store):
                 raise
             return False
         return True
@@ -162,22 +162,22 @@ class Transaction:
         self._open.clear()
         self.active = False
 
-    def _deadlocked(self, error: FailedException) -> bool:
+    def _is_deadlock(self, error: FailedException) -> bool:
         cause = error.__cause__
         return cause is not None and any(store.dialect.is_lock(cause) for store in self.stores)
 
-    def _happened(self, store: Store) -> bool:
+    def _check_commit(self, store: Store) -> bool:
         """After a COMMIT without an answer: reads the ledger once the server has ended that transaction."""
         if self.fence is None or self.txid is None:
             return False
         refused = FailedException, StateError
         try:
-            ask = partial(self._written, store, self.fence, self.txid)
+            ask = partial(self._read_mark, store, self.fence, self.txid)
             return again_for(_SETTLE_SECONDS, 0.1, lambda error: isinstance(error, refused), ask)
         except refused:
             return False
 
-    def _written(self, store: Store, fence: SqlFence, txid: int) -> bool:
+    def _read_mark(self, store: Store, fence: SqlFence, txid: int) -> bool:
         # The fence row is unlocked once the old transaction has ended.
         with store.errors("ask the ledger"), store.writing() as connection:
             fence.row(connection, store.dialect.exclusive)

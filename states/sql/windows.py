@@ -18,13 +18,13 @@ from trident_py.tuples import Fields
 from trident_py.windowing import Block, Head, MakesWindows, WindowConfig, WindowFactory, WindowState
 from trident_py.windowing.store import require_same
 
-from ..findings import Finding
+from ..diagnostics import Finding
 from . import owner
 from .connection import Connection
 from .dialects.base import Dialect, check_taken
 from .inspect import check
-from .ledger import Ledger, SqlFence
-from .store import Store, needs_of_store, parsed, shown
+from .ledger import SqlFence, SqlLedger
+from .store import Store, needs_of_store, parse_url, shown
 from .table import CheckedTable, Shape, TablePlace, existing, location_of, prepare, shape_of
 from .transaction import Transaction
 
@@ -51,10 +51,10 @@ class SqlWindowsStoreFactory(MakesWindows):
     kind: ClassVar[str] = "window"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
+        object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({shown(parsed(self.url))!r}, {self.table!r})"
+        return f"{type(self).__name__}({shown(parse_url(self.url))!r}, {self.table!r})"
 
     @property
     def place(self) -> TablePlace:
@@ -129,16 +129,16 @@ class SqlWindowBacking:
         the other's commit, and so replaces all that the other has written."""
         self.transaction.begin(txid)
         last = self._known[-1].txid if self._known else None
-        newest = self._locked(last)
+        newest = self._lock_heads(last)
         if last is None:
             self._heads = newest
         elif newest == [head for head in self._known if head.txid >= last]:
             self._heads = self._known
         else:
-            self._heads = self._locked(None)
+            self._heads = self._lock_heads(None)
         self._known = []
 
-    def _locked(self, since: int | None) -> list[Head]:
+    def _lock_heads(self, since: int | None) -> list[Head]:
         """Locks the partition's seal; then reads the heads from a batch on. Raises StateError if they differ."""
         seal = f'SELECT "time", "token" FROM "{self.table}" WHERE "part" = ? AND "txid" = ?{self.dialect.exclusive}'
         text = f'SELECT {_HEAD} FROM "{self.table}" WHERE "part" = ? AND "txid" >= ? ORDER BY "txid", "block"'
@@ -228,7 +228,7 @@ def _removed(table: str, part: int, txid: int) -> StateError:
     )
 
 
-class WindowLedger(Ledger):
+class WindowLedger(SqlLedger):
     """The driver's side of a window; keeps the number of partitions, since each partition has windows of its own."""
 
     def __init__(self, factory: SqlWindow) -> None:
@@ -256,7 +256,7 @@ class WindowLedger(Ledger):
             self._checked = True
         super().prepare(txid, attempt, numPartitions)
 
-    def _marked(self, receipts: Sequence[Any], index: int) -> int:
+    def _count_marks(self, receipts: Sequence[Any], index: int) -> int:
         return len(receipts)  # each partition begins a transaction in every batch
 
     def _check(self, store: Store, connection: Connection, parts: range, complete: int, txid: int) -> None:

@@ -16,7 +16,7 @@ from faults.steps import DRIVER, Fault, InHalves, Stepped
 from faults.stores import read
 
 from states.sql import BatchState, InsertIgnoreState, RowUpdater, SqlMapState
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import TopologyError
 from trident_py.operations.builtin import Count, Sum
@@ -169,7 +169,7 @@ def count(folder: Path, streams: str, fails: int | None = None) -> dict[str, int
     words.groupBy("word").persistentAggregate(weak, Count(), "n")
     with LocalCluster(str(folder / "checkpoints")) as cluster:
         cluster.submitTopology("t", {}, topology.build()).awaitTermination()
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         return dict(connection.execute('SELECT "word", "n" FROM "counts"').fetchall())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import databases
 import pytest
 
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 
 MYSQLS = pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 POSTGRES = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
@@ -18,13 +18,13 @@ def is_mariadb(url: str) -> bool:
 
 def exact_texts(url: str) -> str:
     """What stands behind the type of a text column that folds nothing."""
-    with store_of(parsed(url)).reading() as connection:
-        options = store_of(parsed(url)).dialect.table_options(connection, True)
+    with store_of(parse_url(url)).reading() as connection:
+        options = store_of(parse_url(url)).dialect.table_options(connection, True)
     return f" CHARACTER SET utf8mb4 COLLATE {options['mysql_collate']}" if "mysql_collate" in options else ""
 
 
 def run(url: str, *texts: str) -> list[tuple]:
     """Statements on one connection of ours; the rows of the last."""
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         cursors = [connection.execute(text) for text in texts]
         return list(cursors[-1].fetchall()) if cursors[-1].description else []

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from states.columns.values import Column, Refused, decoded
-from states.sql.store import Store, parsed, store_of
+from states.columns.values import Column, RefusedValue, decode_row
+from states.sql.store import Store, parse_url, store_of
 from states.sql.table import Shape, TablePlace, existing, prepare
 from trident_py.errors import DefinitionError, StateError
 
@@ -51,7 +51,7 @@ class DialectContract:
 
     @pytest.fixture
     def store(self, database: str) -> Store:
-        return store_of(parsed(database))
+        return store_of(parse_url(database))
 
     @pytest.fixture(params=["few rows", "literals", "many rows"])
     def bulk(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ class DialectContract:
         for value in EDGES[ddl]:
             try:
                 stored += column.encode([value])
-            except Refused:
+            except RefusedValue:
                 continue
             kept.append(value)
         assert len(kept) >= len(EDGES[ddl]) // 2
@@ -188,7 +188,7 @@ class DialectContract:
             store.dialect.write(connection, "t", keys, [column], list(enumerate(stored)))
         with store.reading() as connection:
             rows = store.dialect.read(connection, "t", keys, [column], [(i,) for i in range(len(kept))])
-        found = [decoded(row or (), [store.dialect.decoder(column)])[0] for row in rows]
+        found = [decode_row(row or (), [store.dialect.decoder(column)])[0] for row in rows]
         assert found == kept and [type(value) for value in found] == [type(value) for value in kept]
 
     @pytest.mark.usefixtures("bulk")

@@ -19,15 +19,15 @@ from unittest import mock
 import pytest
 
 from states.files import FileState
+from states.files.folder import StateFolder
 from states.files.ledger import STAGING
 from states.files.participant import FileParticipant
-from states.files.stores.base import FileStore
 from trident_py.errors import DefinitionError
 
 from .crashing import INSIDE
 from .state import PlainContract
 
-INSIDE["FileState"] = (FileParticipant, "_placed")
+INSIDE["FileState"] = (FileParticipant, "_place")
 COLUMNS = ["word string", "n bigint"]
 FORKED = (
     "test_a_driver_killed_at_any_point_goes_on_where_it_was", "test_several_workers_write_their_partitions_at_once",
@@ -46,24 +46,24 @@ class FileContract(PlainContract):
     @contextmanager
     def taking_less(self, factory: FileState) -> Iterator[None]:
         """The folder keeps all hidden files but one."""
-        placed = FileParticipant._placed
+        placed = FileParticipant._place
 
         def less(participant: FileParticipant, *given: Any) -> Any:
-            store = factory.store()
-            store.delete(f"{STAGING}/{min(entry.name for entry in store.names(STAGING))}")
+            store = factory.folder()
+            store.delete(f"{STAGING}/{min(entry.name for entry in store.list_folder(STAGING))}")
             return placed(participant, *given)
 
-        with mock.patch.object(FileParticipant, "_placed", less):
+        with mock.patch.object(FileParticipant, "_place", less):
             yield
 
     def erase(self, factory: FileState) -> None:
         if "://" not in factory.uri:
             shutil.rmtree(factory.uri)
             return
-        _delete_all(factory.store())
+        _delete_all(factory.folder())
 
     def backup(self, factory: FileState) -> Callable[[], None]:
-        store = factory.store()
+        store = factory.folder()
         kept = {name: store.read(name) for name, is_folder in _names(store) if not is_folder}
 
         def restore() -> None:
@@ -118,9 +118,9 @@ def _values_of(test: Any) -> Iterator[dict[str, Any]]:
         yield values
 
 
-def _names(store: FileStore, folder: str = "") -> Iterator[tuple[str, bool]]:
+def _names(store: StateFolder, folder: str = "") -> Iterator[tuple[str, bool]]:
     """Everything in a folder, what is in a folder before the folder itself; and whether it is one."""
-    for entry in store.names(folder):
+    for entry in store.list_folder(folder):
         name = f"{folder}/{entry.name}" if folder else entry.name
         is_folder = "." not in entry.name and entry.name != "conditional"
         if is_folder:
@@ -128,6 +128,6 @@ def _names(store: FileStore, folder: str = "") -> Iterator[tuple[str, bool]]:
         yield name, is_folder
 
 
-def _delete_all(store: FileStore) -> None:
+def _delete_all(store: StateFolder) -> None:
     for name, _ in _names(store):
         store.delete(name)

@@ -4,7 +4,7 @@ What each compares:
 
 - SQL: the rows of a statement or load with the server's count of them (`states.sql.dialects.base.check_taken`). Where
   rows may be left out for their key, the rows left out are counted by a question of its own.
-- Kafka: the records queued with the brokers' confirmations of each (`states.kafka.sending.Sender.confirm`, or the
+- Kafka: the records queued with the brokers' confirmations of each (`states.kafka.sender.Sender.confirm`, or the
   commit of the transaction, which fails with the first record that was not taken).
 - Redis: nothing is counted. All values of a partition and its mark are one script, which Redis runs whole or not at
   all, and which answers "done" behind its last command.
@@ -110,5 +110,5 @@ def _counting_none(table: str) -> Iterator[None]:
         done = sent(raw, text, data)
         return [0, *done[1:]] if f'INTO TABLE "{table}"' in text else done
 
-    with mock.patch.object(Connection, "query", answer), mock.patch.object(bulk, "_sent", counts):
+    with mock.patch.object(Connection, "query", answer), mock.patch.object(bulk, "_send_file", counts):
         yield

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from needed import HOSTS, needed
 
 from examples import weather, weather_cluster
-from trident_py.testing.servers.service import ServiceMissing
+from testbed.service import ServiceMissing
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = re.compile(r"\d+(\.\d+)?")

@@ -13,7 +13,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
-from trident_py.testing.servers.databases import create_database, drop_database
+from trident_py.testing.databases import create_database, drop_database
 
 MOVES = {"generation", "attempt", "time"}
 """What a start may change in `trident_fence` though it goes no further: it shuts out older drivers."""

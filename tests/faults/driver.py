@@ -69,7 +69,7 @@ def run(own: OwnSession, order: Order) -> None:
 
     def told(event: Any, progress: Any) -> None:
         if event.kind == "committed":
-            kill.at("commits", event.txid)
+            kill.at("over", event.txid)
         tell(*event)
 
     conf = order.conf

@@ -1,4 +1,4 @@
-"""What a run has left: stores, the log of commits, Spark's log files; and what they should hold."""
+"""What a run has left: stores, the log of commits, the log of batches; and what they should hold."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from states.sql.store import close_stores
 from trident_py.chunks import Chunk
 from trident_py.partitioning import FieldsPartition, Route
+from trident_py.spouts.journal import JournalMetadataStore
+from trident_py.spouts.metadata import LOG
 from trident_py.tuples import Fields
 
 from . import story
@@ -34,8 +36,8 @@ class Evidence:
 
     stored: dict[str, dict]
     log: list[Line]
-    offsets: list[int]
-    commits: list[int]
+    begun: int
+    over: int
 
     def committed(self, state: str, txid: int) -> list[tuple[int, int]]:
         """(partition, of how many) of each commit, in order."""
@@ -47,11 +49,19 @@ def evidence(folder: Path) -> Evidence:
     close_stores()
     log = folder / "log"
     lines = [Line(**json.loads(line)) for line in log.read_text().splitlines()] if log.exists() else []
-    of_spark = {
-        kind: sorted(int(f.name) for f in folder.glob(f"check*/*/*/{kind}/*") if f.name.isdigit())
-        for kind in ("offsets", "commits")
-    }
-    return Evidence(found, lines, of_spark["offsets"], of_spark["commits"])
+    return Evidence(found, lines, *reached(folder))
+
+
+def reached(folder: Path) -> tuple[int, int]:
+    """The last txids that have begun, and that are over."""
+    begun = over = 0
+    for component in folder.glob("check*/*/*"):
+        store = JournalMetadataStore(component)
+        record = store.get(LOG, 0)
+        store.close()
+        over = record["over"]["txid"] if record["over"] else 0
+        begun = record["begun"]["txid"] if record["begun"] else over
+    return begun, over
 
 
 def partition_of(key: str, of: int) -> int:

@@ -2,14 +2,14 @@
 
 The points, in the order of a batch:
 
-    offsets     the batch is described, Spark's offset log has not got it
+    log         the batch is described, the log has not got it
     function    a function has begun to see its tuples
     begun       a state has begun its commit in one partition (another state, in the other partition, too)
     updated     its rows are written, the store's commit has not come
     one         one of two partitions has committed every state, the other has begun none
     all         every state has committed in every partition, the driver does not know
     published   the driver has noted the batch as complete in every ledger
-    commits     the batch is over for us, Spark's commits/N is not written
+    over        the batch is committed, the log has not got that it is over
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 from trident_py.operations import Function
 from trident_py.state import BatchParticipant, Remembered, StateFactory
 
-POINTS = ("offsets", "function", "begun", "updated", "one", "all", "published", "commits")
+POINTS = ("log", "function", "begun", "updated", "one", "all", "published", "over")
 STATES = ("rows", "trans", "opaque", "plain", "drift")
 DEADLINE = 120
 

@@ -26,8 +26,8 @@ import click
 import databases
 from sqlalchemy import make_url
 
-from trident_py.testing.servers.proxy import CuttingProxy, commit_of
-from trident_py.testing.servers.sql_servers import Server
+from testbed.sql_servers import Server
+from trident_py.testing.proxy import CuttingProxy, commit_of
 
 from . import backups
 from .evidence import evidence

@@ -22,28 +22,28 @@ from trident_py.run.standing import ACCEPT, BASE
 from trident_py.spark.component import SparkComponent
 from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession
-from trident_py.spouts.metadata import FileMetadataStore
+from trident_py.spouts.journal import JournalMetadataStore
 
 from .stores import TABLES
 from .worlds import TOPOLOGY, World
 
 STATES = ("opaque", "batch")
 STEPS = (
-    "keep driver", "open opaque", "open batched", "keep component", "keep decided", "keep given", "query", "batch",
-    "prepare opaque", "prepare batched", "keep readings", "tasks", "keep decided in a batch", "publish batched",
-    "publish opaque", "over",
+    "keep log", "open opaque", "open batched", "keep component", "keep decided", "keep given", "query", "batch",
+    "prepare opaque", "prepare batched", "keep log in a batch", "keep readings", "tasks", "keep decided in a batch",
+    "publish batched", "publish opaque", "over",
 )  # fmt: skip
 """All that a start writes, in the checkpoint or in a store, from the question to the first batch's end, in order.
 
     open        older drivers are shut out of the state's store
     keep        a file of the checkpoint: what the start has settled, the decisions of a BatchState, the driver that has
-                the checkpoint, spouts' metadata
-    query       Spark's query is started, which writes the checkpoint's `metadata` and `offsets/0`
+                the checkpoint, the batch that begins, spouts' metadata
+    query       Spark's query is started
     batch       Spark's foreachBatch call has come
     prepare     the state's store belongs to this checkpoint from now on
     tasks       the partitions of all states have committed
     publish     the state's batch is over
-    over        the foreachBatch call returns, and Spark writes `commits/0`
+    over        the foreachBatch call returns
 """
 
 
@@ -86,6 +86,8 @@ class Trail:
     def comes(self, step: str) -> None:
         if step == "keep decided" and "tasks" in self.steps:
             step = "keep decided in a batch"
+        if step == "keep log" and "batch" in self.steps:
+            step = "keep log in a batch"
         if step.startswith("keep readings/"):
             step = "keep readings"
         if step in self.steps:
@@ -102,7 +104,7 @@ TRAILS: dict[str, Trail] = {}
 def watch() -> None:
     """Every write of the checkpoint, and what Spark is called for, goes through the path of its world."""
     put, start, batch, outcome = (
-        FileMetadataStore.put, SparkComponent._start, SparkComponent._commit, SparkComponent._outcome,
+        JournalMetadataStore.put, SparkComponent._start, SparkComponent._run_micro_batch, SparkComponent._outcome,
     )  # fmt: skip
 
     def path_of(folder: Path) -> Trail:
@@ -113,22 +115,22 @@ def watch() -> None:
         put(store, path, txid, value)
 
     def starting(component: Any) -> Any:
-        path_of(Path(component.checkpoint.where)).comes("query")
+        path_of(Path(component.checkpoint.batches.where)).comes("query")
         return start(component)
 
     def committing(component: Any, *arguments: Any) -> None:
-        path_of(Path(component.checkpoint.where)).comes("batch")
+        path_of(Path(component.checkpoint.batches.where)).comes("batch")
         batch(component, *arguments)
-        path_of(Path(component.checkpoint.where)).comes("over")
+        path_of(Path(component.checkpoint.batches.where)).comes("over")
 
     def ended(component: Any, *arguments: Any) -> Any:
         made = outcome(component, *arguments)
-        path_of(Path(component.checkpoint.where)).comes("tasks")
+        path_of(Path(component.checkpoint.batches.where)).comes("tasks")
         return made
 
-    FileMetadataStore.put = putting  # type: ignore[method-assign]
+    JournalMetadataStore.put = putting  # type: ignore[method-assign]
     SparkComponent._start = starting  # type: ignore[method-assign]
-    SparkComponent._commit = committing  # type: ignore[method-assign]
+    SparkComponent._run_micro_batch = committing  # type: ignore[method-assign]
     SparkComponent._outcome = ended  # type: ignore[method-assign]
 
 

@@ -1,4 +1,4 @@
-"""Spark forgets that a batch is over: what a driver killed before ``commits/N`` leaves, for every state and store."""
+"""The log forgets that a batch is over: what a driver killed right before leaves, for every state and store."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from states.files import FileState
 from states.sql import BatchState, RowUpdater
 from trident_py import TridentTopology
+from trident_py.testing.faults.disturbances import forget
 
 from . import story
 from .readings import Fold, Readings
@@ -22,21 +23,13 @@ pytestmark = pytest.mark.spark
 SEED = 11
 
 
-def forget(checkpoint: Path) -> None:
-    """Removes the mark of the last batch."""
-    marks = [file for file in checkpoint.glob("*/*/commits/*") if file.name.isdigit()]
-    last = max(marks, key=lambda file: int(file.name))
-    for file in last.parent.glob(f"*{last.name}*"):
-        file.unlink()
-
-
 def run(cluster: Any, name: str, topology: Any) -> Any:
     running = cluster.submitTopology(name, {}, topology)
     assert running.awaitTermination(200)
     return running
 
 
-def test_a_batch_that_spark_forgot_is_in_every_state_once(
+def test_a_batch_that_the_log_forgot_is_in_every_state_once(
     spark_cluster: Callable[..., Any], urls: dict[str, str], tmp_path: Path
 ) -> None:
     checkpoint, readings = tmp_path / "checkpoint", Readings(SEED)
@@ -46,7 +39,8 @@ def test_a_batch_that_spark_forgot_is_in_every_state_once(
         again = [event.txid for event in running.events if event.kind == "committed"]
         assert again == ([1, 2, 3] if last == 3 else [last - 1, last])  # the forgotten one came again
         assert differences(urls, Fold(readings, last)) == []
-        forget(checkpoint)
+        for topology_folder in checkpoint.iterdir():
+            forget(topology_folder)
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -64,7 +58,8 @@ def test_a_batch_that_readers_have_seen_is_not_emitted_with_other_tuples(
         counts = [sum(id_.startswith(f"d{partition}-") for id_, _, _ in found) for partition in range(2)]
         assert found == Counter(story.drifted(counts))
         assert all(count >= 8 * last for count in counts)
-        forget(checkpoint)
+        for topology_folder in checkpoint.iterdir():
+            forget(topology_folder)
 
 
 def test_a_batch_whose_files_readers_have_seen_is_not_emitted_with_other_tuples(
@@ -81,4 +76,5 @@ def test_a_batch_whose_files_readers_have_seen_is_not_emitted_with_other_tuples(
         counts = [sum(id_.startswith(f"d{partition}-") for id_, _, _ in found) for partition in range(2)]
         assert found == Counter(story.drifted(counts)) == factory.stored()
         assert all(count >= 8 * last for count in counts)
-        forget(checkpoint)
+        for topology_folder in checkpoint.iterdir():
+            forget(topology_folder)

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from states.files import FileState, RowUpdater
-from states.files.stores.local import LocalStore
+from states.files.folder import StateFolder
 from trident_py import TridentTopology
 
 from . import steps
@@ -30,7 +30,7 @@ from .steps import DRIVER, STEPS, Fault, InHalves, Stepped
 from .stores import ROW, Source
 
 SEED = 5
-CALLS = ("names", "read", "create", "open", "writer", "place", "place_folder", "settle", "delete")
+CALLS = ("list_folder", "read", "create", "open", "open_writer", "rename", "rename_folder", "sync", "delete")
 MODES = ("files", "batches", "manifest")
 NAME = "rows"
 
@@ -57,11 +57,11 @@ class FileStart(Start):
 def _count_calls() -> None:
     """Every call of the store is a statement to the hook."""
     for name in CALLS:
-        setattr(LocalStore, name, _counted(getattr(LocalStore, name)))
+        setattr(StateFolder, name, _counted(getattr(StateFolder, name)))
 
 
 def _counted(method: Any) -> Any:
-    def call(self: LocalStore, *args: Any) -> Any:
+    def call(self: StateFolder, *args: Any) -> Any:
         steps.HOOK.statement()
         return method(self, *args)
 
@@ -148,4 +148,4 @@ def test_a_driver_killed_at_any_step_loses_and_doubles_nothing_in_a_store(
     assert driver.told[-1] == ("done", last), driver.told[-1]
     factory = FileState(url, columns=ROW, storage=storage)
     assert factory.stored() == Fold(Readings(SEED), last).counted()
-    assert [entry.name for entry in factory.store().names("_trident/staging")] == []
+    assert [entry.name for entry in factory.folder().list_folder("_trident/staging")] == []

@@ -66,7 +66,7 @@ def drivers(tmp_path: Path) -> Iterator[Drivers]:
 def params() -> list[Any]:
     """The point, and which states are caught there: partitions are one after the other in a driver."""
     quick = [("updated", "opaque")]
-    every = [("function", ""), ("begun", "trans"), *quick, ("one", ""), ("all", ""), ("published", ""), ("commits", "")]
+    every = [("function", ""), ("begun", "trans"), *quick, ("one", ""), ("all", ""), ("published", ""), ("over", "")]
     return [pytest.param(*each, marks=[] if each in quick else pytest.mark.whole) for each in every]
 
 
@@ -86,7 +86,7 @@ def test_a_batch_begun_on_one_side_is_replayed_on_the_other_by_the_next_driver(
     assert last.until("done", "error") == ["done", 5], last.errors
     seen = evidence(tmp_path)
     holds_exactly(seen, 5)
-    if point in ("one", "all", "published", "commits"):
+    if point in ("one", "all", "published", "over"):
         assert len(seen.committed("opaque", 2)) > 2  # before the death, and after it
 
 
@@ -113,29 +113,29 @@ def test_a_task_that_was_given_up_is_refused_after_the_driver_has_run_its_batch(
 
 
 @pytest.mark.parametrize(
-    ("points", "micro_batches"),
+    "points",
     [
-        (("updated", "commits", "function", "published"), 2),
-        pytest.param(("begun", "one", "all", "offsets"), 3, marks=pytest.mark.whole),
+        ("updated", "over", "function", "published"),
+        pytest.param(("begun", "one", "all", "log"), marks=pytest.mark.whole),
     ],
 )
 def test_drivers_that_die_in_batches_that_follow_others_lose_and_double_nothing(
-    drivers: Drivers, tmp_path: Path, points: tuple[str, ...], micro_batches: int
+    drivers: Drivers, tmp_path: Path, points: tuple[str, ...]
 ) -> None:
-    """In batches 2 to 5, while Spark knows of batch 1 alone. The last start ends the micro-batch, and none follows."""
+    """In batches 2 to 5, each in the first micro-batch of its query. In the last start none follows another."""
     for txid, point in enumerate(points, 2):
         (tmp_path / f"mark-{txid}-held").touch()  # nobody waits for the other partition
         order = Order(str(tmp_path), Shape(6), point, txid, ("opaque", ""), follow(60_000), where="driver")
         driver = drivers.start(order, ahead=True)
         assert driver.wait_killed() == -9, driver.errors
         seen = evidence(tmp_path)
-        assert (seen.offsets, seen.commits) == ([0], [])
+        assert (seen.begun, seen.over) == (txid - (point == "log"), txid - 1)
     last = drivers.start(Order(str(tmp_path), Shape(6), conf=follow(0), where="driver"))
     assert last.until("done", "error") == ["done", 6], last.errors
     last.end()
     seen = evidence(tmp_path)
     holds_exactly(seen, 6)
-    assert seen.offsets == seen.commits == list(range(micro_batches))
+    assert seen.begun == seen.over == 6
 
 
 def follow(millis: int) -> dict[str, int]:

@@ -16,7 +16,7 @@ import databases
 import pytest
 import sqlalchemy as sa
 
-from trident_py.testing.servers.proxy import CuttingProxy, commit_of
+from trident_py.testing.proxy import CuttingProxy, commit_of
 
 from .forks import Driver, Start, run
 from .readings import Fold, Readings, sizes

@@ -73,7 +73,7 @@ def build(folder: Path, shape: Shape, kill: Kill, wrap: Any = None) -> Any:
     def emits(txid: int) -> None:
         shape.wait.at("spout", txid)
 
-    repeating = Repeating(shape.last, shape.skipped, lambda txid: kill.at("offsets", txid), emits)
+    repeating = Repeating(shape.last, shape.skipped, lambda txid: kill.at("log", txid), emits)
     repeated = topology.newStream("repeating", repeating).parallelismHint(shape.spout_partitions)
     repeated = repeated.each("id", Passing(kill, shape.wait), Fields("passed")).project(ROW.names)
     drifting = topology.newStream("drifting", Drifting(shape.last, str(folder), tuple(shape.drifted)))

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from trident_py import TopologyError
-from trident_py.checkpoints.orders import ORDER
 from trident_py.errors import LineageError
 from trident_py.run import agreement, opening
 from trident_py.run.standing import Relation
 from trident_py.spouts.journal import JournalMetadataStore
+from trident_py.spouts.metadata import LOG
 
 from . import backups
 from .readings import Fold, Readings
@@ -92,7 +92,9 @@ class World:
         """The process that began the batch in the checkpoint had this hash seed; "" stands for one that Python drew."""
         for folder in self.checkpoints.glob("*/*"):
             store = JournalMetadataStore(folder)
-            store.put(ORDER, 0, {"order": "another", "seed": seed})
+            record = store.get(LOG, 0)
+            record["begun"]["order"] = {"order": "another", "seed": seed}
+            store.put(LOG, 0, record)
             store.close()
 
     def lose(self) -> Path:

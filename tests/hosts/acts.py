@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from trident_py.testing.servers.hosts import Host
+from testbed.hosts import Host
 
 from .hook import Caller
 from .kinds import Planned

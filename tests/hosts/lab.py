@@ -19,8 +19,8 @@ from typing import Any, Self
 
 import databases
 
-from trident_py.testing.servers.kafka_broker import KafkaBroker
-from trident_py.testing.servers.spark_hosts import SparkHosts
+from testbed.kafka_broker import KafkaBroker
+from testbed.spark_hosts import SparkHosts
 
 from .hook import KEY, LOOPBACK
 from .processes import running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trident_py.testing.servers.hosts import Host
+from testbed.hosts import Host
 
 EXECUTOR, WORKER, MASTER = b"CoarseGrainedExecutorBackend", b"deploy.worker.Worker", b"deploy.master.Master"
 

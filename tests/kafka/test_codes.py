@@ -15,9 +15,9 @@ import states.kafka
 import trident_py.kafka
 from states.kafka.advice import _ADVICE
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.asking import offsets_of
+from trident_py.kafka.blocking_calls import offsets_of
 from trident_py.kafka.clients import Cluster, errors, is_fenced, is_passing
-from trident_py.kafka.codes import PASSING, TABLE, Meaning, is_known, meaning_of
+from trident_py.kafka.error_codes import PASSING, TABLE, Meaning, is_known, meaning_of
 
 CODES = {
     name: code for name in dir(KafkaError) if isinstance(code := getattr(KafkaError, name), int)

@@ -26,17 +26,17 @@ from states.kafka import topic_admin as topics
 from states.kafka.compacted import compaction, local_table
 from states.kafka.compacted import writer as compacted_writer
 from states.kafka.compacted.backing import CompactedMap
+from testbed.kafka_broker import KafkaBroker
+from testbed.service import HOST, free_port
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import FailedException, StateError, TridentError
-from trident_py.kafka import KafkaSpout, asking, watch
-from trident_py.kafka.asking import answer, asked, reached
+from trident_py.kafka import KafkaSpout, blocking_calls, topic_metadata
+from trident_py.kafka.blocking_calls import answer, call_client, connect_admin
 from trident_py.kafka.clients import Cluster, code_of
 from trident_py.patience import START_WAIT
 from trident_py.state import SILENT, persist
 from trident_py.testing import FixedBatchSpout
-from trident_py.testing.servers.kafka_broker import KafkaBroker
-from trident_py.testing.servers.service import HOST, free_port
 from trident_py.tuples import Fields, TridentTuple
 
 NOBODY = "127.0.0.1:1"
@@ -55,7 +55,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (marks, topics, compaction, compacted_writer, local_table, transactions):
         monkeypatch.setattr(module, "ANSWER", 0.5)
     monkeypatch.setattr(transactions, "PATIENCE", 0.5)
-    monkeypatch.setattr(asking, "SPARE", 0.2)
+    monkeypatch.setattr(blocking_calls, "SPARE", 0.2)
 
 
 KEYED = {"key": "v string", "value": "v2 string", "partitions": 1}
@@ -183,7 +183,7 @@ def guarded(broker: Any) -> Iterator[Any]:
 def test_a_wrong_password_ends_the_start_at_once_in_words(guarded: Any) -> None:
     """Waiting cannot help."""
     topic = guarded.create_topic()
-    reached(Cluster.of(guarded.door, {**SASL, "sasl.password": "right"}))
+    connect_admin(Cluster.of(guarded.door, {**SASL, "sasl.password": "right"}))
     wrong = {**SASL, "sasl.password": "hush"}
     made = TridentTopology()
     made.newStream("in", KafkaSpout(guarded.door, topic, settings=wrong)).each("value", lambda value: True)
@@ -236,8 +236,8 @@ def test_a_spout_says_in_a_run_too_why_nobody_answers(
     own_kafka: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It goes on when they are back."""
-    monkeypatch.setattr(watch, "SILENT", 0.0)
-    monkeypatch.setattr(watch, "AGAIN", 0.0)
+    monkeypatch.setattr(topic_metadata, "SILENT", 0.0)
+    monkeypatch.setattr(topic_metadata, "AGAIN", 0.0)
     broker = own_kafka()
     topic = broker.create_topic()
     produce(broker, topic, ["a"])
@@ -272,7 +272,7 @@ def test_every_error_of_a_client_is_a_kafka_exception(error: Exception, code: st
 
 
 def test_a_future_without_an_answer_has_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "SPARE", 0.0)
+    monkeypatch.setattr(blocking_calls, "SPARE", 0.0)
     with pytest.raises(KafkaException, match="no answer in time"):
         answer(Future(), 0)
 
@@ -281,14 +281,14 @@ def test_real_clients_that_are_closed_or_full_say_so_as_kafka_exceptions(kafka: 
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g"})
     consumer.close()
     with pytest.raises(KafkaException):
-        asked(consumer.consume, 1, 0)
+        call_client(consumer.consume, 1, 0)
     producer = Producer({"bootstrap.servers": NOBODY, "queue.buffering.max.messages": 1, "log_level": 0})
     with pytest.raises(KafkaException) as told:
         for _ in range(2):
-            asked(producer.produce, "x", b"1")
+            call_client(producer.produce, "x", b"1")
     assert code_of(told.value) == "_QUEUE_FULL"
     producer.purge()
-    assert reached(Cluster.of(kafka.bootstrap)).list_topics(timeout=10).brokers
+    assert connect_admin(Cluster.of(kafka.bootstrap)).list_topics(timeout=10).brokers
 
 
 METHODS = {name for client in (Consumer, Producer, AdminClient) for name in dir(client) if not name.startswith("_")}

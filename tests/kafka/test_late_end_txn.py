@@ -17,10 +17,10 @@ from topic_reading import values
 
 from states.kafka import RowUpdater, TransactionalTopicState
 from states.kafka.marks import MarkPlace
-from states.kafka.sending import Witness
+from states.kafka.sender import Witness
 from trident_py.errors import FailedException, StateError
 from trident_py.state import SILENT, persist
-from trident_py.testing.servers.proxy import HOST, CuttingProxy, end_txn_of
+from trident_py.testing.proxy import HOST, CuttingProxy, end_txn_of
 from trident_py.tuples import TridentTuple
 
 TXN_OFFSET_COMMIT = b"\x00\x1c\x00\x03"  # key and version

@@ -11,7 +11,7 @@ import pytest
 
 import states
 from states.kafka import TopicState, TransactionalTopicState
-from states.loading import installed, look
+from states.loading import find_types, look
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from trident_py.errors import DefinitionError
 
@@ -99,7 +99,7 @@ def test_a_look_at_the_topics_writes_nothing(kafka: Any, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", OURS)
 def test_the_settings_of_a_type_fit_its_factory(name: str) -> None:
     model = OURS[name]
-    assert installed()[name].settings is model
+    assert find_types()[name].settings is model
     assert set(model.model_fields) <= set(inspect.signature(resolve_name(model.factory)).parameters)
 
 

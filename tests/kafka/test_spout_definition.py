@@ -139,7 +139,7 @@ def test_secrets_are_hidden_in_errors_whatever_they_are_called() -> None:
         "sasl.oauthbearer.config": "principal=x secret=o-secret",
     }  # fmt: skip
     cluster = KafkaSpout("localhost:9092", "a", settings=secrets).cluster
-    told = cluster.hidden(" / ".join(secrets.values()))
+    told = cluster.hide_secrets(" / ".join(secrets.values()))
     assert "secret" not in told
 
 

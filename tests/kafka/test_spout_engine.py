@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ from trident_py.cli.display import standing
 from trident_py.errors import FailedException
 from trident_py.kafka import Json, KafkaSpout
 from trident_py.kafka.clients import Once
-from trident_py.run.program import compile_plan
 from trident_py.run.progress import Progress
-from trident_py.spouts import Coordination, ITridentSpout, MemoryMetadataStore
+from trident_py.spouts import ITridentSpout
 from trident_py.testing import collect
 
 ROOT = Path(__file__).parents[2]
@@ -108,19 +106,6 @@ def test_a_backlog_that_cannot_be_told_fails_no_batch(caplog: pytest.LogCaptureF
 
 def test_a_batch_that_cannot_be_described_for_a_moment_is_tried_again_and_not_lost() -> None:
     assert run(counting("away")).collected("rows") == {1: [(1,)], 2: [(2,)], 3: [(3,)]}
-
-
-def test_the_planner_still_knows_a_batch_that_could_not_be_described_after_a_restart() -> None:
-    from trident_py.checkpoints.sparklogs import offset_of
-    from trident_py.spark.planner import BatchPlanner
-
-    store = MemoryMetadataStore()
-    (program,) = compile_plan(counting("away").plan(), {"trident.metadata": store})
-    coordination = Coordination(program.spouts, program.conf, store)
-    planner = BatchPlanner(program, coordination, 0, 1, threading.Event())
-    rows = planner.again(offset_of(1, {"counting": 1}), offset_of(2, {"counting": 2}))
-    assert len(rows) == 1, "the failure"
-    assert coordination.remembered(2) == ({"counting": 1}, {"counting": 2})
 
 
 def test_skipped_records_are_an_event(kafka: Any) -> None:

@@ -14,7 +14,7 @@ from spout_support import PATIENCE, Player, TransactionAttempt, flat
 
 from trident_py.errors import SpoutError
 from trident_py.kafka import KafkaSpout
-from trident_py.kafka.records import FIRST, LAST, KafkaRecord, PartitionMessages, Reading, Skipped
+from trident_py.kafka.records import FIRST, LAST, KafkaRecord, PartitionMessages, RecordParser, Skipped
 
 ALL = ["offset", "key", "value", "headers", "timestamp"]
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -137,11 +137,11 @@ def test_a_header_that_the_client_cannot_read_and_a_log_without_times() -> None:
     strange = Message(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"))
     group = [PartitionMessages(("t", 0), [Message(None), strange, Message([])])]
     spout = KafkaSpout("host:1", "t", fields=ALL, onBadRecord="skip")
-    chunk = Reading(spout, skipped := Skipped()).chunk(group, ALL)
+    chunk = RecordParser(spout, skipped := Skipped()).chunk(group, ALL)
     assert list(chunk.rows(spout.output)) == [(7, None, None, [], None)] * 2
     assert skipped.count == 1 and "its headers cannot be read" in skipped.first
     with pytest.raises(SpoutError, match="offset 7: its headers cannot be read"):
-        Reading(KafkaSpout("host:1", "t", fields=ALL), Skipped()).chunk(group, ["offset"])
+        RecordParser(KafkaSpout("host:1", "t", fields=ALL), Skipped()).chunk(group, ["offset"])
 
 
 def test_the_time_of_a_record_is_exact() -> None:

@@ -24,15 +24,19 @@ from spout_support import (
 )
 
 from trident_py import LocalCluster, TridentTopology
-from trident_py.checkpoints.sparklogs import metadata_of
+from trident_py.checkpoints.batch_log import BatchLog
+from trident_py.checkpoints.hash_seed import own_order
+from trident_py.context import with_context
 from trident_py.errors import FailedException, SpoutError, TopologyError
 from trident_py.kafka import KafkaSpout
 from trident_py.kafka.batches import Range, ranges_of
 from trident_py.kafka.reader import RecordReader
 from trident_py.operations import BaseFilter
+from trident_py.run.component import ComponentRun
 from trident_py.run.program import compile_plan
-from trident_py.spark.planner import BatchPlanner
-from trident_py.spouts import Coordination, MemoryMetadataStore
+from trident_py.run.progress import RunningTopology
+from trident_py.spark.txids import Txids
+from trident_py.spouts import MemoryMetadataStore
 from trident_py.testing import collect
 
 
@@ -198,19 +202,21 @@ def test_a_run_of_what_is_available_now_waits_for_the_rate_and_not_for_nothing(
     made = TridentTopology()
     spout = KafkaSpout(kafka.bootstrap, topic, fields="value", **options)
     collect(made.newStream("numbers", spout).parallelismHint(1), "rows")
-    store = MemoryMetadataStore()
-    (program,) = compile_plan(made.build().plan, {"trident.metadata": store})
-    coordination = Coordination(program.spouts, program.conf, store)
-    planner = BatchPlanner(program, coordination, 0, 0, threading.Event())
-    rows, end = planner.next_batch(planner.initial())
-    (ranges,) = (ranges_of(each) for each in metadata_of(end).values())
-    assert rows and sum(r.end - r.start for r in ranges) >= least
+    (program,) = compile_plan(made.build().plan, with_context({}, topology="t"))
+    log = BatchLog(MemoryMetadataStore(), "here", "t", own_order)
+    component = ComponentRun(program, program.spouts, log, RunningTopology("t", [program.component]), "run")
+    component.open()
+    txids = Txids(component, True, False, finished := threading.Event())
+    assert txids._awaits(None)
+    metadata = component.coordination.initialize(1, 0)
+    (ranges,) = (ranges_of(each) for each in metadata.values())
+    assert sum(r.end - r.start for r in ranges) >= least
     if not options:
-        planner.begun(1)
+        component.txid = 1
         begun = time.monotonic()
-        assert planner.next_batch(end) == ([], end)
+        assert not txids._awaits(None) and finished.is_set()
         assert time.monotonic() - begun < 1
-    coordination.close()
+    component.close()
 
 
 # Topics that come back

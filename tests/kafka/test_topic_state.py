@@ -14,7 +14,7 @@ from contracts.crashing import Driver
 from topic_reading import Record, read
 
 from states.kafka import FieldNameBasedTupleToKafkaMapper, RowUpdater, TopicState, TransactionalTopicState
-from states.kafka.sending import Sender
+from states.kafka.sender import Sender
 from states.kafka.settings import Room
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.chunks import Chunk, TupleList

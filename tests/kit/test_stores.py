@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
 import databases
 import pytest
-from needed import needed
+from redis import Redis
 
-from trident_py.testing.faults import FAULTS, FaultReport, Places, everywhere
+from trident_py.testing.faults import FAULTS, FaultReport, everywhere
 
 from . import several, wordcount
 from .wordcount import FIELDS
@@ -17,13 +22,8 @@ pytestmark = pytest.mark.whole(
 SERVERS = ("cut-before", "cut-during", "cut-lost", "cut-after", "late")
 
 
-def tried(name: str, service: str | None = None, **options: object) -> FaultReport:
-    with Places() as places:
-        if service is not None:
-            with needed(service):
-                places.start(service)
-        build = getattr(several, name)
-        return everywhere(build, several.BATCHES, fields=several.FIELDS, seed=1, places=places, **options)  # type: ignore[arg-type]
+def tried(name: str, **options: Any) -> FaultReport:
+    return everywhere(getattr(several, name), several.BATCHES, fields=several.FIELDS, seed=1, **options)
 
 
 def faults(report: FaultReport) -> set[str]:
@@ -31,8 +31,8 @@ def faults(report: FaultReport) -> set[str]:
 
 
 @pytest.mark.parametrize("server", databases.SERVERS)
-def test_connections_are_cut_and_a_commit_comes_late(server: str) -> None:
-    report = tried("in_sql", server, stores=[server], faults=SERVERS)
+def test_connections_are_cut_and_a_commit_comes_late(server: str, request: pytest.FixtureRequest) -> None:
+    report = tried("in_sql", stores=[request.getfixturevalue(server).url], faults=SERVERS)
     assert faults(report) == set(SERVERS)
     assert str(report).count("no difference seen in 27") == 3
 
@@ -49,8 +49,16 @@ def test_the_transactional_map_is_wrong_behind_it_and_that_is_shown() -> None:
     assert "counts (wrong): differed in" in str(report)
 
 
-def test_redis() -> None:
-    report = tried("in_redis", "redis", kind="opaque", stores=["redis"], smoke=True)
+def test_redis(own_server: Callable[..., Any]) -> None:
+    url = own_server("redis").url
+
+    @contextmanager
+    def emptied(folder: Path) -> Iterator[str]:
+        with Redis.from_url(url) as client:
+            client.flushall()
+        yield url
+
+    report = tried("in_redis", kind="opaque", stores=[emptied], smoke=True)
     assert faults(report) == FAULTS.keys() - set(SERVERS)
 
 

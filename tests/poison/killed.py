@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trident_py import LocalCluster, TopologyError
-from trident_py.checkpoints.local import LocalCheckpoint
+from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.run.batch_loop import BatchLoop
+from trident_py.run.bisection import Bisection, Poison
 from trident_py.run.deciding import Publisher
-from trident_py.run.poison import Poison
 from trident_py.run.task import LevelTask
 
 from .support import CONF, Row, build
@@ -67,12 +67,12 @@ def die(step: Step) -> None:
 
         setattr(owner, name, wrapped)
 
-    wrap(BatchLoop, "_dry", "", "dry", lambda self, work, *more: work.txid)
-    wrap(BatchLoop, "_probe", "", "probe", lambda self, work, *more: work.txid)
+    wrap(BatchLoop, "dry_attempt", "", "dry", lambda self, work, *more: work.txid)
+    wrap(Bisection, "_probe", "", "probe", lambda self, work, *more: work.txid)
     wrap(Poison, "search", "search", "found", lambda self, *more: self.txid)
     wrap(Poison, "fix", "", "fixed", lambda self, excluded: self.txid)
     wrap(Publisher, "publish", "committed", "published", lambda self, batch, *more: batch.txid)
-    wrap(LocalCheckpoint, "over", "", "saved", lambda self, txid, metadata: txid)
+    wrap(BatchLog, "end", "", "saved", lambda self, txid, metadata: txid)
     guard = LevelTask._guard
 
     def guarded(self: LevelTask, node: Any, action: Any) -> bool:

@@ -15,7 +15,7 @@ from trident_py import DefinitionError, FailedException, Fields, LocalCluster, T
 from trident_py.operations import BaseAggregator
 from trident_py.operations.builtin import Count
 from trident_py.processors import LETTER
-from trident_py.run.poison import Poison, Span, halves, size
+from trident_py.run.bisection import Poison, Span, halves, size
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout
 from trident_py.state import QueryFunction
 from trident_py.testing import Crashing, FixedBatchSpout, MemoryMapState, stored

@@ -26,8 +26,8 @@ from trident_py import Fields, TridentError
 from trident_py.chunks import Chunk, Column, concat
 from trident_py.kafka.formats import Avro, Bytes, Json, Text
 from trident_py.spouts import FileSpout, filereaders
+from trident_py.spouts.filelist import Files
 from trident_py.spouts.files import make_reader
-from trident_py.spouts.filestores import Files
 
 from .values import OF_TYPE, anything, is_same
 

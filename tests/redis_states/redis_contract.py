@@ -19,7 +19,7 @@ import pytest
 import redis as client
 from contracts.crashing import POINTS, in_child, main
 
-from states.redis.place import OURS
+from states.redis.location import OURS
 from states.redis.server import close_servers
 from states.redis.writer import RedisWriter
 from trident_py.errors import DefinitionError, StateError

@@ -22,7 +22,7 @@ from faults.forks import Driver, run
 from faults.steps import STEPS
 from redis_topology import STATES, RedisStart, ask, kill
 
-from trident_py.testing.servers.proxy import CuttingProxy
+from trident_py.testing.proxy import CuttingProxy
 
 _COUNT = itertools.count()
 PLACES = [*((step, 0) for step in STEPS), ("half", 1), ("written", 1), ("committed", 1), ("over", 0)]

@@ -23,7 +23,7 @@ from states.redis.server import close_servers
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, OpaqueValue
-from trident_py.testing.servers.proxy import CuttingProxy
+from trident_py.testing.proxy import CuttingProxy
 from trident_py.tuples import Fields, TridentTuple
 
 SUM = MapCombinerAggStateUpdater(Sum(), "word", "n")

@@ -13,7 +13,7 @@ from sqlalchemy import NullPool, create_engine, make_url
 
 TESTS = Path(__file__).parents[1]
 WITHOUT_MARIADB = """
-from trident_py.testing.servers import sql_servers as servers
+from testbed import sql_servers as servers
 servers.MariaDb._programs = lambda self: servers.find("no-such-program", [], "mariadb-server")
 def test_it(mariadb): raise AssertionError("there is no database")
 """

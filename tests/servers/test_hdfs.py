@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from trident_py.testing.servers import hadoop_jars, hdfs
-from trident_py.testing.servers.hdfs import HdfsServer
-from trident_py.testing.servers.keeper import runs
-from trident_py.testing.servers.service import ServiceMissing
+from testbed import hadoop_jars, hdfs
+from testbed.hdfs import HdfsServer
+from testbed.keeper import runs
+from testbed.service import ServiceMissing
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from needed import HOSTS, needed
 
+from testbed.hosts import Host, Network
+from testbed.keeper import runs
 from trident_py.errors import DefinitionError, TridentError
-from trident_py.testing.servers.hosts import Host, Network
-from trident_py.testing.servers.keeper import runs
 
 ROOT = Path(__file__).parents[2]
 PORT = 8000
@@ -75,12 +75,13 @@ def test_a_host_has_a_name_an_address_and_files_of_its_own(network: Network, tmp
 def test_a_private_folder_hides_neither_our_sources_nor_this_python(tmp_path: Path) -> None:
     """They may be in one: a checkout in /tmp."""
     sources, environment, mine = tmp_path / "checkout", tmp_path / "environment", tmp_path / "mine"
-    shutil.copytree(ROOT / "trident_py", sources / "trident_py")
+    for name in ("testbed", "trident_py"):
+        shutil.copytree(ROOT / name, sources / name)
     for folder in (environment / "bin", mine):
         folder.mkdir(parents=True)
     script = f"""
 import subprocess, sys
-from trident_py.testing.servers.hosts import Network
+from testbed.hosts import Network
 sys.prefix = "{environment}"
 with Network() as network:
     host = network.host("c", ["{tmp_path}", "{mine}"])
@@ -92,8 +93,8 @@ with Network() as network:
         done = subprocess.run([sys.executable, "-c", script], cwd=sources, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if line]
     assert done.stderr == "" and lines == [
-        f"{tmp_path}:", "checkout", "environment", "mine", f"{sources}:", "trident_py", f"{environment}:", "bin",
-        f"{mine}:", f"{tmp_path}:", "checkout", "environment", f"{sources}:",
+        f"{tmp_path}:", "checkout", "environment", "mine", f"{sources}:", "testbed", "trident_py",
+        f"{environment}:", "bin", f"{mine}:", f"{tmp_path}:", "checkout", "environment", f"{sources}:",
     ]  # fmt: skip
 
 
@@ -169,7 +170,7 @@ def test_a_host_outlives_the_thread_that_boots_it(network: Network) -> None:
 
 
 def test_hosts_end_with_the_process_that_made_them() -> None:
-    script = "from trident_py.testing.servers.hosts import Network as N; n = N(); h = n.host('c'); " \
+    script = "from testbed.hosts import Network as N; n = N(); h = n.host('c'); " \
              "h.run(['sleep', '300']); print(h.pid, flush=True); input()"  # fmt: skip
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as made:
         assert made.stdout is not None

@@ -14,16 +14,16 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from trident_py.testing.servers import kafka_jars
-from trident_py.testing.servers import service as services
-from trident_py.testing.servers.kafka_broker import KafkaBroker
-from trident_py.testing.servers.service import ServiceMissing
+from testbed import kafka_jars
+from testbed import service as services
+from testbed.kafka_broker import KafkaBroker
+from testbed.service import ServiceMissing
 
 from .waiting import PATIENCE, is_gone, soon
 
 PARENT = """
 import sys
-from trident_py.testing.servers.kafka_broker import KafkaBroker
+from testbed.kafka_broker import KafkaBroker
 broker = KafkaBroker().start()
 print(broker.pid, broker.folder, flush=True)
 sys.stdin.read()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trident_py.testing.servers import mysql_packages
-from trident_py.testing.servers.service import ServiceMissing
-from trident_py.testing.servers.sql_servers import MySql
+from testbed import mysql_packages
+from testbed.service import ServiceMissing
+from testbed.sql_servers import MySql
 
 APT = """#!/bin/sh
 if [ "$1" = indextargets ]; then printf 'other http://other/debian\\n{codename} http://ours/debian\\n'; exit 0; fi

@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import NullPool, create_engine, make_url
 from sqlalchemy.exc import DBAPIError
 
-from states.sql.store import ConnectionLost, parsed, store_of
+from states.sql.store import ConnectionLost, parse_url, store_of
 from trident_py.errors import DefinitionError
-from trident_py.testing.servers.proxy import CuttingProxy, commit_of
+from trident_py.testing.proxy import CuttingProxy, commit_of
 
 on_servers = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 
@@ -116,7 +116,7 @@ def test_cut_after_commit_the_client_sees_success_and_then_a_dead_connection(dat
 @pytest.mark.parametrize("when", ["before", "during", "lost", "after", "held"])
 def test_a_commit_that_is_sent_with_other_statements_is_cut_as_a_whole(database: str, when: str) -> None:
     with proxied(database) as (proxy, _):
-        store = store_of(parsed(proxy.through(database)))
+        store = store_of(parse_url(proxy.through(database)))
         proxy.cut_on(commit_of(database), when)
         with nullcontext() if when == "after" else pytest.raises(ConnectionLost):
             store.at_once(*((f"INSERT INTO t VALUES ({n})", ()) for n in range(300)))

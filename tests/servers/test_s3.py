@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyarrow.fs import S3FileSystem
 
-from trident_py.testing.servers.s3 import S3Server
+from testbed.s3 import S3Server
 
 
 def test_it_keeps_objects_until_it_is_killed_and_stays_at_its_port(s3: S3Server) -> None:

@@ -18,16 +18,16 @@ import pytest
 from sqlalchemy import NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
+from testbed import service as services
+from testbed import sql_servers as servers
+from testbed.service import ServiceMissing
 from trident_py.errors import TridentError
-from trident_py.testing.servers import service as services
-from trident_py.testing.servers import sql_servers as servers
-from trident_py.testing.servers.sql_servers import ServiceMissing
 
 from .waiting import PATIENCE, is_gone, soon
 
 PARENT = """
 import sys
-from trident_py.testing.servers.sql_servers import {name}
+from testbed.sql_servers import {name}
 server = {name}().start()
 print(server.pid, server.folder, flush=True)
 {end}

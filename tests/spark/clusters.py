@@ -10,7 +10,7 @@ from typing import Any
 
 from needed import HOSTS, needed
 
-from trident_py.testing.servers.spark_hosts import SparkHosts
+from testbed.spark_hosts import SparkHosts
 
 from .folder import written
 

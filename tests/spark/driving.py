@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
-from contextlib import suppress
 
 import psutil
 
@@ -33,13 +32,3 @@ def kill(process: subprocess.Popen) -> None:
 
 def exact(count: int) -> dict[int, list[list[int]]]:
     return {txid: [[2 * txid - 2], [2 * txid - 1]] for txid in range(1, count + 1)}
-
-
-def planner_processes() -> list[psutil.Process]:
-    """Spark's processes, below this one, that ask our source for batches."""
-    found = []
-    for each in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):  # it may end meanwhile
-            if any("streaming_source_runner" in word for word in each.cmdline()):
-                found.append(each)
-    return found

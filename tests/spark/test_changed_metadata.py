@@ -1,4 +1,4 @@
-"""Replays whose metadata is not what Spark has logged for the batch: the next batch goes on from what was committed."""
+"""Replays whose metadata is not that of the first attempt: the next batch goes on from what was committed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from trident_py.run.deciding import Publisher
 from trident_py.spouts import ITridentSpout
 
 from .folder import FolderFactory, WriteRows, written
-from .test_following import LONG, NONE
 from .test_inline import inline
+from .test_txids import LONG, NONE
 
 pytestmark = pytest.mark.spark
 

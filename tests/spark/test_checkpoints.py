@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,29 @@ from typing import Any
 import pytest
 from remotes import Remote
 
-from trident_py.errors import TopologyError, TridentError, ZombieError
-from trident_py.spark.checkpoint import DRIVER, Checkpoint, checkpoint_of
+from states.sql import SqlMapState
+from trident_py import Fields, TridentTopology
+from trident_py.checkpoints.batch_log import BatchLog, inside
+from trident_py.errors import LineageError, TopologyError, TridentError, ZombieError
+from trident_py.operations.builtin import Count
+from trident_py.spark.checkpoint import checkpoint_of
 from trident_py.spark.hadoop_folder import MANAGER, HadoopFolder
+from trident_py.spouts.journal import JOURNAL
+from trident_py.spouts.metadata import LOG
+from trident_py.testing import FixedBatchSpout
 
 from .driving import Start, exact, kill, until
 from .folder import copy_topology, numbers, written
+from .test_txids import LONG, one_after_the_other
 
 pytestmark = pytest.mark.spark
 RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 NAME = "a name: 50% ü"
+WHOLE = pytest.mark.whole("test_a_driver_killed_in_full_run_loses_and_changes_nothing")
+
+
+def batch_log(spark: Any, remote: Remote, scratch: Path, name: str = "t") -> BatchLog:
+    return checkpoint_of(spark, remote.uri, name, "numbers", scratch, False).batches
 
 
 def run(cluster: Any, out: Path, batches: int) -> Any:
@@ -34,11 +46,11 @@ def test_a_topology_goes_on_from_a_checkpoint_that_is_on_no_machine(
     assert run(spark_cluster(remote.uri), tmp_path / "out", 3).txid == 3
     assert run(spark_cluster(remote.uri), tmp_path / "out", 5).txid == 5
     assert written(tmp_path / "out") == exact(5)
-    checkpoint = checkpoint_of(spark, remote.uri, NAME, "numbers")
-    assert checkpoint.last_batch() == 4
-    own = HadoopFolder(spark, f"{checkpoint.where}/trident")
-    assert sorted(own.names()) == ["component", "driver", "followed", "given"]
-    assert [len(own.names(path)) for path in own.names()] == [1, 1, 1, 1]  # what is old is deleted
+    last = batch_log(spark, remote, tmp_path, NAME).last()
+    assert last is not None and last.txid == 5
+    own = HadoopFolder(spark, f"{remote.uri}/{inside(NAME, 'numbers')}")
+    assert sorted(own.names()) == ["component", "given", "log"]  # and nothing of Spark's
+    assert [len(own.names(path)) for path in own.names()] == [1, 1, 1]  # what is old is deleted
 
 
 def test_a_second_driver_takes_a_checkpoint_over_and_the_first_is_told(
@@ -60,77 +72,54 @@ def test_a_second_driver_takes_a_checkpoint_over_and_the_first_is_told(
     assert second.awaitTermination(60)
 
 
-def test_an_older_driver_that_logs_a_batch_as_its_last_act_does_not_end_the_newer_one(
-    spark_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has planned the batch before it was refused, and logs it when the newer one plans the same."""
-    assert run(spark_cluster(), tmp_path / "out", 2).txid == 2
-    (folder,) = (tmp_path / "checkpoints").glob("*/numbers/offsets")
-    check = Checkpoint.check
-
-    def after_the_older_one(checkpoint: Checkpoint) -> None:
-        if not (folder / "2").exists():
-            (folder / "2").write_text((folder / "1").read_text().replace('"txid": 2', '"txid": 3'))
-        check(checkpoint)
-
-    monkeypatch.setattr(Checkpoint, "check", after_the_older_one)
-    assert run(spark_cluster(), tmp_path / "out", 4).txid == 4
-    assert written(tmp_path / "out") == exact(4)
-
-
-def test_a_batch_that_an_older_driver_commits_during_the_start_shifts_no_txid(
-    spark_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The state here has no fence, so the older driver's third batch goes through."""
-    assert run(spark_cluster(), tmp_path / "out", 2).txid == 2
-    (folder,) = (tmp_path / "checkpoints").glob("*/numbers")
-    take = Checkpoint.take
-
-    def after_the_older_one(checkpoint: Checkpoint) -> None:
-        text = (folder / "offsets" / "1").read_text()
-        (folder / "offsets" / "2").write_text(text.replace('"txid": 2', '"txid": 3'))
-        (folder / "commits" / "2").write_text((folder / "commits" / "1").read_text())
-        take(checkpoint)
-
-    monkeypatch.setattr(Checkpoint, "take", after_the_older_one)
-    running = run(spark_cluster(), tmp_path / "out", 4)
-    assert list(running.attempts) == [4]
-    assert sorted(written(tmp_path / "out")) == [1, 2, 4]
-
-
-@pytest.mark.parametrize("remote", ["s3"], indirect=True)
-def test_offsets_that_another_drivers_have_replaced_are_restored(
-    remote: Remote, spark: Any, spark_cluster: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert run(spark_cluster(remote.uri), tmp_path / "out", 3).txid == 3
-    folder = HadoopFolder(spark, checkpoint_of(spark, remote.uri, NAME, "numbers").where)
-    right = [folder.read(f"offsets/{batch}") or "" for batch in (1, 2)]
-    for batch in (1, 2):  # a driver that was stopped before it wrote them, and only now goes on
-        folder.replace(f"offsets/{batch}", (folder.read("offsets/0") or "").replace('"txid": 1', '"txid": 9'))
-    folder.delete("commits/2")
-    assert run(spark_cluster(remote.uri), tmp_path / "out", 4).txid == 4
-    assert written(tmp_path / "out") == exact(4)
-    assert [folder.read(f"offsets/{batch}") for batch in (1, 2)] == right
-    assert "batch 1 has the offsets of another driver; restored" in caplog.text
-
-
-@pytest.mark.parametrize("remote", ["s3"], indirect=True)
-def test_in_s3_the_first_of_two_drivers_cannot_begin_a_batch_either(remote: Remote, spark: Any) -> None:
-    """Spark's log does not tell the two apart there; the batch that was planned just before is refused here."""
-    first, second = (checkpoint_of(spark, remote.uri, "t", "c") for _ in range(2))
+def test_in_s3_the_first_of_two_drivers_cannot_begin_a_batch_either(remote: Remote, spark: Any, tmp_path: Path) -> None:
+    first, second = (batch_log(spark, remote, tmp_path) for _ in range(2))
     first.take()
-    first.begin(0, lambda: "offsets")
+    first.begin(1, {"n": 1})
     first.check()
     second.take()
-    with pytest.raises(ZombieError, match=r"another driver runs on the checkpoint: it has changed s3a://.*driver/3"):
-        first.begin(1, lambda: "others")
+    with pytest.raises(ZombieError, match=r"the checkpoint (hdfs|s3a)://.*: process \d+ on host .* has taken it over"):
+        first.begin(2, {"n": 2})
     with pytest.raises(ZombieError, match=r"process \d+ on host .* has taken it over since this one started"):
         first.check()
-    second.begin(1, lambda: "more")
+    second.begin(1, {"n": 3})
     second.check()
-    assert json.loads(HadoopFolder(spark, second.where).read(f"trident/{DRIVER}/4.json") or "")["entries"]["2"][
-        "offsets"
-    ] == "more"
+    begun = batch_log(spark, remote, tmp_path).begun(1)
+    assert begun is not None and begun.metadata == {"n": 3}
+
+
+@pytest.mark.parametrize("remote", [pytest.param("hdfs"), pytest.param("s3", marks=WHOLE)], indirect=True)
+def test_a_local_checkpoint_goes_on_where_it_was_copied_to(
+    remote: Remote, spark: Any, spark_cluster: Any, tmp_path: Path
+) -> None:
+    """In the middle of a batch."""
+
+    def breaks(n: int) -> list[int]:
+        if n == 6 and not (tmp_path / "well").exists():
+            raise ValueError("broken")
+        return [n]
+
+    def go_on(checkpoints: str, batches: int) -> Any:
+        topology = copy_topology(tmp_path / "out", numbers(2 * batches), breaks)
+        running = spark_cluster(checkpoints).submitTopology("t", {}, topology)
+        assert running.awaitTermination(120)
+        return running
+
+    with pytest.raises(TopologyError, match="broken"):
+        go_on(str(tmp_path / "local"), 6)
+    assert sorted(written(tmp_path / "out")) == [1, 2, 3]
+    (tmp_path / "well").touch()
+    journal = (tmp_path / "local" / "t" / "numbers" / JOURNAL).read_text()
+    assert HadoopFolder(spark, f"{remote.uri}/t/numbers").create(JOURNAL, journal)
+    assert go_on(remote.uri, 6).attempts == {4: 0, 5: 0, 6: 0}
+    assert go_on(remote.uri, 8).attempts == {7: 0, 8: 0}
+    assert written(tmp_path / "out") == exact(8)
+
+
+def test_a_checkpoint_that_was_copied_back_is_refused(spark_cluster: Any, tmp_path: Path) -> None:
+    (tmp_path / "c" / "t" / "numbers" / LOG).mkdir(parents=True)
+    with pytest.raises(LineageError, match=r"was copied from HDFS or S3.*Go on there"):
+        spark_cluster(str(tmp_path / "c")).submitTopology("t", {}, copy_topology(tmp_path / "out", numbers(2)))
 
 
 @pytest.mark.whole("test_a_topology_goes_on_from_a_checkpoint_that_is_on_no_machine")
@@ -201,3 +190,32 @@ def test_who_may_not_write_is_told_so(remote: Remote, start: Start, monkeypatch:
     assert process.returncode == 1
     assert "access is denied" in said and "user=nobody" in said
     assert "\tat " not in said
+
+
+@pytest.mark.parametrize("remote", [pytest.param("hdfs"), pytest.param("s3", marks=WHOLE)], indirect=True)
+def test_a_driver_killed_in_full_run_loses_and_changes_nothing(
+    remote: Remote, spark_cluster: Any, start: Start, tmp_path: Path
+) -> None:
+    """Its batches run in the driver, one after the other."""
+    session = {**remote.of_session, "spark.trident.inline.max.tuples": "10"}
+    for _ in range(3):
+        process = start(1000, checkpoints=remote.uri, settings=session)
+        until(process, "committed", 30)
+        kill(process)
+    done = max(written(tmp_path / "out"))
+    topology = copy_topology(tmp_path / "out", numbers(2 * done + 4))
+    running = spark_cluster(remote.uri).submitTopology("t", {}, topology)
+    assert running.awaitTermination(120)
+    assert running.txid == done + 2
+    assert written(tmp_path / "out") == exact(done + 2)
+
+
+@pytest.mark.parametrize("remote", [pytest.param("hdfs"), pytest.param("s3", marks=WHOLE)], indirect=True)
+def test_each_driver_takes_the_checkpoint_from_the_one_before_in_full_run(
+    remote: Remote, spark_cluster: Any, tmp_path: Path
+) -> None:
+    state = SqlMapState.opaque(f"sqlite:///{tmp_path}/counts.db", "counts", "value bigint", "count bigint")
+    spout, topology = FixedBatchSpout(Fields("value bigint"), 2, *([n] for n in range(20))), TridentTopology()
+    topology.newStream("in", spout.setCycle(True)).groupBy("value").persistentAggregate(state, Count(), "count")
+    last = one_after_the_other(spark_cluster, remote.uri, LONG, topology.build())
+    assert sum(value.curr for value in state.stored().values()) == 2 * last.txid

@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from trident_py.errors import TopologyError, TridentError
-from trident_py.spark.component import SparkComponent
+from trident_py.spark.component import SparkComponent, _Waking
 
 
 def refused(*_: object) -> NoReturn:
@@ -34,10 +34,10 @@ def component(java: Any) -> SparkComponent:
     """A component after its query, with what it asks at its end."""
     made = object.__new__(SparkComponent)
     made.spark = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=java))
-    made.checkpoint = SimpleNamespace(is_committed=refused, where="hdfs://namenode:8020/checkpoints/t")  # type: ignore
-    made.planner = SimpleNamespace(fatal=None, finished=threading.Event())  # type: ignore[assignment]
+    made.checkpoint = SimpleNamespace(location="hdfs://namenode:8020/checkpoints/t")  # type: ignore[assignment]
+    made._finished, made.available_now = _Waking(), False
     made.running = SimpleNamespace(stopping=threading.Event())  # type: ignore[assignment]
-    made.error, made._done, made._wake = None, 3, threading.Event()
+    made.error = None
     return made
 
 

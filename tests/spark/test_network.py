@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from testbed.spark_hosts import SparkHosts
 from trident_py import DefinitionError, Fields, TridentTopology
 from trident_py.operations.builtin import Count
 from trident_py.spark import network
 from trident_py.spark.network import Homes
 from trident_py.state import MemoryMapState
 from trident_py.testing import FixedBatchSpout, LoggingBackingMap
-from trident_py.testing.servers.spark_hosts import SparkHosts
 
 from .clusters import started
 from .home_app import OpaqueNumbers, TransactionalNumbers

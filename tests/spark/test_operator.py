@@ -1,8 +1,7 @@
-"""What an operator sees in Spark: jobs and queries by their names, the backlog in a query's progress, executor logs."""
+"""What an operator sees in Spark: jobs and queries by their names, executor logs."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -14,13 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from trident_py import TridentTopology
 from trident_py.errors import FailedException
 from trident_py.spark import worker_logs
-from trident_py.spouts import ITridentSpout
-from trident_py.testing import collect
 
 from .folder import copy_topology, numbers, written
 
@@ -69,73 +64,6 @@ def test_a_query_is_named_by_topology_and_component_and_a_second_one_by_its_run_
     assert sorted(query.name for query in spark.streams.active) == ["named/numbers", f"named/numbers {runs[1].run[:8]}"]
     for running in runs:
         running.stop()
-
-
-class Waiting(ITridentSpout):
-    """Batches 1 to 3 of a number each; its coordinator knows how many more there are."""
-
-    kind = "transactional"
-
-    def getOutputFields(self) -> Any:
-        return "n bigint"
-
-    def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
-        return WaitingCoordinator()
-
-    def getEmitter(self, txStateId: str, conf: dict, context: Any) -> Any:
-        return WaitingEmitter()
-
-
-class WaitingCoordinator(ITridentSpout.BatchCoordinator):
-    at = 0
-
-    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
-        self.at = txid
-        return {"until": txid * 10}
-
-    def isExhausted(self) -> bool:
-        return self.at >= 3
-
-    def backlog(self) -> dict[str, int]:
-        return {"left": 2 * (3 - self.at), "right": 3 - self.at}
-
-
-class WaitingEmitter(ITridentSpout.Emitter):
-    def emitBatch(self, tx: Any, coordinatorMeta: Any, collector: Any) -> None:
-        collector.emit([coordinatorMeta["until"]])
-
-
-class Noting(StreamingQueryListener):
-    def __init__(self) -> None:
-        self.offsets: list[dict] = []
-        self.ended = threading.Event()
-
-    def onQueryStarted(self, event: Any) -> None: ...
-
-    def onQueryIdle(self, event: Any) -> None: ...
-
-    def onQueryProgress(self, event: Any) -> None:
-        self.offsets.append(json.loads(event.progress.sources[0].endOffset))
-
-    def onQueryTerminated(self, event: Any) -> None:
-        self.ended.set()
-
-
-@spark_test
-def test_a_listener_of_spark_sees_txid_offsets_and_backlog(spark: Any, spark_cluster: Any) -> None:
-    topology = TridentTopology()
-    collect(topology.newStream("waiting", Waiting()).parallelismHint(1), "rows")
-    listener = Noting()
-    spark.streams.addListener(listener)
-    try:
-        running = spark_cluster().submitTopology("listened", {}, topology.build())
-        running.awaitTermination(120)
-        assert listener.ended.wait(60)
-    finally:
-        spark.streams.removeListener(listener)
-    assert running.collected("rows") == {1: [(10,)], 2: [(20,)], 3: [(30,)]}
-    seen = [(each["txid"], each["backlog"], json.loads(each["meta"])) for each in listener.offsets]
-    assert seen[:2] == [(1, 6, {"waiting": {"until": 10}}), (2, 3, {"waiting": {"until": 20}})]
 
 
 LOGGING = """

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from file_places import HdfsPlace, S3Place, table
 
+from testbed.s3 import command
+from testbed.spark_hosts import SparkHosts
 from trident_py import TridentTopology
 from trident_py.spouts import FileSpout
 from trident_py.testing import collect, failing
-from trident_py.testing.servers.s3 import command
-from trident_py.testing.servers.spark_hosts import SparkHosts
 
 from .clusters import started
 

@@ -11,11 +11,14 @@ import pytest
 
 from trident_py import FailedException, Fields, TopologyError, TridentTopology
 from trident_py.errors import ZombieError
-from trident_py.spark.planner import READY_PAUSE, READY_WAIT
+from trident_py.run.component import PAUSE
+from trident_py.spark.txids import READY_WAIT
 from trident_py.spouts import ITridentSpout, SparkSpout
+from trident_py.spouts.journal import JournalMetadataStore
+from trident_py.spouts.metadata import LOG
 from trident_py.testing import Crashing, collect, failing
+from trident_py.testing.faults.disturbances import forget
 
-from .driving import planner_processes
 from .folder import FolderFactory, WriteRows, attempts, copy_topology, numbers, written
 from .hostile import HOSTILE
 
@@ -23,8 +26,13 @@ pytestmark = pytest.mark.spark
 FIVE = {txid: [[2 * txid - 2], [2 * txid - 1]] for txid in range(1, 6)}
 
 
-def committed(checkpoints: Path) -> list[int]:
-    return sorted(int(file.name) for file in checkpoints.glob("*/*/commits/*") if file.name.isdigit())
+def over(checkpoints: Path) -> int:
+    """The last txid that is over, by the log."""
+    (folder,) = checkpoints.glob("*/*")
+    store = JournalMetadataStore(folder)
+    last = store.get(LOG, 0)["over"]
+    store.close()
+    return 0 if last is None else int(last["txid"])
 
 
 @pytest.mark.parametrize("available_now", [True, False])
@@ -37,7 +45,7 @@ def test_five_fixed_batches_are_txids_1_to_5_and_end_the_run(
     assert running.txid == 5
     assert running.attempts == dict.fromkeys(range(1, 6), 0)
     assert written(tmp_path / "out") == FIVE
-    assert committed(tmp_path / "checkpoints") == [0, 1, 2, 3, 4]
+    assert over(tmp_path / "checkpoints") == 5
 
 
 def test_a_restart_goes_on_with_the_next_txid(spark_cluster: Any, tmp_path: Path) -> None:
@@ -65,11 +73,10 @@ def test_a_restart_under_other_settings_of_the_session_goes_on(spark: Any, spark
     assert attempts(out) == {1: {0}, 2: {1}, 3: {1}, 4: {1}, 5: {0}}
 
 
-def test_a_batch_that_spark_does_not_know_to_be_committed_comes_again(spark_cluster: Any, tmp_path: Path) -> None:
+def test_a_batch_that_the_log_does_not_know_to_be_over_comes_again(spark_cluster: Any, tmp_path: Path) -> None:
     cluster, out = spark_cluster(), tmp_path / "out"
     assert cluster.submitTopology("t", {}, copy_topology(out, numbers(6))).awaitTermination(60)
-    for file in (tmp_path / "checkpoints").glob("*/*/commits/2"):
-        file.unlink()
+    forget(tmp_path / "checkpoints" / "t")
     for file in out.glob("000003-*"):
         file.unlink()
     running = cluster.submitTopology("t", {}, copy_topology(out, numbers(10)))
@@ -119,7 +126,7 @@ def test_an_error_of_the_user_ends_the_run_and_is_told_first(spark_cluster: Any,
     assert caught.value.txid == 2
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert running.exception is caught.value
-    assert committed(tmp_path / "checkpoints") == [0]
+    assert over(tmp_path / "checkpoints") == 1
 
 
 def test_a_batch_is_given_up_after_the_number_of_attempts_that_is_set(spark_cluster: Any, tmp_path: Path) -> None:
@@ -161,7 +168,7 @@ def test_stop_in_the_middle_of_a_batch_lets_it_end_and_leaves_no_thread(spark_cl
     done = running.txid
     assert done is not None and done >= 2
     assert list(written(out)) == list(range(1, done + 1))
-    assert committed(tmp_path / "checkpoints")[-1] == done - 1
+    assert over(tmp_path / "checkpoints") == done
 
 
 def test_stop_does_not_wait_for_a_batch_that_hangs(spark_cluster: Any, tmp_path: Path) -> None:
@@ -180,7 +187,7 @@ def test_stop_does_not_wait_for_a_batch_that_hangs(spark_cluster: Any, tmp_path:
     running.stop()
     assert running.awaitTermination(0)
     assert running.exception is None
-    assert committed(tmp_path / "checkpoints") == []
+    assert over(tmp_path / "checkpoints") == 0
 
 
 def test_a_second_driver_on_a_checkpoint_is_found_out(spark_cluster: Any, tmp_path: Path) -> None:
@@ -192,31 +199,6 @@ def test_a_second_driver_on_a_checkpoint_is_found_out(spark_cluster: Any, tmp_pa
     assert isinstance(caught.value.__cause__, ZombieError)
     for running in runs:
         running.stop()
-
-
-def test_a_checkpoint_without_its_metadata_file_is_refused_in_words(spark_cluster: Any, tmp_path: Path) -> None:
-    cluster, out = spark_cluster(), tmp_path / "out"
-    assert cluster.submitTopology("t", {}, copy_topology(out, numbers(4))).awaitTermination(60)
-    for file in (tmp_path / "checkpoints").glob("*/*/metadata"):
-        file.unlink()
-    running = cluster.submitTopology("t", {}, copy_topology(out, numbers(10)))
-    with pytest.raises(TopologyError, match="metadata"):
-        running.awaitTermination(60)
-    assert list(written(out)) == [1, 2]
-
-
-def test_an_offset_of_another_txid_than_its_batch_is_told_and_not_emitted(spark_cluster: Any, tmp_path: Path) -> None:
-    cluster, out = spark_cluster(), tmp_path / "out"
-    assert cluster.submitTopology("t", {}, copy_topology(out, numbers(4))).awaitTermination(60)
-    (folder,) = (tmp_path / "checkpoints").glob("*/*/")
-    (folder / "commits" / "1").unlink()
-    offsets = folder / "offsets" / "1"
-    offsets.write_text(offsets.read_text().replace('"txid": 2', '"txid": 5'))
-    before = written(out), attempts(out)
-    running = cluster.submitTopology("t", {}, copy_topology(out, numbers(10)))
-    with pytest.raises(TopologyError, match="is damaged: offsets/1 has the txid 5 where 2 is expected"):
-        running.awaitTermination(60)
-    assert (written(out), attempts(out)) == before
 
 
 def test_two_spouts_of_one_component_share_the_txids(spark_cluster: Any) -> None:
@@ -322,45 +304,6 @@ def test_a_coordinator_that_fails_before_the_batch_began_is_asked_again(spark_cl
     assert [event.txid for event in refused] == [2] and "away for a moment" in refused[0].reason
 
 
-class Dies(RefusesOnce):
-    """When it has described txid 2, Spark's process that plans batches dies, and the next question is refused."""
-
-    def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
-        return _Dying()
-
-
-class _Dying(_Refusing):
-    described = False
-
-    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
-        if txid == 2 and not self.described:
-            self.described = True
-            for each in planner_processes():
-                each.kill()
-            return {"n": 20}
-        return super().initializeTransaction(txid, prevMetadata, currMetadata)
-
-
-def test_a_batch_that_spark_begins_without_the_spouts_that_have_described_it_has_them(
-    spark_cluster: Any, tmp_path: Path
-) -> None:
-    """Spark has rows of its own, so it does not wait until the description is repeated."""
-    (tmp_path / "in").mkdir()
-    for n in (101, 102, 103):
-        (tmp_path / "in" / f"{n}.json").write_text(f'{{"n": {n}}}\n')
-    files = SparkSpout("json", {"path": str(tmp_path / "in"), "maxFilesPerTrigger": 1}, schema="n bigint")
-    topology = TridentTopology()
-    collect(topology.merge(topology.newStream("ours", Dies()), topology.newStream("files", files)), "rows")
-    running = spark_cluster().submitTopology("t", {}, topology.build(), availableNow=True)
-    assert running.awaitTermination(100), (running.events, running.collected('rows'))
-    replays = [event.reason for event in running.events if event.kind == "replay" and event.txid == 2]
-    assert "plans batches died" in replays[0] and "away for a moment" in replays[1]
-    rows = {txid: sorted(n for (n,) in rows) for txid, rows in running.collected("rows").items()}
-    assert sorted(n for each in rows.values() for n in each) == [10, 20, 30, 101, 102, 103]
-    ours = {txid: [n for n in each if n < 100] for txid, each in rows.items()}
-    assert [ours[txid] for txid in (1, 2, 3)] == [[10], [20], [30]]  # each follows the one before
-
-
 class Late(ITridentSpout):
     """1, 2, 3, one for each batch: each number follows that of the batch before. Not ready when Spark asks first."""
 
@@ -382,7 +325,7 @@ class _NotYetReady(ITridentSpout.BatchCoordinator):
 
     def isReady(self, txid: int) -> bool:
         self.asked += 1
-        return self.asked > READY_WAIT / READY_PAUSE + 1
+        return self.asked > READY_WAIT / PAUSE + 1
 
     def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
         self.last = currMetadata["n"] if currMetadata else (prevMetadata or {"n": 0})["n"] + 1

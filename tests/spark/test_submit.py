@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import venv_pack
 
-from trident_py.testing.servers.spark_hosts import SparkHosts
+from testbed.spark_hosts import SparkHosts
 
 from .clusters import FOLDER, JOBS, TESTS, files, finished, rows, started
 

@@ -16,11 +16,11 @@ from file_places import HdfsPlace, LocalPlace, Place, S3Place, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from testbed.hdfs import HdfsServer
+from testbed.s3 import S3Server
 from trident_py.errors import DefinitionError, FailedException, SpoutError
+from trident_py.filesystems.webhdfs import client_of
 from trident_py.spouts import FileSpout
-from trident_py.spouts.webhdfs import client_of
-from trident_py.testing.servers.hdfs import HdfsServer
-from trident_py.testing.servers.s3 import S3Server
 from trident_py.tuples import TransactionAttempt
 
 from .harness import Player, flat

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from trident_py.errors import DefinitionError, SpoutError
-from trident_py.spouts import FileSpout, filereaders, filerows, filestores
+from trident_py.spouts import FileSpout, filelist, filereaders, filerows
 from trident_py.spouts.emitters import make_emitter
 from trident_py.spouts.files import FileCoordinator
 from trident_py.tuples import TransactionAttempt
@@ -215,7 +215,7 @@ def test_a_large_batch_is_streamed_in_chunks_and_typed_columns_are_arrow(kind, s
 def test_positions_do_not_depend_on_how_files_are_cut_into_blocks(kind, spout_of, tmp_path, monkeypatch):
     write(tmp_path / "a", kind, numbers(500))
     for size in (1, 2, 7, 64):
-        monkeypatch.setattr(filestores, "FIRST_BLOCK", size)
+        monkeypatch.setattr(filelist, "FIRST_BLOCK", size)
         monkeypatch.setattr(filerows, "BLOCK", size)
         monkeypatch.setattr(filereaders, "BLOCK", size)
         batches = Player(spout_of(tmp_path, batchSize=77), partitions=2).to_end()
@@ -476,7 +476,7 @@ def test_real_weather_is_what_pandas_reads(tmp_path):
 
 
 def test_a_parquet_cut_never_moves_behind_its_start(tmp_path):
-    files = filestores.Files({})
+    files = filelist.Files({})
     file = files.identify(str(write(tmp_path / "a", "parquet", numbers(40))))  # row groups of 7
     rows = filerows.ParquetRows(file, files)
     assert rows.near(8, 1, slack=5) == (9, 1)

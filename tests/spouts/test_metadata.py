@@ -7,7 +7,7 @@ import pytest
 from linked_files import LinkedFiles
 
 from trident_py.errors import SpoutError, ZombieError
-from trident_py.spouts import FileMetadataStore, MemoryMetadataStore
+from trident_py.spouts import MemoryMetadataStore
 from trident_py.spouts.journal import JournalMetadataStore
 from trident_py.spouts.versions import VersionedMetadataStore
 
@@ -33,11 +33,9 @@ HADOOP = [
 ]
 
 
-@pytest.fixture(params=["file", "journal", "versions", *HADOOP])
+@pytest.fixture(params=["journal", "versions", *HADOOP])
 def stores(request, tmp_path):
     """Makes stores that share one folder, as drivers do."""
-    if request.param == "file":
-        return lambda: FileMetadataStore(tmp_path / "meta")
     if request.param == "journal":
         return lambda: JournalMetadataStore(tmp_path / "meta")
     if request.param == "versions":
@@ -45,12 +43,10 @@ def stores(request, tmp_path):
     return in_hadoop(request.param, request)
 
 
-@pytest.fixture(params=["memory", "file", "journal", "versions", *HADOOP])
+@pytest.fixture(params=["memory", "journal", "versions", *HADOOP])
 def store(request, tmp_path):
     if request.param == "memory":
         return MemoryMetadataStore()
-    if request.param == "file":
-        return FileMetadataStore(tmp_path / "meta")
     if request.param == "journal":
         return JournalMetadataStore(tmp_path / "meta")
     if request.param == "versions":
@@ -122,15 +118,6 @@ def test_a_durable_store_survives_its_process(stores):
     assert again.paths("") == ["s/user/p"]
 
 
-def test_a_file_store_is_bounded_and_leaves_no_scratch_files(tmp_path):
-    store = FileMetadataStore(tmp_path)
-    for txid in range(1, 200):
-        store.put("p", txid, {"offset": txid})
-        store.cleanup_before("p", txid)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "p.json"]
-    assert (tmp_path / "p.json").stat().st_size < 200
-
-
 def test_a_store_of_versions_keeps_one_file_for_a_path(tmp_path):
     store = VersionedMetadataStore(LinkedFiles(tmp_path))
     for txid in range(1, 50):
@@ -138,12 +125,6 @@ def test_a_store_of_versions_keeps_one_file_for_a_path(tmp_path):
         store.cleanup_before("p/q", txid)
     assert [str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()] == ["p%2Fq/49.json"]
     assert (tmp_path / "p%2Fq" / "49.json").stat().st_size < 200
-
-
-def test_a_write_that_dies_before_the_rename_changes_nothing(tmp_path):
-    FileMetadataStore(tmp_path).put("p", 1, "one")
-    (tmp_path / "p.tmp").write_text('{"1": "o')
-    assert FileMetadataStore(tmp_path).get("p", 1) == "one"
 
 
 def test_who_has_read_that_there_is_nothing_writes_over_nobody(stores):
@@ -203,19 +184,7 @@ def test_a_write_whose_answer_was_lost_is_not_taken_for_anothers(tmp_path):
     assert [VersionedMetadataStore(folder).get("p", txid) for txid in (2, 3)] == ["two", "three"]
 
 
-def test_a_folder_that_was_copied_from_local_files_goes_on(tmp_path):
-    FileMetadataStore(tmp_path).put("s/p", 3, "three")
-    (tmp_path / "lock").unlink()
-    copied = VersionedMetadataStore(LinkedFiles(tmp_path))
-    assert copied.paths("s/") == ["s/p"]
-    assert copied.get("s/p", 3) == "three"
-    copied.put("s/p", 4, "four")
-    again = VersionedMetadataStore(LinkedFiles(tmp_path))
-    assert [again.get("s/p", txid) for txid in (3, 4)] == ["three", "four"]
-    assert again.paths("s/") == ["s/p"]
-
-
-@pytest.mark.parametrize("stores", ["file", "versions", *HADOOP[:1]], indirect=True)
+@pytest.mark.parametrize("stores", ["versions", *HADOOP[:1]], indirect=True)
 def test_of_drivers_that_write_at_the_same_moment_none_loses_what_it_wrote(stores):
     def writes(who):
         written = []
@@ -248,11 +217,6 @@ def test_a_number_that_others_have_made_and_deleted_is_that_of_another_driver(tm
 
 
 def test_a_damaged_file_is_named(tmp_path):
-    (tmp_path / "p.json").write_text("{")
-    with pytest.raises(SpoutError, match=r"p\.json is damaged"):
-        FileMetadataStore(tmp_path).get("p", 1)
-    with pytest.raises(SpoutError, match=r"p\.json is damaged"):
-        VersionedMetadataStore(LinkedFiles(tmp_path)).get("p", 1)
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "1.json").write_text("[]")
     with pytest.raises(SpoutError, match=r"p/1\.json is damaged"):

@@ -14,7 +14,7 @@ from contracts.crashing import Driver
 from sqlalchemy import make_url
 
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState, table
-from states.sql.store import close_stores, parsed, store_of
+from states.sql.store import close_stores, parse_url, store_of
 from trident_py.errors import FailedException, StateError
 from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, persist
@@ -140,6 +140,6 @@ def test_who_may_insert_but_not_read_is_not_asked(database: str) -> None:
 
 
 def alter_at_once(url: str) -> None:
-    with store_of(parsed(url)).writing() as connection, store_of(parsed(url)).errors("alter"):
+    with store_of(parse_url(url)).writing() as connection, store_of(parse_url(url)).errors("alter"):
         connection.execute("SET LOCAL lock_timeout = '200ms'")
         connection.execute("ALTER TABLE t ALTER v TYPE real")

@@ -11,7 +11,7 @@ from contracts.crashing import Driver, partition_of
 from contracts.state import AppendContract
 
 from states.sql import AppendState, RowUpdater
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.operations.base import TridentCollector
@@ -31,7 +31,7 @@ def rows(*values: tuple, fields: Any = ("word", "n")) -> list[TridentTuple]:
 
 def run(url: str, *statements: str) -> list[tuple]:
     """Statements of somebody else; the rows of the last one, if it is a SELECT."""
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         for each in statements:
             cursor = connection.execute(each)
         return cursor.fetchall() if statements[-1].startswith("SELECT") else []
@@ -158,7 +158,7 @@ def test_a_table_may_number_its_rows_itself(database: str) -> None:
     number = {
         "sqlite": "id INTEGER PRIMARY KEY AUTOINCREMENT", "mysql": "id BIGINT PRIMARY KEY AUTO_INCREMENT",
         "postgresql": "id BIGSERIAL PRIMARY KEY",
-    }[store_of(parsed(database)).dialect.name]  # fmt: skip
+    }[store_of(parse_url(database)).dialect.name]  # fmt: skip
     run(database, f"CREATE TABLE numbered ({number}, word VARCHAR(20), n BIGINT)")
     for columns in (None, ["word", "n"]):
         factory = AppendState(database, "numbered", columns)

@@ -19,7 +19,7 @@ from contracts.state import PlainContract, RowContract, StateContract
 
 from states.sql import BatchState, RowUpdater
 from states.sql.connection import FormatConnection
-from states.sql.store import ConnectionLost, Store, parsed, store_of
+from states.sql.store import ConnectionLost, Store, parse_url, store_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.operations.base import TridentCollector
@@ -47,7 +47,7 @@ def rows(*values: tuple, fields: Any = ("word", "n")) -> list[TridentTuple]:
 
 def run(url: str, *statements: str) -> list[tuple]:
     """Statements of somebody else; the rows of the last one, if it is a SELECT."""
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         for each in statements:
             cursor = connection.execute(each)
         return [tuple(row) for row in cursor.fetchall()] if statements[-1].startswith("SELECT") else []

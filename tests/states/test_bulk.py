@@ -16,7 +16,7 @@ from states.columns.values import Column
 from states.sql.dialects.bulk import blocks, insertions
 from states.sql.dialects.mysql import bulk
 from states.sql.dialects.mysql.dialect import MYSQL
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from states.sql.table import create, data_table
 
 TEXTS = [
@@ -61,7 +61,7 @@ def wanted() -> list[tuple]:
 
 def stored(url: str, put: Any) -> list[tuple]:
     """What a table of all types gives back after ``put(store, connection, columns)``."""
-    store = store_of(parsed(url))
+    store = store_of(parse_url(url))
     number = Column("n", "bigint")
     with store.writing() as connection:
         create(store, connection, data_table(store, connection, "t", [number, *MADE], keyed=False))
@@ -104,7 +104,7 @@ def test_an_insert_of_many_rows_gives_back_every_value_of_every_type(database: s
 
 @pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 def test_a_load_counts_what_it_left_out_and_what_it_bent(database: str) -> None:
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     columns = [Column("k", "varchar(3)", True), Column("v", "tinyint")]
     with store.writing() as connection:
         create(store, connection, data_table(store, connection, "t", columns, keyed=True))
@@ -116,7 +116,7 @@ def test_a_load_counts_what_it_left_out_and_what_it_bent(database: str) -> None:
 
 def test_no_text_is_read_into_its_column_directly(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    monkeypatch.setattr(bulk, "_sent", lambda raw, text, data: sent.append(text) or [0, 0, 0, 0])
+    monkeypatch.setattr(bulk, "_send_file", lambda raw, text, data: sent.append(text) or [0, 0, 0, 0])
     kinds = {"k": "varchar(20)", "c": "string", "j": "json", "n": "binary", "i": "bigint"}
     connection = SimpleNamespace(packet=1 << 20, raw=None)
     MYSQL.load(connection, "t", [Column(*kind) for kind in kinds.items()], [])

@@ -11,18 +11,18 @@ import databases
 import pytest
 import sqlalchemy as sa
 
-from states.columns.values import Column, Refused
+from states.columns.values import Column, RefusedValue
 from states.sql import SequenceState
 from states.sql.inspect import check, missing
 from states.sql.maps.state import SqlMapState
 from states.sql.rows.append import AppendState
 from states.sql.rows.batch import BatchState
 from states.sql.rows.insert_ignore import InsertIgnoreState
-from states.sql.store import close_stores, parsed, store_of
+from states.sql.store import close_stores, parse_url, store_of
 from states.sql.table import TablePlace
 from trident_py.errors import DefinitionError, StateError
 from trident_py.state import ValueUpdater
-from trident_py.testing.servers.databases import connection
+from trident_py.testing.databases import connection
 from trident_py.tuples import Fields, TridentTuple
 
 MYSQLS = pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
@@ -126,7 +126,7 @@ def test_a_sender_with_a_zone_is_the_same_sender_after_a_gap(database: str) -> N
 
 
 def test_a_time_whose_utc_is_out_of_range_is_refused() -> None:
-    with pytest.raises(Refused, match="year"):
+    with pytest.raises(RefusedValue, match="year"):
         Column("at", "timestamp").encode([dt.datetime(1, 1, 1, tzinfo=TWO)])
 
 
@@ -251,7 +251,7 @@ def test_a_name_that_would_break_a_statement_is_refused(database: str, kind: str
             with pytest.raises(DefinitionError) as told:
                 put(kind, made(kind, database, table, column), column)
             assert repr(name) in str(told.value) and "cannot name a" in str(told.value)
-    assert not [each for each in sa.inspect(store_of(parsed(database)).engine).get_table_names()
+    assert not [each for each in sa.inspect(store_of(parse_url(database)).engine).get_table_names()
                 if not each.startswith("trident_")]  # fmt: skip
 
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from properties.values import OF_TYPE
 
 from states.columns.arrow import arrow_array, arrow_type
-from states.columns.values import _FAMILIES, Column, Refused
+from states.columns.values import _FAMILIES, Column, RefusedValue
 from states.sql import AppendState, InsertIgnoreState, RowUpdater
 from states.sql.dialects.postgresql import binary
 from states.sql.dialects.postgresql.dialect import POSTGRESQL
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py import Fields
 from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError
@@ -77,7 +77,7 @@ def _dialect() -> Any:
 @POSTGRES
 @pytest.mark.parametrize(("ddl", "kind"), PAIRS)
 def test_a_value_is_the_same_in_both_forms(database: str, forms: list[str], ddl: str, kind: str) -> None:
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     columns = [Column("n", "bigint"), Column("v", ddl)]
     run(database, f"CREATE TABLE t (n bigint, v {kind})", f"CREATE TABLE u (n bigint, v {kind})")
 
@@ -106,7 +106,7 @@ def test_a_value_is_the_same_in_both_forms(database: str, forms: list[str], ddl:
 def _holds(column: Column, value: Any) -> bool:
     try:
         column.encode([value])
-    except Refused:
+    except RefusedValue:
         return False
     return not (isinstance(value, str) and ("\0" in value or len(value) > (column.sizes or [40])[0]))
 
@@ -120,7 +120,7 @@ def _holds(column: Column, value: Any) -> bool:
 def test_a_table_with_another_type_gets_text(database: str, forms: list[str], ddl: str, kind: str) -> None:
     run(database, "CREATE DOMAIN word AS text", f"CREATE TABLE t (v {kind})")
     column = Column("v", ddl)
-    with store_of(parsed(database)).writing() as connection:
+    with store_of(parse_url(database)).writing() as connection:
         nothing = [[pa.nulls(3, arrow_type(column))]]
         assert POSTGRESQL.load(connection, "t", [column], nothing) == 3
     assert forms == ["text"]
@@ -129,7 +129,7 @@ def test_a_table_with_another_type_gets_text(database: str, forms: list[str], dd
 @POSTGRES
 def test_a_type_of_the_same_name_in_another_schema_gets_text(database: str, forms: list[str]) -> None:
     run(database, "CREATE SCHEMA s", "CREATE DOMAIN s.int8 AS text", "CREATE TABLE t (v s.int8)")
-    with store_of(parsed(database)).writing() as connection:
+    with store_of(parse_url(database)).writing() as connection:
         assert POSTGRESQL.load(connection, "t", [Column("v", "bigint")], [[pa.array([5])]]) == 1
     assert forms == ["text"] and run(database, "SELECT v FROM t") == [("5",)]
 
@@ -139,7 +139,7 @@ def test_times_of_which_only_some_have_a_zone_get_text(database: str, forms: lis
     run(database, "CREATE TABLE t (v timestamp)")
     column = Column("v", "timestamp")
     times = arrow_array(column, ["2026-01-02 03:04:05", "2026-01-02 03:04:05+00:00"])
-    with store_of(parsed(database)).writing() as connection:
+    with store_of(parse_url(database)).writing() as connection:
         assert POSTGRESQL.load(connection, "t", [column], [[times]]) == 2
     assert forms == ["text"] and run(database, "SELECT count(DISTINCT v) FROM t") == [(1,)]
 
@@ -150,7 +150,7 @@ def test_a_table_that_is_altered_meanwhile_gets_the_values_and_not_the_bytes(dat
     run(database, "CREATE TABLE t (v bigint)")
     loading = Thread(target=_load_five, args=(database,))
     waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 't'::regclass"
-    with store_of(parsed(database)).writing() as connection:
+    with store_of(parse_url(database)).writing() as connection:
         connection.execute("ALTER TABLE t ALTER v TYPE double precision")
         loading.start()
         deadline = time.monotonic() + 30
@@ -161,7 +161,7 @@ def test_a_table_that_is_altered_meanwhile_gets_the_values_and_not_the_bytes(dat
 
 
 def _load_five(database: str) -> None:
-    with store_of(parsed(database)).writing() as connection:
+    with store_of(parse_url(database)).writing() as connection:
         POSTGRESQL.load(connection, "t", [Column("v", "bigint")], [[pa.array([5])]])
 
 
@@ -169,7 +169,7 @@ def _load_five(database: str) -> None:
 def test_a_user_who_may_only_insert_and_read_can_copy(database: str, forms: list[str]) -> None:
     """The lock asks for no right that COPY does not ask for."""
     run(database, "CREATE TABLE t (v bigint)")
-    with store_of(parsed(database)).writing() as connection:
+    with store_of(parse_url(database)).writing() as connection:
         for text in ("CREATE ROLE clerk", "GRANT INSERT, SELECT ON t TO clerk", "SET LOCAL ROLE clerk"):
             connection.execute(text)
         assert POSTGRESQL.load(connection, "t", [Column("v", "bigint")], [[pa.array([5])]]) == 1
@@ -181,7 +181,7 @@ def test_a_user_who_may_only_insert_and_read_can_copy(database: str, forms: list
 @POSTGRES
 def test_no_parts_are_no_rows(database: str) -> None:
     run(database, "CREATE TABLE t (v bigint)")
-    with store_of(parsed(database)).writing() as connection:
+    with store_of(parse_url(database)).writing() as connection:
         assert POSTGRESQL.load(connection, "t", [Column("v", "bigint")], []) == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 from contracts.crashing import Driver
 
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py import Fields
 from trident_py.errors import FailedException
 from trident_py.operations.builtin import Sum
@@ -76,7 +76,7 @@ def test_a_record_that_a_failover_has_lost_fails_the_batch_and_not_the_run(datab
     driver = driver_of("append", database)
     driver.batch(rows(1), 1)
     driver.participant.prepare(2, 0, 2)
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     with store.writing() as connection:
         connection.execute("DELETE FROM trident_part")
         connection.execute("UPDATE trident_fence SET started = txid")

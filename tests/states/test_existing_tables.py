@@ -14,10 +14,10 @@ from contracts.asking import MYSQLS, POSTGRES, exact_texts, is_mariadb, run
 from contracts.crashing import Driver
 from contracts.dialect import EDGES
 
-from states.columns.values import Column, Refused
+from states.columns.values import Column, RefusedValue
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
 from states.sql.inspect import check
-from states.sql.store import close_stores, parsed, store_of
+from states.sql.store import close_stores, parse_url, store_of
 from states.sql.table import TablePlace
 from trident_py import Fields
 from trident_py.canonical import identity
@@ -34,12 +34,12 @@ TEXT = {"string", "varchar(3)", "char(3)"}
 
 def taken_by(url: str, type_names: dict[str, str]) -> dict[str, set[str]]:
     """Which of our types each column takes."""
-    dialect = store_of(parsed(url)).dialect
+    dialect = store_of(parse_url(url)).dialect
 
     def fits(ddl: str, type_name: str) -> bool:
         try:
             return dialect.fits(Column("c", ddl), type_name)
-        except Refused:
+        except RefusedValue:
             return False
 
     return {name: found for name, kind in type_names.items() if (found := {ddl for ddl in OURS if fits(ddl, kind)})}
@@ -48,7 +48,7 @@ def taken_by(url: str, type_names: dict[str, str]) -> dict[str, set[str]]:
 def columns_of(url: str, types: list[str]) -> dict[str, str]:
     """A table with a column of each type; how the dialect sees them."""
     run(url, f"CREATE TABLE every ({', '.join(f'c{i} {kind}' for i, kind in enumerate(types))})")
-    store = store_of(parsed(url))
+    store = store_of(parse_url(url))
     found = store.dialect.type_names(store.engine, "every")
     return {kind: found[f"c{i}"] for i, kind in enumerate(types)}
 
@@ -123,7 +123,7 @@ def test_of_all_types_of_sqlite_those_are_taken_and_no_other(database: str) -> N
 
 def test_what_a_taken_column_is_given_comes_back(database: str) -> None:
     """Every value at the edge of a type, in every type of column that takes it; or an error that says so."""
-    kind = store_of(parsed(database)).dialect.name
+    kind = store_of(parse_url(database)).dialect.name
     pairs = {"sqlite": ON_SQLITE, "mysql": ON_MYSQL, "postgresql": ON_POSTGRESQL}[kind]
     number = 0
     for type_name, taken in pairs.items():
@@ -169,7 +169,7 @@ KEYS = {  # what stands in CREATE TABLE t (k ..., v ...): whether it is a key on
 
 
 def test_a_key_is_one_of_whole_columns_and_all_rows(database: str) -> None:
-    kind = store_of(parsed(database)).dialect.name
+    kind = store_of(parse_url(database)).dialect.name
     options = exact_texts(database)
     for number, (columns, is_key) in enumerate(KEYS[kind].items()):
         run(database, f"CREATE TABLE t{number} (v BIGINT, {columns}){options}")
@@ -205,7 +205,7 @@ ON_MARIADB = {
 
 
 def test_what_is_no_plain_table_is_refused(database: str) -> None:
-    tables = TABLES[store_of(parsed(database)).dialect.name] | (ON_MARIADB if is_mariadb(database) else {})
+    tables = TABLES[store_of(parse_url(database)).dialect.name] | (ON_MARIADB if is_mariadb(database) else {})
     for number, (text, why) in enumerate(tables.items()):
         name = f"t{number}"
         run(database, *re.sub(r"\bt\b", name, text).split("; "))
@@ -238,7 +238,7 @@ FREE = {"sqlite": "id INT PRIMARY KEY", "mysql": "id BIGINT", "postgresql": "id 
 
 @pytest.mark.parametrize("typed", [True, False])
 def test_no_number_is_made_of_a_null(database: str, typed: bool) -> None:
-    name = store_of(parsed(database)).dialect.name
+    name = store_of(parse_url(database)).dialect.name
     for number, column in enumerate([*NUMBERED[name], FREE[name]]):
         run(database, f"CREATE TABLE t{number} (v BIGINT, {column})")
         fields = ["v bigint", "id bigint"]

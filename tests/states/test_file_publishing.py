@@ -16,13 +16,13 @@ from contracts.crashing import Driver
 from file_readers import by_manifest, by_spark_list, counted, listed, manifest, visible
 
 from states.files import FileState, RowUpdater
-from states.files.stores.local import LocalStore
+from states.files.folder import StateFolder
 from trident_py.errors import DefinitionError, FailedException, StateError, TridentError, ZombieError
 from trident_py.tuples import TridentTuple
 
 COLUMNS = ["word string", "n bigint"]
 MODES = ["files", "batches", "manifest"]
-CALLS = ["names", "read", "create", "writer", "place", "place_folder", "settle", "delete"]
+CALLS = ["list_folder", "read", "create", "open_writer", "rename", "rename_folder", "sync", "delete"]
 
 
 def rows(*values: tuple) -> list[TridentTuple]:
@@ -42,7 +42,7 @@ def driver(factory: FileState, **more: Any) -> Driver:
 
 
 def staged(factory: FileState) -> list[str]:
-    return [entry.name for entry in factory.store().names("_trident/staging")]
+    return [entry.name for entry in factory.folder().list_folder("_trident/staging")]
 
 
 def test_names_follow_from_txid_and_partition(tmp_path: Path) -> None:
@@ -159,15 +159,15 @@ def failing(number: int) -> Iterator[list[str]]:
         pass
 
     def wrapped(name: str) -> Any:
-        method = getattr(LocalStore, name)
+        method = getattr(StateFolder, name)
 
-        def call(self: LocalStore, *args: Any) -> Any:
+        def call(self: StateFolder, *args: Any) -> Any:
             calls.append(name)
             if len(calls) >= number:
                 raise Died
             return method(self, *args)
 
-        return mock.patch.object(LocalStore, name, call)
+        return mock.patch.object(StateFolder, name, call)
 
     patches = [wrapped(name) for name in CALLS]
     for patch in patches:
@@ -219,7 +219,7 @@ class Sleeper:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Sleeper:
-        self._patches = [mock.patch.object(LocalStore, name, self._counted(name)) for name in CALLS]
+        self._patches = [mock.patch.object(StateFolder, name, self._counted(name)) for name in CALLS]
         for patch in self._patches:
             patch.start()
         self._thread.start()
@@ -239,9 +239,9 @@ class Sleeper:
         self.asleep.set()
 
     def _counted(self, name: str) -> Any:
-        method = getattr(LocalStore, name)
+        method = getattr(StateFolder, name)
 
-        def call(store: LocalStore, *args: Any) -> Any:
+        def call(store: StateFolder, *args: Any) -> Any:
             if threading.current_thread() is self._thread:
                 self.calls += 1
                 if self.calls == self._number:
@@ -287,14 +287,14 @@ def test_what_a_withdrawn_decision_has_placed_is_not_left(tmp_path: Path, mode: 
     running = driver(factory := state(tmp_path, visible=mode))
     running.batch(batch(1), 1)
     receipts = running.run(batch(2), 2, of=4)
-    place = LocalStore.place
+    place = StateFolder.rename
 
-    def refusing(self: LocalStore, source: str, target: str) -> bool:
+    def refusing(self: StateFolder, source: str, target: str) -> bool:
         if "00002" in source.split("-")[4]:
             raise StateError("no right to do that")
         return place(self, source, target)
 
-    with mock.patch.object(LocalStore, "place", refusing), pytest.raises(StateError, match="no right"):
+    with mock.patch.object(StateFolder, "rename", refusing), pytest.raises(StateError, match="no right"):
         running.publish(2, 0, receipts)
     assert not running.participant.published(2)
     running.batch(batch(2)[:5], 2, of=1, attempt=1)

@@ -15,10 +15,10 @@ from contracts.files import COLUMNS, FORKED, keep, promises
 from file_places import HdfsPlace, S3Place
 
 from states.files import FileState, RowUpdater
-from states.files.stores.s3 import S3Store
+from testbed.hdfs import HdfsServer
+from testbed.s3 import S3Server
 from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
-from trident_py.testing.servers.hdfs import HdfsServer
-from trident_py.testing.servers.s3 import S3Server
+from trident_py.filesystems.object_stores import S3FileSystem
 from trident_py.tuples import TridentTuple
 
 
@@ -59,24 +59,24 @@ def test_a_promise_of_the_contract_holds_in_a_store(
 
 
 def names(factory: FileState) -> list[str]:
-    return sorted(entry.name for entry in factory.store().names("") if entry.name[0] not in "._")
+    return sorted(entry.name for entry in factory.folder().list_folder("") if entry.name[0] not in "._")
 
 
 def test_a_name_is_made_once(place: Any) -> None:
-    store = state(place).store()
+    store = state(place).folder()
     assert store.create("a/b.json", b"one") and not store.create("a/b.json", b"two")
     assert store.read("a/b.json") == b"one" and store.read("a/c.json") is None
-    assert [(entry.name, entry.size) for entry in store.names("a")] == [("b.json", 3)]
-    assert store.names("nowhere") == []
+    assert [(entry.name, entry.size) for entry in store.list_folder("a")] == [("b.json", 3)]
+    assert store.list_folder("nowhere") == []
     store.delete("a/b.json")
     store.delete("a/b.json")
-    assert store.names("a") == [] and store.create("a/b.json", b"three")
+    assert store.list_folder("a") == [] and store.create("a/b.json", b"three")
 
 
 def test_of_many_that_make_one_name_at_once_one_does(place: Any) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    store = state(place).store()
+    store = state(place).folder()
     for number in range(5):
         with ThreadPoolExecutor(8) as several:
             made = list(several.map(lambda n, name=f"x/{number}": store.create(name, str(n).encode()), range(8)))
@@ -84,19 +84,19 @@ def test_of_many_that_make_one_name_at_once_one_does(place: Any) -> None:
 
 
 def test_a_file_takes_its_final_name_whole(place: Any) -> None:
-    store = state(place).store()
-    with closing(store.writer("hidden/a")) as file:
+    store = state(place).folder()
+    with closing(store.open_writer("hidden/a")) as file:
         file.write(b"1" * (6 << 20))
-        assert "final" not in [entry.name for entry in store.names("")]
-    assert store.place("hidden/a", "final")
+        assert "final" not in [entry.name for entry in store.list_folder("")]
+    assert store.rename("hidden/a", "final")
     if store.renames:
-        assert not store.place("hidden/a", "final")
+        assert not store.rename("hidden/a", "final")
     with store.open("final") as opened:
         assert opened.read() == b"1" * (6 << 20)
-    with closing(store.writer("hidden/b")) as file:
+    with closing(store.open_writer("hidden/b")) as file:
         file.write(b"2")
-    assert store.place("hidden/b", "final") and store.read("final") == b"2"  # of a decision that was withdrawn
-    assert not store.place("hidden/none", "final")
+    assert store.rename("hidden/b", "final") and store.read("final") == b"2"  # of a decision that was withdrawn
+    assert not store.rename("hidden/none", "final")
 
 
 @pytest.mark.parametrize("mode", ["files", "batches", "manifest"])
@@ -117,18 +117,18 @@ def test_batches_are_published_and_replayed(place: Any, mode: str) -> None:
         old.publish(4, 0, receipts)
     new.batch(batch(5), 5)
     assert factory.stored() == rows_of(1, 2, 3, 4, 5)
-    assert factory.store().names("_trident/staging") == []
+    assert factory.folder().list_folder("_trident/staging") == []
     if mode == "manifest":
         assert len(factory.newest().files) == 3  # type: ignore[union-attr]
     else:
         assert len(names(factory)) == (10 if mode == "files" else 5)
 
 
-@pytest.mark.parametrize("call", ["place", "create"])
+@pytest.mark.parametrize("call", ["rename", "create"])
 def test_a_publish_that_fails_anywhere_is_repeated(place: Any, call: str) -> None:
     factory = state(place)
     running = driver(factory)
-    store = factory.store()
+    store = factory.folder()
     method, done = getattr(store, call), []
 
     def failing(*args: Any) -> Any:
@@ -152,11 +152,11 @@ def test_an_s3_without_conditions_is_refused(s3: S3Server) -> None:
     place = S3Place(s3, uuid.uuid4().hex, bucket="rows")
     place.client.create_dir("rows")
 
-    def without(self: S3Store, name: str, data: bytes) -> bool:
-        self._client.put_object(Bucket=self._bucket, Key=self._key(name), Body=data)
+    def without(self: S3FileSystem, path: str, data: bytes) -> bool:
+        self._client.put_object(**self._object(path), Body=data)
         return True
 
-    with mock.patch.object(S3Store, "create", without), pytest.raises(StateError, match="ignores If-None-Match"):
+    with mock.patch.object(S3FileSystem, "create", without), pytest.raises(StateError, match="ignores If-None-Match"):
         driver(state(place))
 
 
@@ -176,7 +176,7 @@ def test_a_bucket_that_refuses_is_told() -> None:
         server.make_bucket("rows")
         factory = FileState("s3://rows/x", columns=COLUMNS, storage=server.storage)
         with pytest.raises(StateError, match="the store refuses access"):
-            factory.store().create("a", b"")
+            factory.folder().create("a", b"")
 
 
 def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
 )
 def test_settings_that_a_store_does_not_take_are_told(uri: str, storage: dict, words: str) -> None:
     with pytest.raises(DefinitionError, match=words) as told:
-        FileState(uri, columns=COLUMNS, storage=storage).store()
+        FileState(uri, columns=COLUMNS, storage=storage).folder()
     assert "FileState" in str(told.value) and "FileSpout" not in str(told.value)
 
 

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from states.files import FileState, RecordFormat, RowUpdater
+from states.files.folder import StateFolder
 from states.files.ledger import DataFile
-from states.files.stores.local import LocalStore
 from states.files.upkeep import AT_LEAST, due
 from trident_py.errors import FailedException, ZombieError
 from trident_py.tuples import TridentTuple
@@ -49,7 +49,7 @@ def compacting(request: pytest.FixtureRequest, tmp_path: Path) -> FileState:
 
 
 def names(factory: FileState) -> list[str]:
-    return sorted(entry.name for entry in factory.store().names("") if entry.name.startswith("_part"))
+    return sorted(entry.name for entry in factory.folder().list_folder("") if entry.name.startswith("_part"))
 
 
 def test_small_files_become_one_and_the_old_ones_go_after_a_while(compacting: FileState, clock: Any) -> None:
@@ -122,7 +122,7 @@ def test_a_driver_that_dies_anywhere_in_a_compaction_is_continued(tmp_path: Path
         for txid in (1, 2, 3):
             old.batch(batch(txid), txid)
         receipts, calls = old.run(batch(4), 4), []
-        patches = [mock.patch.object(LocalStore, name, _dying(name, number, calls, Died)) for name in CALLS]
+        patches = [mock.patch.object(StateFolder, name, _dying(name, number, calls, Died)) for name in CALLS]
         for patch in patches:
             patch.start()
         try:
@@ -141,18 +141,18 @@ def test_a_driver_that_dies_anywhere_in_a_compaction_is_continued(tmp_path: Path
         assert factory.stored() == counted(by_manifest(Path(factory.uri))) == values(1, 2, 3, 4, 5, 6), number
         counted_now = {file["name"] for file in manifest(Path(factory.uri))["files"]}
         assert set(names(factory)) == by_spark_list(Path(factory.uri)) == counted_now, number
-        assert factory.store().names("_trident/staging") == [], number
+        assert factory.folder().list_folder("_trident/staging") == [], number
         number += 1
     assert number > 25
 
 
-CALLS = ["names", "read", "create", "writer", "open", "place", "settle", "delete"]
+CALLS = ["list_folder", "read", "create", "open_writer", "open", "rename", "sync", "delete"]
 
 
 def _dying(name: str, number: int, calls: list[str], died: type[BaseException]) -> Any:
-    method = getattr(LocalStore, name)
+    method = getattr(StateFolder, name)
 
-    def call(self: LocalStore, *args: Any) -> Any:
+    def call(self: StateFolder, *args: Any) -> Any:
         calls.append(name)
         if len(calls) >= number:
             raise died
@@ -164,15 +164,15 @@ def _dying(name: str, number: int, calls: list[str], died: type[BaseException]) 
 def test_a_list_for_spark_that_could_not_be_written_leaves_no_gap(tmp_path: Path) -> None:
     """With a gap Spark would look for lists that do not exist."""
     factory = FileState(tmp_path / "rows", columns=COLUMNS, visible="manifest", compact="1MB")
-    running, create, lists = driver(factory), LocalStore.create, []
+    running, create, lists = driver(factory), StateFolder.create, []
 
-    def failing(self: LocalStore, name: str, data: bytes) -> bool:
+    def failing(self: StateFolder, name: str, data: bytes) -> bool:
         lists.extend([name] if name.startswith("_spark") else [])
         if len(lists) == 5:  # that of the compaction
             raise FailedException("the store is away")
         return create(self, name, data)
 
-    with mock.patch.object(LocalStore, "create", failing):
+    with mock.patch.object(StateFolder, "create", failing):
         for txid in range(1, 5):
             running.batch(batch(txid), txid)
     assert len(manifest(tmp_path / "rows")["files"]) == 1 and len(by_spark_list(tmp_path / "rows")) == 8

@@ -14,7 +14,7 @@ from semantics.support import Batches
 
 from states import RowUpdater
 from states.columns.arrow import refusals
-from states.columns.values import Column, Refused
+from states.columns.values import Column, RefusedValue
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.errors import StateError
@@ -113,7 +113,7 @@ def test_scalars_of_numpy_and_pandas_are_stored_as_what_they_mean(database: str,
 @pytest.mark.parametrize("value", [pd.Timestamp(1), np.timedelta64(1, "ns"), np.array(["a"]), np.longdouble(1) / 3])
 def test_what_no_column_holds_exactly_is_refused(ddl: str, value: Any) -> None:
     for key in (False, ddl != "json"):
-        with pytest.raises(Refused):
+        with pytest.raises(RefusedValue):
             Column("v", ddl, key).encode([value])
-    with pytest.raises(Refused, match=r"cannot hold null|two keys"):
+    with pytest.raises(RefusedValue, match=r"cannot hold null|two keys"):
         Column("v", "date" if ddl == "json" else ddl, True).encode([pd.NaT])

@@ -17,13 +17,13 @@ from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.connection import FormatConnection
 from states.sql.dialects.mysql import bulk
 from states.sql.dialects.mysql.bulk import MySqlBulk
-from states.sql.rows import writing
+from states.sql.rows import table_writer
 from states.sql.rows.staging import STAGE, Stage
-from states.sql.store import close_stores, parsed, store_of
+from states.sql.store import close_stores, parse_url, store_of
+from testbed.sql_servers import MariaDb
 from trident_py.errors import StateError
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SILENT, persist
-from trident_py.testing.servers.sql_servers import MariaDb
 from trident_py.tuples import Fields, TridentTuple
 
 NOPAD = "CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
@@ -51,8 +51,8 @@ TABLE = (
 
 @pytest.fixture(autouse=True)
 def samples_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "_ROWS_TO_SAMPLE", 1)
-    monkeypatch.setattr(writing, "_SAMPLE", 4)
+    monkeypatch.setattr(table_writer, "_ROWS_TO_SAMPLE", 1)
+    monkeypatch.setattr(table_writer, "_SAMPLE", 4)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def url(mariadb: Any) -> Iterator[str]:
     name = mariadb.create_database()
     yield name
     close_stores()
-    mariadb.drop_database(parsed(name).database)
+    mariadb.drop_database(parse_url(name).database)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def run(url: str, text: str) -> list[tuple]:
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         return list(connection.execute(text).fetchall())
 
 
@@ -137,7 +137,7 @@ def two(mariadb: Any, request: pytest.FixtureRequest) -> Iterator[tuple[str, str
     run(urls[0], "SET GLOBAL local_infile = 1")
     close_stores()
     for url in urls:
-        mariadb.drop_database(parsed(url).database)
+        mariadb.drop_database(parse_url(url).database)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_a_server_that_forbids_other_engines_gets_the_usual_table(
 
 def left(writer: Writer) -> bool:
     """Whether the connection of the last batch still has the temporary table."""
-    with store_of(parsed(writer.url)).reading() as connection:
+    with store_of(parse_url(writer.url)).reading() as connection:
         try:
             connection.execute(f"SELECT 1 FROM {STAGE}")
         except Exception as error:

@@ -15,8 +15,8 @@ from contracts.asking import exact_texts
 
 from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.rows.staging import Stage
-from states.sql.rows.writing import TableWriter
-from states.sql.store import parsed, store_of
+from states.sql.rows.table_writer import TableWriter
+from states.sql.store import parse_url, store_of
 from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError
 from trident_py.operations.base import TridentCollector
@@ -45,7 +45,7 @@ def columns(*rows: tuple) -> TupleList:
 
 
 def run(url: str, text: str) -> list[tuple]:
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         done = connection.execute(text)
         return list(done.fetchall()) if text.startswith("SELECT") else []
 

@@ -14,8 +14,8 @@ from contracts.asking import exact_texts
 
 from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.dialects.mysql.bulk import MySqlBulk
-from states.sql.rows.writing import TableWriter
-from states.sql.store import close_stores, parsed, store_of
+from states.sql.rows.table_writer import TableWriter
+from states.sql.store import close_stores, parse_url, store_of
 from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError
 from trident_py.state import SILENT, persist
@@ -32,7 +32,7 @@ class Database:
 
     def __init__(self, url: str, path: str) -> None:
         self.url = url
-        self.store = store_of(parsed(url))
+        self.store = store_of(parse_url(url))
         self.way = path.split()[0]
         self.taken: set[str] = set()
         self.run(TABLE.format("" if path.startswith("direct") else ", CHECK (v <> 113)") + exact_texts(url))
@@ -136,7 +136,7 @@ def test_keys_that_a_collation_folds_or_a_column_cuts_are_keys_of_their_own(ther
 
 def test_a_table_whose_key_folds_texts_is_refused_at_the_start(server: Any) -> None:
     url = server.create_database()
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         connection.execute("CREATE TABLE t (k VARCHAR(8) PRIMARY KEY, v INT)")
     with pytest.raises(StateError, match="treats different keys as equal"):
         InsertIgnoreState(url, "t", "k", ["k string", "v int"]).makeState({}, None, 0, 1)
@@ -230,7 +230,7 @@ def test_numbers_that_the_table_makes_have_no_gaps(there: Database) -> None:
 
 def test_a_key_of_zero_is_zero_also_in_a_numbered_column(server: Any) -> None:
     url = server.create_database()
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         connection.execute("CREATE TABLE z (k INT NOT NULL AUTO_INCREMENT PRIMARY KEY, v INT)")
     factory = InsertIgnoreState(url, "z", "k", ["k int", "v int"])
     rows = [TridentTuple.of(["k", "v"], (k, k)) for k in (5, 0, -1)]
@@ -301,12 +301,12 @@ def test_a_server_that_asks_for_a_file_unasked_gets_none(server: Any, tmp_path: 
 def test_a_user_who_may_not_see_triggers_still_hears_them(server: Any) -> None:
     """Without the privilege TRIGGER nobody can tell that a table has none: the rows take the safe way."""
     url = server.create_database()
-    name = parsed(url).database
+    name = parse_url(url).database
     owner = Database(url, "direct")
     owner.run("CREATE TRIGGER folds BEFORE INSERT ON t FOR EACH ROW SET NEW.k = lower(NEW.k)")
     owner.run("CREATE USER clerk@'%' IDENTIFIED BY 'pw'")
     owner.run(f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, CREATE TEMPORARY TABLES ON `{name}`.* TO clerk@'%'")
-    clerk = parsed(url).set(username="clerk", password="pw").render_as_string(hide_password=False)
+    clerk = parse_url(url).set(username="clerk", password="pw").render_as_string(hide_password=False)
     rows = as_tuples([("a", 1, DAY), ("A", 7, DAY)])
     with pytest.raises(StateError, match=r"of the batch.*Duplicate entry 'a'"):
         persist(InsertIgnoreState(clerk, "t", "k").makeState({}, None, 0, 1), 1, RowUpdater(), rows, SILENT)
@@ -348,13 +348,13 @@ def small_packets(server: Any) -> Iterator[Database]:
     close_stores()  # connections keep what was set when they were made
     yield database
     close_stores()
-    with store_of(parsed(database.url)).reading() as connection:
+    with store_of(parse_url(database.url)).reading() as connection:
         connection.execute(f"SET GLOBAL max_allowed_packet = {usual}")
     close_stores()
 
 
 def test_texts_longer_than_a_packet_are_compared(small_packets: Database) -> None:
-    with store_of(parsed(small_packets.url)).reading() as connection:
+    with store_of(parse_url(small_packets.url)).reading() as connection:
         connection.execute("ALTER TABLE t DROP v, DROP d, ADD COLUMN w LONGTEXT CHARACTER SET utf8mb4")
     factory = InsertIgnoreState(small_packets.url, "t", "k", onConflict="report")
     for sign, conflicts in (("x", 0), ("x", 0), ("y", 1)):

@@ -17,10 +17,10 @@ from contracts.state import RowContract
 from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.dialects.mysql.bulk import MySqlBulk
 from states.sql.dialects.postgresql.bulk import PostgreSqlBulk
-from states.sql.rows import writing
+from states.sql.rows import table_writer
 from states.sql.rows.staging import Stage
-from states.sql.rows.writing import TableWriter
-from states.sql.store import parsed, store_of
+from states.sql.rows.table_writer import TableWriter
+from states.sql.store import parse_url, store_of
 from trident_py.chunks import Chunk, TupleList
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SILENT, persist
@@ -39,12 +39,12 @@ CASES: list[tuple[dict, bool]] = [
 @pytest.fixture(autouse=True)
 def samples_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of a few rows are judged by a sample, too."""
-    monkeypatch.setattr(writing, "_ROWS_TO_SAMPLE", 1)
-    monkeypatch.setattr(writing, "_SAMPLE", 4)
+    monkeypatch.setattr(table_writer, "_ROWS_TO_SAMPLE", 1)
+    monkeypatch.setattr(table_writer, "_SAMPLE", 4)
 
 
 def run(url: str, text: str) -> None:
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         connection.execute(text)
 
 
@@ -145,10 +145,10 @@ KEYS: dict[str, list[Any]] = {
 def test_a_known_key_of_any_kind_is_seen_in_a_sample(
     database: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "_SAMPLE", 100)
+    monkeypatch.setattr(table_writer, "_SAMPLE", 100)
     shares: list[float] = []
-    whole = TableWriter._sampled
-    monkeypatch.setattr(TableWriter, "_sampled", lambda *given: shares.append(whole(*given)) or shares[-1])
+    whole = TableWriter._sample_known
+    monkeypatch.setattr(TableWriter, "_sample_known", lambda *given: shares.append(whole(*given)) or shares[-1])
     name = "k varchar(20)" if kind == "string" else f"k {kind}"
     factory = InsertIgnoreState(database, "t", "k", [name, "l bigint"])
     rows = [TridentTuple.of(["k", "l"], (key, 1)) for key in KEYS[kind]]

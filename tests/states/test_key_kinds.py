@@ -21,12 +21,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from properties.values import OF_TYPE
 
-from states.columns.arrow import encoded
-from states.columns.values import Column, Refused
+from states.columns.arrow import encode_column
+from states.columns.values import Column, RefusedValue
 from states.kafka.compacted.codec import Codec
 from states.loading import look
 from states.sql import BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py import Fields
 from trident_py.canonical import identity
 from trident_py.chunks import Chunk, TupleList
@@ -215,7 +215,7 @@ def test_what_a_batch_decides_goes_with_its_rows(database: str) -> None:
     with pytest.raises(StateError, match="8 bits"):
         stored(factory, RowUpdater(), rows(["at", "n"], [(NOON, 1000)]))
     stored(factory, RowUpdater(), rows(["at", "n"], [(ZONED, 1)]))
-    store_of(parsed(database)).ready.clear()  # as in another process
+    store_of(parse_url(database)).ready.clear()  # as in another process
     with pytest.raises(StateError, match="time zone"):
         stored(factory, RowUpdater(), rows(["at", "n"], [(NOON, 1)]))
 
@@ -275,7 +275,7 @@ def alike(before: str, after: str) -> list[tuple[Any, Any]]:
 def held_as(ddl: str, value: Any) -> str:
     try:
         return str(Column("k", ddl, True).encode([value])[0])
-    except Refused:
+    except RefusedValue:
         return ""
 
 
@@ -291,7 +291,7 @@ def declared_twice(database: str, table: str, first: tuple[str, Any], second: tu
         return False
     finally:
         found = len(run(database, f"SELECT n FROM {table}")) if taken else 0
-        if store_of(parsed(database)).ready:
+        if store_of(parse_url(database)).ready:
             run(database, f"DELETE FROM {table}")
     assert found == apart(first[1], second[1]), (first, second)
     return True
@@ -324,6 +324,6 @@ def test_two_keys_of_a_topic_are_two_texts_or_one_is_refused(drawn: Any, typed: 
 def test_arrow_columns_of_another_kind_are_refused_by_the_column() -> None:
     column = Column("at", "timestamp", True, ("zone",))
     for value, zone in ((NOON, True), (ZONED, False)):
-        assert encoded(replace(column, zoned=not zone), pa.array([value])).to_pylist() == [NOON]
-        with pytest.raises(Refused, match="time zone"):
-            encoded(replace(column, zoned=zone), pa.array([value]))
+        assert encode_column(replace(column, zoned=not zone), pa.array([value])).to_pylist() == [NOON]
+        with pytest.raises(RefusedValue, match="time zone"):
+            encode_column(replace(column, zoned=zone), pa.array([value]))

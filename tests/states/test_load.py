@@ -15,17 +15,17 @@ import jsonschema
 import pytest
 
 import states
-from states.loading import StateSettings, installed
+from states.loading import StateSettings, find_types
 from states.loading.file_models import FileSettings
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
-from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap, Window
+from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap, WindowTable
 from states.loading.redis_models import RedisMap, RedisTexts
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py.errors import DefinitionError
 
 OURS = {
     "append": Append, "batch": Batch, "insert-ignore": InsertIgnore, "sequence": Sequenced, "sql-map": SqlMap,
-    "window": Window,
+    "window": WindowTable,
 }  # fmt: skip
 KAFKA = {"compacted-topic": CompactedTopic, "topic": Topic, "transactional-topic": TransactionalTopic}
 REDIS = {"redis": RedisTexts, "redis-map": RedisMap}
@@ -351,14 +351,14 @@ def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_our_types_are_installed_by_entry_points() -> None:
-    assert {name: each.settings for name, each in installed().items()} == OURS | KAFKA | REDIS | FILES
+    assert {name: each.settings for name, each in find_types().items()} == OURS | KAFKA | REDIS | FILES
 
 
 def test_another_package_adds_a_type(other: Any, tmp_path: Path) -> None:
     other("other", valkey_map="other_states:Valkey")
     made = states.load(written(tmp_path, "states:\n  r: {type: valkey-map, host: here}"))
     assert (type(made["r"]).__name__, made["r"].port) == ("ValkeyState", 6379)  # type: ignore[attr-defined]
-    found = installed()["valkey-map"]
+    found = find_types()["valkey-map"]
     assert (found.package, found.summary, found.settings.kinds) == (  # type: ignore[union-attr]
         "other 2.5", "A value for each key in Valkey.", ("transactional",),
     )  # fmt: skip

@@ -19,7 +19,7 @@ from states.sql import InsertIgnoreState, RowUpdater
 from states.sql import store as stores
 from states.sql.dialects.mysql.dialect import MYSQL
 from states.sql.dialects.postgresql.dialect import POSTGRESQL
-from states.sql.store import ConnectionLost, Store, close_stores, parsed, store_of
+from states.sql.store import ConnectionLost, Store, close_stores, parse_url, store_of
 from trident_py.errors import FailedException, StateError
 from trident_py.state import SILENT, persist
 from trident_py.tuples import TridentTuple
@@ -47,7 +47,7 @@ def write(factory: InsertIgnoreState, *rows: tuple, txid: int = 1) -> dict:
 @MYSQLS
 def test_a_connection_killed_while_rows_are_sent_is_worth_a_replay(database: str) -> None:
     run(database, "CREATE TABLE t (a bigint PRIMARY KEY)")
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     connection = store.take()
     killed = connection.raw.thread_id()
     with pytest.raises(ConnectionLost):
@@ -57,7 +57,7 @@ def test_a_connection_killed_while_rows_are_sent_is_worth_a_replay(database: str
 
 @pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_after_a_lost_connection_tables_that_were_checked_before_are_checked_anew(database: str) -> None:
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     maria = store.dialect is MYSQL
     store.ready["t"] = object()
     with pytest.raises(ConnectionLost), store.writing() as connection, store.errors("ask"):
@@ -72,7 +72,7 @@ def test_a_server_killed_while_rows_are_sent_is_worth_a_replay(own_server: Any, 
     server = own_server(kind)
     url = server.create_database()
     run(url, "CREATE TABLE t (a bigint PRIMARY KEY)")
-    store = store_of(parsed(url))
+    store = store_of(parse_url(url))
     with pytest.raises(ConnectionLost):
         load(store, store.take(), millions(server.kill))
     server.start()
@@ -86,7 +86,7 @@ def test_rows_that_fail_while_they_are_sent_do_not_end_the_file(database: str) -
         raise KeyError("no such row")
 
     run(database, "CREATE TABLE t (a bigint PRIMARY KEY)")
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     connection = store.take()
     connection.execute("START TRANSACTION")
     with pytest.raises(KeyError):
@@ -100,7 +100,7 @@ def test_rows_that_fail_while_they_are_sent_do_not_end_the_file(database: str) -
 @pytest.mark.parametrize("kind", databases.MYSQLS)
 def test_a_full_server_is_worth_a_replay(own_server: Any, kind: str) -> None:
     server = own_server(kind, max_connections=10)
-    store = store_of(parsed(server.url))
+    store = store_of(parse_url(server.url))
     held: list[Any] = []
     with pytest.raises(FailedException, match="1040"):
         held += [store.take() for _ in range(20)]
@@ -110,7 +110,7 @@ def test_a_full_server_is_worth_a_replay(own_server: Any, kind: str) -> None:
 
 def test_a_role_with_too_many_connections_is_worth_a_replay(postgresql: Any) -> None:
     run(postgresql.url, "CREATE ROLE narrow LOGIN CONNECTION LIMIT 1")
-    store = store_of(parsed(as_user(postgresql.url, "narrow")))
+    store = store_of(parse_url(as_user(postgresql.url, "narrow")))
     held = [store.take()]
     try:
         with pytest.raises(FailedException, match="too many connections"):
@@ -127,7 +127,7 @@ def as_user(url: str, name: str, **more: Any) -> str:
 
 @POSTGRES
 def test_a_transaction_that_the_server_found_idle_is_worth_a_replay(database: str) -> None:
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     connection = store.take()
     connection.execute("SET idle_in_transaction_session_timeout = 50")
     store.begin(connection)
@@ -146,7 +146,7 @@ def test_a_table_locked_by_others_fails_the_batch_after_the_time_for_locks(
     monkeypatch.setattr(stores, "LOCK_SECONDS", 1.0)
     factory = InsertIgnoreState(database, "t", "k", ["k bigint", "v bigint"])
     write(factory, (1, 1))
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     other = store.take()
     other.execute("LOCK TABLES t WRITE")
     raised: list[BaseException] = []
@@ -173,12 +173,12 @@ def _caught(raised: list[BaseException], work: Callable[[], object]) -> None:
 def test_what_no_replay_can_change_ends_the_run_with_the_servers_words(postgresql: Any) -> None:
     run(postgresql.url, "CREATE ROLE gone LOGIN")
     url = as_user(postgresql.url, "gone")
-    store_of(parsed(url)).take().close()
+    store_of(parse_url(url)).take().close()
     run(postgresql.url, "DROP ROLE gone")
     unknown = make_url(postgresql.url).set(database="nosuch").render_as_string(hide_password=False)
     for bad, name in ((url, "gone"), (as_user(postgresql.url, "nobody"), "nobody"), (unknown, "nosuch")):
         with pytest.raises(StateError, match=f'FATAL.*"{name}" does not exist'):
-            store_of(parsed(bad)).take()
+            store_of(parse_url(bad)).take()
 
 
 @pytest.mark.parametrize(("text", "lost"), [
@@ -207,7 +207,7 @@ def test_which_errors_of_postgresql_are_a_lost_line(text: str, lost: bool) -> No
 
 def test_a_postgresql_that_is_down_or_killed_is_worth_a_replay(own_server: Any) -> None:
     server = own_server("postgresql")
-    store = store_of(parsed(server.url))
+    store = store_of(parse_url(server.url))
     connection = store.take()
     server.kill()
     with pytest.raises(ConnectionLost), store.errors("read"):

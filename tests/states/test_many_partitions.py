@@ -12,7 +12,7 @@ import databases
 import pytest
 
 from states.sql import InsertIgnoreState, RowUpdater, SqlMapState
-from states.sql.store import close_stores, parsed, store_of
+from states.sql.store import close_stores, parse_url, store_of
 from trident_py.context import with_context
 from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, OpaqueValue, StateFactory, StateUpdater, persist
@@ -61,7 +61,7 @@ class MeetingUpdater(StateUpdater):
 @contextmanager
 def asking(url: str) -> Iterator[Callable[[str], int]]:
     """A connection of its own, which asks the server for a number."""
-    store = store_of(parsed(url))
+    store = store_of(parse_url(url))
     connection = store.take()
     try:
         yield lambda text: int(connection.execute(text).fetchone()[-1])
@@ -158,7 +158,7 @@ def test_partitions_that_locked_the_fence_for_themselves_would_wait(
     kind, url = place
     factory, updater = a_map(url)
     batches = Batches(factory, updater, 4)
-    dialect = store_of(parsed(url)).dialect
+    dialect = store_of(parse_url(url)).dialect
     monkeypatch.setattr(type(dialect), "shared", dialect.exclusive)
     with (
         asking(url) as looking,

@@ -13,8 +13,8 @@ from contracts.asking import POSTGRES, run
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater
 from states.sql.ledger import SqlFence
-from states.sql.rows.rejects import Reject, Rejects, shortened
-from states.sql.store import parsed, store_of
+from states.sql.rows.rejects import Reject, Rejects, shorten
+from states.sql.store import parse_url, store_of
 from trident_py.errors import StateError
 from trident_py.state import SILENT, persist
 from trident_py.tuples import TridentTuple
@@ -23,19 +23,19 @@ FENCE = SqlFence("top", "st", 1, "")
 
 
 def letters(url: str, table: str = "t_rejected") -> list[tuple]:
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         text = f'SELECT "topology", "state", "txid", "count", "reason", "row" FROM "{table}" ORDER BY 3, 6'
         return list(connection.execute(text).fetchall())
 
 
 def write(rejects: Rejects, url: str, txid: int | None, *given: Reject) -> int:
-    with store_of(parsed(url)).writing() as connection:
+    with store_of(parse_url(url)).writing() as connection:
         return rejects.write(connection, txid, given)
 
 
 def test_a_row_is_kept_once_for_each_batch_with_how_often_it_came(database: str) -> None:
     rejects = Rejects("t", FENCE)
-    rejects.prepare(store_of(parsed(database)))
+    rejects.prepare(store_of(parse_url(database)))
     one, other = Reject({"k": "a", "v": 1}, "because"), Reject({"k": "b", "v": None}, "therefore")
     for txid in (1, 1, 2):
         assert write(rejects, database, txid, one, other, one) == 3
@@ -50,9 +50,9 @@ def test_a_row_is_kept_once_for_each_batch_with_how_often_it_came(database: str)
 
 def test_nothing_is_written_when_the_transaction_is_not(database: str) -> None:
     rejects = Rejects("t", None)
-    rejects.prepare(store_of(parsed(database)))
+    rejects.prepare(store_of(parse_url(database)))
     with pytest.raises(RuntimeError):
-        with store_of(parsed(database)).writing() as connection:
+        with store_of(parse_url(database)).writing() as connection:
             rejects.write(connection, 1, [Reject({"k": 1}, "because")])
             raise RuntimeError
     assert letters(database) == []
@@ -60,7 +60,7 @@ def test_nothing_is_written_when_the_transaction_is_not(database: str) -> None:
 
 def test_any_row_has_a_text(database: str) -> None:
     rejects = Rejects("t", FENCE)
-    rejects.prepare(store_of(parsed(database)))
+    rejects.prepare(store_of(parse_url(database)))
     loop: list[Any] = []
     loop.append(loop)
     rows = [{"k": b"\x00\xff"}, {"k": "half \ud800"}, {"k": {(1, 2): 3}}, {"k": loop}, {"k": object}, {"k": "ü🎉\x00"}]
@@ -72,15 +72,15 @@ def test_any_row_has_a_text(database: str) -> None:
 
 
 def test_a_long_reason_keeps_its_beginning_and_its_end() -> None:
-    assert shortened("short") == "short"
-    text = shortened("begin" + "x" * 9999 + "end")
+    assert shorten("short") == "short"
+    text = shorten("begin" + "x" * 9999 + "end")
     assert len(text) == 500 and text.startswith("beginx") and text.endswith("xend") and " ... " in text
 
 
 def test_the_table_is_made_once_and_found_again(database: str) -> None:
     for _ in range(2):
-        Rejects("t", FENCE).prepare(store_of(parsed(database)))
-    store = store_of(parsed(database))
+        Rejects("t", FENCE).prepare(store_of(parse_url(database)))
+    store = store_of(parse_url(database))
     store.ready.clear()
     Rejects("t", FENCE).prepare(store)
     assert letters(database) == []

@@ -24,15 +24,15 @@ from states.sql import store as stores
 from states.sql.dialects.mysql import dialect as mysql
 from states.sql.dialects.mysql.dialect import MYSQL
 from states.sql.dialects.sqlite.table import FileConnection
-from states.sql.maps.combining import PartialResults, Recipe
-from states.sql.store import ConnectionLost, Store, close_stores, parsed, store_of
+from states.sql.maps.combiners import PartialResults, Recipe
+from states.sql.store import ConnectionLost, Store, close_stores, parse_url, store_of
 from states.sql.table import Shape, TablePlace, prepare
 from trident_py import LocalCluster, TridentTopology
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.operations.builtin import Count
 from trident_py.state import CombinerValueUpdater, MapCombinerAggStateUpdater, StateType
 from trident_py.state.updates import Combines
-from trident_py.testing.servers.proxy import CuttingProxy
+from trident_py.testing.proxy import CuttingProxy
 from trident_py.tuples import TridentTuple
 
 SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
@@ -89,7 +89,7 @@ def test_a_server_that_takes_one_statement_at_a_time_gets_them_so(
 ) -> None:
     monkeypatch.setattr(mysql, "_SEVERAL", 0)
     assert counts(database, FEW) == {("w0",): 2, ("w1",): 2}
-    with store_of(parsed(database)).reading() as connection, pytest.raises(Exception, match="1064"):
+    with store_of(parse_url(database)).reading() as connection, pytest.raises(Exception, match="1064"):
         connection.raw.query("SELECT 1; SELECT 2")
 
 
@@ -100,7 +100,7 @@ def test_a_server_that_takes_one_statement_at_a_time_gets_them_so(
 def begun(database: str) -> Iterator[tuple[Store, Any]]:
     """A transaction on the table t with the key a."""
     run(database, "CREATE TABLE t (a BIGINT PRIMARY KEY)")
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     connection, _ = store.begun()
     try:
         yield store, connection
@@ -157,7 +157,7 @@ def test_a_fence_that_another_holds_is_waited_for_and_fails_the_batch(
 ) -> None:
     driver = counting(database)
     monkeypatch.setattr(stores, "LOCK_SECONDS", 1.0)
-    with store_of(parsed(database)).writing() as other:
+    with store_of(parse_url(database)).writing() as other:
         other.execute("UPDATE trident_fence SET attempt = 0")
         with pytest.raises(FailedException, match="Another process holds a lock"):
             count(driver, 2, "a")
@@ -226,7 +226,7 @@ def test_idle_connections_that_are_gone_fail_no_batch(database: str) -> None:
     ended = itertools.count()
 
     def end_all() -> None:
-        store = store_of(parsed(database))
+        store = store_of(parse_url(database))
         idle = [store.take(), store.take()]
         mine = "SELECT connection_id()" if store.dialect is MYSQL else "SELECT pg_backend_pid()"
         numbers = [connection.execute(mine).fetchone()[0] for connection in idle]
@@ -255,7 +255,7 @@ def test_refused_rows_leave_the_transaction_as_it_was(
 ) -> None:
     """Those written before stay, those behind them come, in the same transaction; also if it happens again."""
     monkeypatch.setattr("states.sql.dialects.mysql.maps._BLOCK_BYTES", 1)  # many rows: each in a statement of its own
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     monkeypatch.setattr(type(store.dialect), "listed", listed if store.dialect.served else sys.maxsize)
     shape = prepare(TablePlace(database, "t"), Shape((Column("k", "bigint", True), Column("n", "bigint"))))
     recipe = Recipe("t", tuple(shape.keys), shape.others[0], StateType.NON_TRANSACTIONAL, Count().sql or "")
@@ -278,7 +278,7 @@ def test_a_few_rows_are_stored_as_many_are(database: str, ddl: str, monkeypatch:
     keys = [(value,) for value in edges if value not in (None, bytes(range(256))) and not refusals(column, [value])]
     found = []
     for name, listed in (("few", len(keys)), ("many", 0)):
-        monkeypatch.setattr(type(store_of(parsed(database)).dialect), "listed", listed)
+        monkeypatch.setattr(type(store_of(parse_url(database)).dialect), "listed", listed)
         factory = SqlMapState.opaque(database, name, f"k {ddl}", "n bigint")
         state = factory.makeState({}, None, 0, 1)
         for txid in (1, 2):

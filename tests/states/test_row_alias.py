@@ -14,7 +14,7 @@ from states.sql.dialects.mysql import maps
 from states.sql.dialects.mysql.dialect import names_rows
 from states.sql.store import close_stores
 from trident_py import LocalCluster
-from trident_py.testing.servers.databases import connection
+from trident_py.testing.databases import connection
 
 DEPRECATED = (
     "SELECT sum(sum_error_raised) FROM performance_schema.events_errors_summary_global_by_error"

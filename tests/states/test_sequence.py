@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from contracts.state import KeyedContract
 
 from states.sql import RowUpdater, SequenceState
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from states.sql.transaction import Transaction
 from trident_py.errors import DefinitionError, StateError
 from trident_py.operations.base import TridentCollector
@@ -283,7 +283,7 @@ def test_what_the_other_choice_left_behind_is_not_forgotten(database: str) -> No
         write(report, 2, ("a", 3, "x"))
     write(state, 2, ("a", 1, "x"))
     write(report, 3, ("a", 4, "x"))
-    store_of(parsed(database)).ready.clear()  # as another process
+    store_of(parse_url(database)).ready.clear()  # as another process
     with pytest.raises(StateError, match=r"'t_gaps' in .* has open gaps"):
         write(state, 4, ("a", 5, "x"))
 

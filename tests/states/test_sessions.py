@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 
 from states.columns.values import Column
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
-from states.sql.store import close_stores, parsed, store_of
+from states.sql.store import close_stores, parse_url, store_of
 from trident_py import Fields
 from trident_py.errors import DefinitionError, StateError
 from trident_py.extras.gateway.claims import Claim
@@ -30,7 +30,7 @@ from trident_py.extras.gateway.stores import store_of as claims_of
 from trident_py.operations.builtin import Sum
 from trident_py.sessions import ENCODINGS
 from trident_py.state import MapCombinerAggStateUpdater
-from trident_py.testing.servers.databases import connection
+from trident_py.testing.databases import connection
 from trident_py.tuples import TridentTuple
 
 FIELDS = Fields(
@@ -163,7 +163,7 @@ def test_triggers_that_a_role_has_switched_off_are_refused(hostile: Any) -> None
     url, alter, _ = hostile
     alter("session_replication_role", "replica")
     with pytest.raises(DefinitionError, match=r"session_replication_role is 'replica'.*RESET"):
-        store_of(parsed(url)).take()
+        store_of(parse_url(url)).take()
 
 
 @contextlib.contextmanager
@@ -195,8 +195,8 @@ def test_one_character_by_copy_and_by_parameters_is_one_key(postgresql: Any) -> 
         driver = Driver(factory, RowUpdater())
         rows = [TridentTuple.of(["k"], [text]) for text in ("é", "e", "É")]
         driver.batch(rows, 1)
-        with store_of(parsed(url)).writing() as one:
-            store_of(parsed(url)).dialect.write(one, "t", [Column("k", "string", True)], [], [("é",), ("É",)])
+        with store_of(parse_url(url)).writing() as one:
+            store_of(parse_url(url)).dialect.write(one, "t", [Column("k", "string", True)], [], [("é",), ("É",)])
         driver.batch(rows, 2)
         assert set(factory.stored()) == {("é",), ("e",), ("É",)}
 
@@ -205,7 +205,7 @@ def test_one_character_by_copy_and_by_parameters_is_one_key(postgresql: Any) -> 
 def test_an_encoding_that_changes_texts_is_refused(postgresql: Any, encoding: str) -> None:
     with encoded(postgresql, encoding) as url:
         with pytest.raises(DefinitionError, match=rf"has the encoding {encoding}.*UTF8"):
-            store_of(parsed(url)).take()
+            store_of(parse_url(url)).take()
         with pytest.raises(DefinitionError, match=f"has the encoding {encoding}"):
             claims_of(url, 60.0, "claims").claim([Claim("a", "b")], "me", 60.0)
 

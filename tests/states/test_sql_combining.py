@@ -12,7 +12,7 @@ import pytest
 
 from states.sql import SqlMapState
 from states.sql.maps.backing import SqlBackingMap
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py import LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, StateError, TridentError, ZombieError
 from trident_py.operations.base import CombinerAggregator
@@ -139,7 +139,7 @@ def shown(value: Any) -> Any:
 
 
 def table_of(database: str, name: str, number: int) -> list[tuple]:
-    with store_of(parsed(database)).reading() as connection:
+    with store_of(parse_url(database)).reading() as connection:
         cursor = connection.execute(f'SELECT * FROM "{name}" WHERE i = ? ORDER BY w', (number,))
         return [tuple(row) for row in cursor.fetchall()]
 
@@ -254,7 +254,7 @@ def test_a_result_that_is_no_number_is_refused(database: str, stored: str, agg: 
     factory = SqlMapState.opaque(database, "t", "k string", "n double")
     state = factory.makeState({}, None, 0, 1)
     step(state, 1, [updating(agg, [(("a",), 1.0)])])
-    with store_of(parsed(database)).writing() as connection:
+    with store_of(parse_url(database)).writing() as connection:
         connection.execute("UPDATE t SET n = ?", (stored,))
     for one in (agg, InPython(agg)):
         assert step(state, 2, [updating(one, [(("a",), number)])]) == StateError

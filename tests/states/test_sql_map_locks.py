@@ -13,7 +13,7 @@ import pytest
 from test_sql_combining import InPython
 
 from states.sql import SqlMapState
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from states.sql.transaction import Transaction
 from trident_py.errors import FailedException
 from trident_py.operations.base import CombinerAggregator
@@ -52,7 +52,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
 @contextmanager
 def another(database: str) -> Iterator[Any]:
     """Somebody else's transaction."""
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     connection = store.take()
     try:
         store.dialect.begin(connection, 30)

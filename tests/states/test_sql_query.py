@@ -12,8 +12,8 @@ import pytest
 from contracts.asking import run
 
 from states.sql import SqlQuery
-from states.sql.selecting import Select
-from states.sql.store import parsed, store_of
+from states.sql.selection import Select
+from states.sql.store import parse_url, store_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.operations import deterministic
@@ -78,7 +78,7 @@ def test_a_value_is_never_part_of_the_text(users: str, evil: str) -> None:
     assert asked(query, evil, "bob") == [[], [(2,)]]
     echo = SqlQuery(users, "SELECT name FROM users WHERE name = :name OR id = 1", "name", "name_again")
     run(users, "DELETE FROM users WHERE id > 1")
-    with store_of(parsed(users)).reading() as connection:
+    with store_of(parse_url(users)).reading() as connection:
         connection.execute("INSERT INTO users VALUES (7, ?)", (evil,))
     assert sorted(asked(echo, evil)[0]) == sorted([(evil,), ("peter",)])
 

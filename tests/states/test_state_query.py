@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
-from states.sql.store import close_stores, parsed, store_of
+from states.sql.store import close_stores, parse_url, store_of
 from trident_py import DefinitionError, LocalCluster, TridentTopology
 from trident_py.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Sum, TupleCollectionGet
 from trident_py.spouts import FixedBatchSpout
@@ -63,7 +63,7 @@ def counted(request: pytest.FixtureRequest, database: str) -> SqlMapState:
 def selects(monkeypatch: pytest.MonkeyPatch, database: str) -> Iterator[list[str]]:
     """Every statement that reads the table "counts", from here on."""
     seen: list[str] = []
-    dialect = type(store_of(parsed(database)).dialect)
+    dialect = type(store_of(parse_url(database)).dialect)
     connect = dialect.connect
 
     def listening(self: Any, engine: Any) -> Any:
@@ -334,5 +334,5 @@ def test_a_state_that_only_answers_is_not_touched(counted: SqlMapState) -> None:
 
 
 def fences(factory: SqlMapState) -> list:
-    with store_of(parsed(factory.url)).reading() as connection:
+    with store_of(parse_url(factory.url)).reading() as connection:
         return list(map(tuple, connection.execute("SELECT * FROM trident_fence").fetchall()))

@@ -10,7 +10,7 @@ import pytest
 from contracts.crashing import Driver
 
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import StateError, TopologyError, ZombieError
 from trident_py.operations.builtin import Count, MapGet, Sum
@@ -210,5 +210,5 @@ def test_the_owner_is_noted_in_every_file(tmp_path: Path) -> None:
     driver(spread, "one").batch(rows(("a", 1)), 1, of=1)
     with pytest.raises(StateError, match="'s' of topology 'one'"):
         driver(counts(f"sqlite:///{tmp_path}/a.1.db"), "two")
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         assert connection.execute("SELECT topology, state FROM trident_owner").fetchall() == [("one", "s")]

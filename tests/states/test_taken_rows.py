@@ -14,7 +14,7 @@ from contracts.taking import POSTGRES_FUNCTION, leaving_out
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from states.sql.dialects.base import Untaken
-from states.sql.store import close_stores, parsed, store_of
+from states.sql.store import close_stores, parse_url, store_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import TopologyError
 from trident_py.operations.base import ReducerAggregator, TridentCollector
@@ -59,7 +59,7 @@ def is_told(factory: Any, rows: Sequence[tuple], *given: Any, table: str = "t", 
     """The rows are refused while the store leaves some out, and nothing of them is there; then they are written."""
     factory.makeState({}, None, 0, 1)
     before = factory.stored()
-    with leaving_out(store_of(parsed(factory.url)), table, "k", like), pytest.raises(Untaken) as told:
+    with leaving_out(store_of(parse_url(factory.url)), table, "k", like), pytest.raises(Untaken) as told:
         write(factory, rows, *given, **more)
     assert f"table '{table}' took " in str(told.value) and "Nothing of the batch is written" in str(told.value)
     assert factory.stored() == before
@@ -97,11 +97,11 @@ def test_rows_that_are_there_are_no_rows_left_out(database: str, count: int, onC
     factory = InsertIgnoreState(database, "t", "k", DECLARED, onConflict)
     write(factory, numbered(count))
     for rows, inserted in ((numbered(count), 0), ([*numbered(count), *numbered(3, count), *numbered(3, count)], 3)):
-        kind = store_of(parsed(database)).dialect.name
+        kind = store_of(parse_url(database)).dialect.name
         if kind == "mysql":
             receipt = write(factory, rows, txid=2)
         else:
-            with leaving_out(store_of(parsed(database)), "t", "k", "never"):
+            with leaving_out(store_of(parse_url(database)), "t", "k", "never"):
                 receipt = write(factory, rows, txid=2)
         assert (receipt["inserted"], receipt["ignored"]) == (inserted, len(rows) - inserted)
 
@@ -183,7 +183,7 @@ def test_rejected_rows(database: str, make: Callable[[str], Any]) -> None:
     factory = make(database)
     factory.makeState({}, None, 0, 1).prepare(Fields(DECLARED))
     table, column = "t_rejected", "state"
-    with leaving_out(store_of(parsed(database)), table, column, "t"), pytest.raises(Untaken, match=table):
+    with leaving_out(store_of(parse_url(database)), table, column, "t"), pytest.raises(Untaken, match=table):
         write(factory, [("far too long for this column", 1)])
     assert run(database, "SELECT count(*) FROM t_rejected") == [(0,)]
 
@@ -195,7 +195,7 @@ def test_a_run_ends_at_once_instead_of_replaying_for_ever(database: str) -> None
     topology = TridentTopology()
     spout = FixedBatchSpout(Fields("k string", "v bigint"), 10, *numbered(10))
     topology.newStream("s", spout).partitionPersist(factory, FIELDS, RowUpdater(), stateName="mine")
-    with leaving_out(store_of(parsed(database)), "t", "k"), LocalCluster() as cluster:
+    with leaving_out(store_of(parse_url(database)), "t", "k"), LocalCluster() as cluster:
         running = cluster.submitTopology("kept", {}, topology.build())
         with pytest.raises(TopologyError, match="state 'mine' of topology 'kept', batch 1: table 't' took 9 of"):
             running.awaitTermination(30)
@@ -205,7 +205,7 @@ def test_a_run_ends_at_once_instead_of_replaying_for_ever(database: str) -> None
 
 @MYSQLS
 def test_a_load_of_which_fewer_rows_come_out_than_were_sent_names_the_table(database: str) -> None:
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     factory = AppendState(database, "t", DECLARED)
     write(factory, numbered(1))
     with leaving_out(store, "t", "k"), pytest.raises(Untaken, match="table 't' took 0 of 11 rows"):

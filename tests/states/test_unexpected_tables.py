@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 from states.columns.values import Column
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
 from states.sql.inspect import check
-from states.sql.store import close_stores, parsed, store_of
+from states.sql.store import close_stores, parse_url, store_of
 from states.sql.table import TablePlace
 from trident_py.errors import StateError
 from trident_py.state import SILENT, persist
@@ -26,7 +26,7 @@ def write(factory: InsertIgnoreState, *rows: tuple, txid: int = 1) -> dict:
 
 
 def test_a_dialect_names_an_engine_without_transactions(database: str) -> None:
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     engines = ["InnoDB", "MyISAM"] if store.dialect.name == "mysql" else [None]
     engines += ["Aria"] if is_mariadb(database) else []
     for number, engine in enumerate(engines):
@@ -55,7 +55,7 @@ INDEXES = {  # what stands beside the key (id, part): whether an upsert by that 
 @pytest.mark.parametrize("index", INDEXES)
 def test_a_further_unique_index_is_one_that_another_key_can_meet(database: str, index: str) -> None:
     run(database, f"CREATE TABLE u (id bigint, part varchar(9), email varchar(20), PRIMARY KEY (id, part), {index})")
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     keys = [Column("id", "bigint", True), Column("part", "string", True)]
     with store.reading() as connection:
         assert store.dialect.other_unique(connection, "u", keys) == (["other"] if INDEXES[index] else [])

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from states.columns.arrow import arrow_array, encoded, gathered, refusals
-from states.columns.values import Column, Refused
+from states.columns.arrow import arrow_array, encode_column, gather_columns, refusals
+from states.columns.values import Column, RefusedValue
 from trident_py.chunks import Chunk, TupleList
 from trident_py.tuples import Fields
 
@@ -63,21 +63,21 @@ def test_a_column_of_arrow_is_taken_or_refused_as_the_same_values_are(case: tupl
     column, array = case
     try:
         wanted: Any = arrow_array(column, column.encode(array.to_pylist()))
-    except Refused as why:
-        with pytest.raises(Refused) as told:
-            encoded(column, array)
+    except RefusedValue as why:
+        with pytest.raises(RefusedValue) as told:
+            encode_column(column, array)
         assert (told.value.reason, told.value.index) == (why.reason, why.index)
         assert refusals(column, array)[why.index] == why.reason
     else:
-        found = encoded(column, array)
+        found = encode_column(column, array)
         assert found.type == wanted.type and repr(found.to_pylist()) == repr(wanted.to_pylist())
         assert refusals(column, array) == {}
 
 
 def test_a_date_that_python_has_not_is_refused() -> None:
     for array in (pa.array([-800_000], pa.date32()), pa.array([1 << 62], pa.timestamp("us"))):
-        with pytest.raises(Refused, match="year"):
-            encoded(Column("c", "date" if pa.types.is_date32(array.type) else "timestamp"), array)
+        with pytest.raises(RefusedValue, match="year"):
+            encode_column(Column("c", "date" if pa.types.is_date32(array.type) else "timestamp"), array)
 
 
 def test_chunks_are_gathered_whether_typed_or_not() -> None:
@@ -85,10 +85,10 @@ def test_chunks_are_gathered_whether_typed_or_not() -> None:
     tuples = TupleList(fields)
     tuples.append(Chunk({"a": pa.array(["x", "y"]), "b": [1, None]}, 2))
     tuples.append(Chunk({"a": pa.array(["z"]), "b": pa.array([3])}, 1))
-    b, a = gathered(tuples, fields, ["b", "a"]) or []
+    b, a = gather_columns(tuples, fields, ["b", "a"]) or []
     assert (b, a.to_pylist(), a.type) == ([1, None, 3], ["x", "y", "z"], pa.large_string())
-    assert gathered([(1, 2), (3, 4)], fields, ["b"]) == [[2, 4]]
-    assert gathered([(1, 2), (3,)], fields, ["b"]) is None
+    assert gather_columns([(1, 2), (3, 4)], fields, ["b"]) == [[2, 4]]
+    assert gather_columns([(1, 2), (3,)], fields, ["b"]) is None
 
 
 def test_every_refused_value_is_found() -> None:

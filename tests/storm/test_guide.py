@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from needed import needed
 
+from testbed.kafka_jars import cached, fetch
+from testbed.service import ServiceMissing
 from tests import test_api
 from tests.test_docs import BLOCK, ROOT
-from trident_py.testing.servers.kafka_jars import cached, fetch
-from trident_py.testing.servers.service import ServiceMissing
 
 HERE = Path(__file__).parent / "guide"
 PAGES = [ROOT / "docs" / name for name in ("porting.md", "porting_calls.md", "porting_classes.md")]

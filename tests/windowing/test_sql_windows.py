@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from states.sql import SqlWindowsStoreFactory
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py import LocalCluster
 from trident_py.chunks import Chunk, TupleList
 from trident_py.context import CurrentBatch, with_context
@@ -113,7 +113,7 @@ def test_a_block_that_the_table_does_not_take_is_an_error(database: str) -> None
     factory = SqlWindowsStoreFactory(database, "w").windowState(SlidingCountWindow.of(100, 100), "w")
     driver, state, begin = driven(factory)
     one_batch(driver, state, begin, 1)
-    with leaving_out(store_of(parsed(database)), "w", "part"):
+    with leaving_out(store_of(parse_url(database)), "w", "part"):
         begin(2)
         list(state.enter(tuples("b"), Fields("v"), print))
         with pytest.raises(StateError, match="took 0 of 1 rows"):
@@ -125,12 +125,12 @@ OPEN = [Batch([[(0, (txid, n, part)) for n in range(3)] for part in (0, 1)]) for
 
 
 def rows_of(database: str, table: str) -> list[tuple]:
-    with store_of(parsed(database)).reading() as connection:
+    with store_of(parse_url(database)).reading() as connection:
         return [tuple(row) for row in connection.execute(f'SELECT * FROM "{table}" ORDER BY 1, 2, 3').fetchall()]
 
 
 def replace_rows(database: str, table: str, rows: list[tuple]) -> None:
-    with store_of(parsed(database)).writing() as connection:
+    with store_of(parse_url(database)).writing() as connection:
         connection.execute(f'DELETE FROM "{table}"')
         connection.executemany(f'INSERT INTO "{table}" VALUES ({", ".join("?" * 10)})', rows)
 
@@ -180,7 +180,7 @@ def test_a_table_that_is_restored_under_a_running_driver_is_refused(database: st
 def test_a_window_whose_database_goes_back_under_a_driver_is_told(database: str) -> None:
     factory, made = SqlWindowsStoreFactory(database, "back"), SlidingCountWindow.of(100, 100)
     driver, state, begin = driven(factory.windowState(made, "back"))
-    place = store_of(parsed(database))
+    place = store_of(parse_url(database))
     for txid in (1, 2, 3):
         one_batch(driver, state, begin, txid)
         if txid == 1:
@@ -201,7 +201,7 @@ def test_a_table_begins_anew_only_under_another_name(database: str, tmp_path: Pa
 
     go_on("w", 1)
     if gone:
-        with store_of(parsed(database)).writing() as connection:
+        with store_of(parse_url(database)).writing() as connection:
             connection.execute("DELETE FROM trident_fence")
         with pytest.raises(TopologyError, match="knows nothing of this state"):
             go_on("w", 2)
@@ -240,7 +240,7 @@ def test_a_new_checkpoint_goes_on_with_the_windows_of_a_table(database: str, tmp
 def test_the_table_holds_only_what_a_later_window_needs(database: str, cluster: Any, config: WindowConfig) -> None:
     made = [Batch([[(0, n) for n in range(30)]], txid * 100) for txid in range(40)]
     windows(cluster, config, SqlWindowsStoreFactory(database, "kept"), made)
-    store = store_of(parsed(database))
+    store = store_of(parse_url(database))
     with store.reading() as connection:
         (rows,) = connection.execute('SELECT count(*) FROM "kept"').fetchone()
     assert rows <= 14
@@ -270,7 +270,7 @@ def test_of_two_copies_of_a_task_the_second_waits_and_replaces_what_the_first_ha
         assert not wait([second], 0.5).done
         slow.commit(1)
         second.result(60)
-    with store_of(parsed(database)).reading() as connection:
+    with store_of(parse_url(database)).reading() as connection:
         rows = connection.execute('SELECT "data" FROM "copies" WHERE "tuples" > 0 AND "part" = 0').fetchall()
     assert [Chunk.decode(bytes(data)).pylist("v") for (data,) in rows] == [["d"]]
 

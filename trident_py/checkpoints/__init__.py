@@ -1,1 +1,1 @@
-"""Checkpoints: who has one, what is in that of a `LocalCluster`, and how one becomes the other cluster's."""
+"""The checkpoint of a component: the log of its batches, in one format on both clusters."""

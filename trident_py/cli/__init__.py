@@ -12,7 +12,6 @@ import sys
 
 import click
 
-from .checkpoint import checkpoint
 from .commands import Commands
 from .drpc import drpc_client
 from .explain import explain
@@ -26,7 +25,7 @@ def trident() -> None:
     """Storm Trident topologies on Spark."""
 
 
-for _command in (check, checkpoint, drpc, drpc_client, explain, profile, run, states):
+for _command in (check, drpc, drpc_client, explain, profile, run, states):
     trident.add_command(_command)
 
 

@@ -11,13 +11,11 @@ from typing import Any
 
 import click
 
-from ..checkpoints.kinds import LOCAL, SPARK
 from ..config import Config
 from ..context import with_context
 from ..guarantees import Guarantees, require
 from ..local import LocalCluster
 from ..topology.topology import check_submission
-from .checkpoint import hand_over
 from .display import JsonLines, ProgressLine, follow, print_record, terminable
 from .drpc import serve_on, serve_options, served, tell_server
 from .failures import guarded
@@ -72,7 +70,7 @@ class Run:
         """Runs the topology to its end; with ``serve`` answers requests after that too, until Ctrl-C or SIGTERM."""
         name, loaded, conf = self.load()
         show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
-        with cluster_for(self.local, loaded.storage, name) as cluster:
+        with cluster_for(self.local, loaded.storage) as cluster:
             running = self.submit(cluster, name, conf, loaded)
             if serve:
                 tell_server(running)
@@ -202,11 +200,10 @@ def settings_of(settings: tuple[str, ...]) -> Config:
     return conf
 
 
-def cluster_for(local: bool, checkpoint: str | None, name: str) -> Any:
+def cluster_for(local: bool, checkpoint: str | None) -> Any:
     """The cluster of a run. Both have the same checkpoint by default, and either goes on where the other stopped."""
     if checkpoint is None:
         checkpoint = str(Path("checkpoints").absolute())
-        hand_over(checkpoint, name, LOCAL if local else SPARK)
     return LocalCluster(checkpoint) if local else cluster_on_spark(checkpoint)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..replaced import answer
-from .client import DRPCClient
 from .local_drpc import LocalDRPC, default_drpc
+
+if TYPE_CHECKING:
+    from .client import DRPCClient
 
 __all__ = ["DRPCClient", "LocalDRPC", "default_drpc"]
 
 if not TYPE_CHECKING:
-    __getattr__ = answer(__name__)
+    __getattr__ = answer(__name__, {"DRPCClient": "client"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from ..blame import describe_error, notes_of
@@ -11,7 +12,7 @@ from ..context import CurrentBatch, RunContext, with_context
 from ..errors import DRPCExecutionException, TridentError
 from ..metrics import IMetricsContext
 from ..plan import ProcessorNode
-from ..run.checking import Twin
+from ..run.hooks import T
 from ..run.program import AttemptOutcome, BatchInfo, Program, RequestInfo
 from ..run.task import LevelTask, run_attempt
 from ..spouts.requests import DRPCSpout
@@ -70,8 +71,8 @@ class Engine:
         """The metrics of a state that is made for requests are not reported: progress is that of the batches."""
         return
 
-    def twin(self) -> Twin:
-        raise TridentError("a DRPC request runs once: it has no second run")
+    def kept(self, kind: Callable[[], T]) -> T:
+        raise TridentError("a DRPC request runs once: nothing watches it")
 
     def close(self) -> None:
         """Cleans up the operations and closes the states."""

@@ -4,7 +4,6 @@ from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, STATE_KINDS, WRONG, Cell
 from .matrix import cell as _cell
 from .replays import replay_of
 from .table import GUARANTEE, Guarantee, Guarantees, announce, guarantees, require, weakened
-from .tracing import operations_of
 
 __all__ = [
     "AT_LEAST",
@@ -20,7 +19,6 @@ __all__ = [
     "_cell",
     "announce",
     "guarantees",
-    "operations_of",
     "replay_of",
     "require",
     "weakened",

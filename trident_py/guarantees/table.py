@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..config import Config, check
 from ..errors import DefinitionError
-from ..operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Judge, Verdict, Verdicts
+from ..operations.determinism import CHANGING, DETERMINISTIC, UNCHECKED, UNSEEN, Judge, Verdict, Verdicts, trusted
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..run.poison import is_on, remark
-from ..run.progress import log
 from ..spouts.interfaces import OPAQUE
 from ..state.roles import Remarks
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
 from .replays import Replay, replay_of, unsteady
 from .tracing import Cause, ancestors, changes, key_fields, origin
+
+log = logging.getLogger("trident_py")
 
 GUARANTEE = "topology.guarantee"
 ACCEPTED = {"exactly-once": (EXACTLY, IN_EFFECT), "at-least-once": (EXACTLY, IN_EFFECT, AT_LEAST)}
@@ -34,7 +34,8 @@ class Guarantee:
 
     ``spout_kind``: the kind that really holds. ``functions``: what may differ on a replay (empty: nothing).
     ``raise_by``: what would give a better guarantee (empty: it is the best). ``unseen``: the part of ``functions``
-    whose source could not be read completely, which counts as not deterministic.
+    whose source could not be read completely, which counts as not deterministic. ``unchecked``: none was read, as the
+    extra ``determinism`` is missing.
     """
 
     state: str
@@ -46,6 +47,7 @@ class Guarantee:
     raise_by: str = ""
     functions: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    unchecked: bool = False
 
     def __str__(self) -> str:
         spouts = " + ".join(self.spouts)
@@ -55,10 +57,11 @@ class Guarantee:
 
     @property
     def verdict(self) -> str:
-        """The verdict on all functions before the state: deterministic, not deterministic, or not seen."""
+        """The verdict on all functions before the state: deterministic, not deterministic, not seen, or unchecked."""
         if not self.functions:
             return DETERMINISTIC
-        return UNSEEN if set(self.functions) <= set(self.unseen) else CHANGING
+        unread = UNCHECKED if self.unchecked else UNSEEN
+        return unread if set(self.functions) <= set(self.unseen) else CHANGING
 
 
 class Guarantees(list[Guarantee]):
@@ -129,13 +132,6 @@ def weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[G
     return after, [current for current, doubted in pairs if current.guarantee != doubted.guarantee]
 
 
-def trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The names that this configuration declares deterministic."""
-    names = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
-    check({Config.TOPOLOGY_DETERMINISM_TRUST: names})
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
 def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee], judge: Judge) -> Guarantee:
     assert node.state is not None
     before = ancestors(plan, node)
@@ -148,8 +144,9 @@ def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee], ju
     replay, answer = max(cells, key=lambda pair: ORDER.index(pair[1].guarantee), default=no_spout)
     answer = _behind([done[other.id] for other in before if other.id in done], answer)
     names, functions = tuple(spout.spout_id for spout in spouts), tuple(cause.what for cause in causes)
-    unseen = tuple(cause.what for cause in causes if not cause.seen)
-    return Guarantee(node.state.name, state_kind, names, replay.kind, *answer, functions, unseen)
+    unseen = tuple(cause.what for cause in causes if cause.kind != CHANGING)
+    unchecked = any(cause.kind == UNCHECKED for cause in causes)
+    return Guarantee(node.state.name, state_kind, names, replay.kind, *answer, functions, unseen, unchecked)
 
 
 def _cell_of(plan: Plan, node: ProcessorNode, replay: Replay, causes: list[Cause], judge: Judge) -> Cell:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..operations.base import CombinerAggregator, name_of
-from ..operations.determinism import Judge, follows_hash_seed, is_declared, judge
-from ..plan import Node, PartitionNode, Plan, ProcessorNode
+from ..operations.base import CombinerAggregator, short_name
+from ..operations.determinism import CHANGING, Judge, is_declared, judge
+from ..plan import Node, PartitionNode, Plan, ProcessorNode, operations_of
 from ..processors import (
     Aggregate,
     Each,
@@ -25,11 +25,11 @@ from .replays import unordered, unsteady
 
 
 class Cause(NamedTuple):
-    """Why a result may differ on a replay, and the remedy. ``seen`` is False if the source could not be read."""
+    """Why a result may differ on a replay, and the remedy. ``kind``: that of the `Verdict`, if it is one's."""
 
     what: str
     remedy: str
-    seen: bool = True
+    kind: str = CHANGING
 
 
 def ancestors(plan: Plan, node: Node) -> list[Node]:
@@ -42,25 +42,6 @@ def ancestors(plan: Plan, node: Node) -> list[Node]:
             ids.add(node_id)
             todo.extend(plan.by_id[node_id].parents)
     return [other for other in plan.nodes if other.id in ids]
-
-
-def operations_of(node: Node) -> list[Any]:
-    """The user code that determines a node's output. (A consumer of ``peek`` does not.)"""
-    if isinstance(node, PartitionNode):
-        return list(node.partitioner.operations)
-    return list(node.spec.operations) if isinstance(node, ProcessorNode) else []
-
-
-def by_hash_seed(plan: Plan, trusted: Iterable[str] = ()) -> str:
-    """The first operation of a plan whose output depends on the hash seed, and why; "" if there is none."""
-    operations = [operation for node in plan.nodes for operation in operations_of(node)]
-    reasons = ((_short_name(operation), follows_hash_seed(operation, trusted)) for operation in operations)
-    return next((f"{name} {why}" for name, why in reasons if why), "")
-
-
-def _short_name(operation: Any) -> str:
-    """The name of an operation; of a nested function, only its own name."""
-    return name_of(operation).rpartition("<locals>.")[2]
 
 
 def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
@@ -108,7 +89,7 @@ def _in_node(node: Node, judge: Judge) -> list[Cause]:
         assert isinstance(node, ProcessorNode) and node.state is not None
         causes.append(
             Cause(
-                f"{_short_name(spec.query)} queries state {node.state.name}, which may answer differently on a replay",
+                f"{short_name(spec.query)} queries state {node.state.name}, which may answer differently on a replay",
                 "declare the query with deterministic(...) if that state never changes",
             )
         )
@@ -128,9 +109,9 @@ def _new_values(node: Node) -> list[Cause]:
 def _judged(operations: Iterable[Any], judge: Judge) -> list[Cause]:
     causes = []
     for operation in operations:
-        verdict, name = judge(operation), _short_name(operation)
+        verdict, name = judge(operation), short_name(operation)
         if not verdict.seen:
-            causes.append(Cause(f"{name} {verdict.why}", f"declare {name} @deterministic if it is", seen=False))
+            causes.append(Cause(f"{name} {verdict.why}", f"declare {name} @deterministic if it is", verdict.kind))
         elif not verdict.deterministic:
             causes.append(Cause(f"{name} {verdict.why}", f"make {name} deterministic"))
     return causes

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..replaced import answer
-from .consumed import Consumed, consumed, partitions_of_task
+from .consumed_offsets import Consumed, consumed, partitions_of_task
 from .formats import Avro, Bytes, Format, Json, Text
 from .records import KafkaRecord
 from .spout import KafkaSpout

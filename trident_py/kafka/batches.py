@@ -103,7 +103,7 @@ def shares(backlog: Mapping[Place, int], limit: int, turn: int = 0) -> dict[Plac
     return {place: count for place, count in counts.items() if count}
 
 
-class Rate:
+class RateLimit:
     """Limits records per second, over batches. After a pause at most one second's worth is available at once."""
 
     def __init__(self, per_second: int | None) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import DefinitionError, FailedException, StateError, TridentError, missing
 from ..needs import Needs
 from ..secrets import hidden, is_secret
-from .codes import PASSING, Meaning, is_known, meaning_of
+from .error_codes import PASSING, Meaning, is_known, meaning_of
 
 log = logging.getLogger("trident_py.kafka")
 
@@ -83,7 +83,7 @@ class Cluster:
         them."""
         return {"bootstrap.servers": self.bootstrap, **(defaults or {}), **dict(self.settings), **(more or {})}
 
-    def hidden(self, text: str) -> str:
+    def hide_secrets(self, text: str) -> str:
         """Returns the text without the secrets of the settings."""
         return hidden(text, [value for name, value in self.settings if is_secret(name)])
 
@@ -111,7 +111,7 @@ class Cluster:
             return client(config, logger=logger)
         except (KafkaException, ValueError) as error:
             kafka = kafka_error(error)
-            text = self.hidden(str(error) if kafka is None else kafka.str())
+            text = self.hide_secrets(str(error) if kafka is None else kafka.str())
             raise DefinitionError(f"Kafka at {self.bootstrap}: cannot create a client: {text}") from None
 
 
@@ -137,7 +137,7 @@ def describe_error(error: Any) -> str:
 
 
 def is_passing(error: Any) -> bool:
-    """Whether the broker is away, starting or busy: the same call may succeed later (`trident_py.kafka.codes`)."""
+    """Return whether the same call may succeed later: the broker is away, starting or busy. See `error_codes`."""
     kafka = kafka_error(error)
     return kafka is not None and (kafka.retriable() or meaning_of(kafka.name()) in PASSING)
 
@@ -161,7 +161,7 @@ def errors(cluster: Cluster, doing: str, raised: type[TridentError] = StateError
     try:
         yield
     except KafkaException as error:
-        text = cluster.hidden(f"Kafka at {cluster.bootstrap}: could not {doing}: {describe_error(error)}")
+        text = cluster.hide_secrets(f"Kafka at {cluster.bootstrap}: could not {doing}: {describe_error(error)}")
         if is_passing(error):
             raise FailedException(f"{text}. {AWAY if is_known(code_of(error)) else UNKNOWN}") from error
         refused = f". {_REFUSED}" if means(error, Meaning.SHUT) else ""

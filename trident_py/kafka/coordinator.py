@@ -12,7 +12,7 @@ from ..spouts.interfaces import OPAQUE, ITridentSpout
 from .batches import (
     Place,
     Positions,
-    Rate,
+    RateLimit,
     TopicPosition,
     metadata_of,
     positions_of,
@@ -21,10 +21,10 @@ from .batches import (
     task_metadata,
 )
 from .clients import log
-from .consumed import shared
+from .consumed_offsets import shared
+from .offsets import AbandonedTopics, BrokenPromise, Judge, View, settle, starting
 from .options import KafkaOptions
-from .settling import AbandonedTopics, BrokenPromise, Judge, View, settle, starting
-from .watch import Absence, Watch
+from .topic_metadata import Absence, Watch
 
 IDLE = 0.010  # seconds between two reads of the logs' ends, while there is nothing to read
 CALM = 5  # ... or this many times the duration of a read, if that is longer
@@ -48,7 +48,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._judge = Judge(txStateId, options.kind == OPAQUE, RunContext.of(conf).report or (lambda error: None))
         self._absence = Absence(txStateId, start_wait(dict(conf)), self._judge.tell)
         self._abandoned = AbandonedTopics(RunContext.of(conf).metadata, txStateId)
-        self._rate = Rate(options.maxRecordsPerSecond)
+        self._rate = RateLimit(options.maxRecordsPerSecond)
         self._view: View | None = None
         self._positions: Positions | None = None
         self._initialized: tuple[int, Any] = (0, None)
@@ -138,7 +138,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             return
         try:
             view = self._look()
-            self._go_to(self._settled(view, self._positions))
+            self._go_to(self._settle(view, self._positions))
         except FailedException as error:
             self._gone_away(error)
         except TridentError as error:
@@ -147,7 +147,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
     def _gone_away(self, error: FailedException) -> None:
         """Records that the cluster does not answer: no batch starts until it does. A start has a limit."""
         self._away = True
-        self._problem = self._absence.silent(error) or self._problem
+        self._problem = self._absence.record_silence(error) or self._problem
         self._away_until = time.monotonic() + AWAY
         log.debug("%s", error)
 
@@ -162,7 +162,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             self._looked_at = now
         self._view = old._replace(ends=self._watch.ends(old.places()))
         self._ends_at, self._away = now, False
-        self._absence.answered()
+        self._absence.record_answer()
         self._took = time.monotonic() - now
         return self._view
 
@@ -177,7 +177,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             )
         self._policy_at, self._policies = now, names
 
-    def _settled(self, view: View, base: Positions | None) -> Positions:
+    def _settle(self, view: View, base: Positions | None) -> Positions:
         """Returns the positions for the next batch. Fixes the ``endingOffsets`` once all partitions have answered."""
         base = self._abandoned.with_those_back(self._start(view) if base is None else base, view)
         positions = settle(base, view, self._judge)
@@ -274,7 +274,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             view = self._look()
         if self._watch.topics() != view.topics:
             view = self._look(topics=True)
-        return self._settled(view, base)
+        return self._settle(view, base)
 
     def _again(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """Returns the same ranges for a replay. A range that is known to be unreadable ends the run, or is left out."""

@@ -10,10 +10,10 @@ from ..operations.base import TridentCollector
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from ..tuples import TransactionAttempt
 from .batches import Range
+from .offsets import Judge
 from .options import KafkaOptions
 from .reader import Lost, RecordReader
-from .records import PartitionMessages, Reading, Skipped, gathered
-from .settling import Judge
+from .records import PartitionMessages, RecordParser, Skipped, group_segments
 
 
 class KafkaEmitter(ITridentSpout.Emitter):
@@ -25,7 +25,7 @@ class KafkaEmitter(ITridentSpout.Emitter):
         self.reportTo(lambda error: None)
         group = options.groupId or f"trident-{txStateId}"  # a consumer must name a group; it does not join it
         settings = {"group.id": group, "isolation.level": options.isolationLevel}
-        self._reader = RecordReader(options.cluster, settings, self._lost)
+        self._reader = RecordReader(options.cluster, settings, self._skip_lost)
 
     def reportTo(self, report: Callable[[BaseException], Any]) -> None:
         """Sets the receiver of events that do not fail the batch."""
@@ -44,9 +44,9 @@ class KafkaEmitter(ITridentSpout.Emitter):
             return
         self._reader.prepare(places, ranges, tx.attemptId)
         skipped = Skipped()
-        reading = Reading(self._options, skipped)
+        reading = RecordParser(self._options, skipped)
         names = list(self._options.output) if wanted is None else list(wanted)
-        for group in gathered(self._segments(ranges)):
+        for group in group_segments(self._segments(ranges)):
             yield reading.chunk(group, names)
         if skipped.count:
             self._judge.tell(f"{skipped.count} records were skipped; the first: {skipped.first}")
@@ -56,7 +56,7 @@ class KafkaEmitter(ITridentSpout.Emitter):
             for messages in self._reader.read(r):
                 yield PartitionMessages(r.place, messages)
 
-    def _lost(self, lost: Lost) -> int:
+    def _skip_lost(self, lost: Lost) -> int:
         """Returns the offset to go on from; an opaque spout skips records that no longer exist."""
         r = lost.range
         upto = min(r.end, lost.begin) if lost.begin > lost.at else r.end

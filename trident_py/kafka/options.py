@@ -71,7 +71,7 @@ class KafkaOptions:
         self._check_choices()
         self._check_numbers()
         self._check_offsets()
-        put(self, "output", self._declared())
+        put(self, "output", self._declare_fields())
 
     def __repr__(self) -> str:
         """Shows the options that differ from their defaults; never the settings."""
@@ -138,10 +138,10 @@ class KafkaOptions:
         if self.shareOffsets and not self.groupId:
             raise DefinitionError("KafkaSpout: shareOffsets needs groupId, the group that the offsets belong to")
 
-    def _declared(self) -> Fields:
+    def _declare_fields(self) -> Fields:
         """Returns the output fields. Sets ``columns``, the parts of records to read."""
         if self.translator is not None:
-            return self._translated()
+            return self._translate_fields()
         names = STORM if self.fields is None else tuple(Fields.of(self.fields))
         unknown = [name for name in names if name not in RECORD_FIELDS]
         if unknown or not names:
@@ -155,7 +155,7 @@ class KafkaOptions:
         declared = [formats[name].declared(name) if name in formats else [TYPES[name]] for name in names]
         return Fields([field for fields in declared for field in fields])
 
-    def _translated(self) -> Fields:
+    def _translate_fields(self) -> Fields:
         fields = Fields.of(self.fields)
         functions = self.translator if isinstance(self.translator, Mapping) else {None: self.translator}
         if not len(fields) or not functions or not all(map(callable, functions.values())):

@@ -12,11 +12,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
-from .asking import asked
 from .batches import Place, Range
+from .blocking_calls import call_client
 from .clients import Cluster, describe_error, errors, is_passing, means
-from .codes import Meaning
-from .watch import ANSWER
+from .error_codes import Meaning
+from .topic_metadata import ANSWER
 
 TAKE = 10_000
 WAIT = 0.010
@@ -130,7 +130,7 @@ class RecordReader:
 
     def _check_stalled(self, r: Range, part: FetchedPartition, moved: float) -> None:
         if time.monotonic() - moved > self._patience and not self._was_cut(r, part):
-            cause = self._cluster.hidden(self._error)
+            cause = self._cluster.hide_secrets(self._error)
             raise FailedException(
                 f"Kafka at {self._cluster.bootstrap}: topic {r.topic}, partition {r.partition}: no records arrived for "
                 f"{self._patience:.0f} s at offset {part.fetched}{cause}; the batch will be replayed"
@@ -141,7 +141,7 @@ class RecordReader:
         from confluent_kafka import KafkaException
 
         try:
-            begin, end = asked(self._consumer.get_watermark_offsets, _partition(r.place), timeout=ANSWER)
+            begin, end = call_client(self._consumer.get_watermark_offsets, _partition(r.place), timeout=ANSWER)
         except KafkaException:
             return False  # no answer
         if not begin <= end <= part.fetched:
@@ -154,16 +154,16 @@ class RecordReader:
         part.fetched = offset
 
     def _unassign(self, place: Place, part: FetchedPartition) -> None:
-        asked(self._consumer.incremental_unassign, [_partition(place)])
+        call_client(self._consumer.incremental_unassign, [_partition(place)])
         part.assigned = part.live = False
 
     def _pump(self, r: Range, part: FetchedPartition) -> None:
         """Takes fetched messages of any partition; waits a moment if there are none."""
         if not part.assigned:
             self._assign([r.place])
-        messages = asked(self._consumer.consume, TAKE, 0)
+        messages = call_client(self._consumer.consume, TAKE, 0)
         if not messages:
-            first = asked(self._consumer.poll, WAIT)
+            first = call_client(self._consumer.poll, WAIT)
             if first is None:
                 self._move_on(r, part)
                 return
@@ -173,7 +173,7 @@ class RecordReader:
     def _move_on(self, r: Range, part: FetchedPartition) -> None:
         """Advances past transaction markers, which may follow the last record and are not messages."""
         if part.live:
-            at = asked(self._consumer.position, [_partition(r.place)])[0].offset
+            at = call_client(self._consumer.position, [_partition(r.place)])[0].offset
             part.fetched = max(part.fetched, at)
 
     def _sort(self, messages: list[Any], wanted: Range) -> None:
@@ -218,7 +218,7 @@ class RecordReader:
         if place != wanted.place:
             self._unassign(place, part)  # checked in its turn
             return
-        begin, end = asked(self._consumer.get_watermark_offsets, _partition(place), timeout=STALLED)
+        begin, end = call_client(self._consumer.get_watermark_offsets, _partition(place), timeout=STALLED)
         if begin <= part.fetched <= end:
             raise FailedException(
                 f"Kafka at {self._cluster.bootstrap}: topic {place[0]}, partition {place[1]}: offset {part.fetched} "
@@ -229,7 +229,7 @@ class RecordReader:
     def _assign(self, places: list[Place]) -> None:
         if places:
             starts = [_partition(place, self._parts[place].fetched) for place in places]
-            asked(self._consumer.incremental_assign, starts)
+            call_client(self._consumer.incremental_assign, starts)
             for place in places:
                 self._parts[place].assigned = True
 

@@ -57,7 +57,7 @@ class PartitionMessages(NamedTuple):
     messages: list[Any]
 
 
-def gathered(segments: Iterable[PartitionMessages], size: int = CHUNK_ROWS) -> Iterator[list[PartitionMessages]]:
+def group_segments(segments: Iterable[PartitionMessages], size: int = CHUNK_ROWS) -> Iterator[list[PartitionMessages]]:
     """Yields the segments in groups of ``size`` messages, or of `HEAVY` bytes and the message that exceeds them. The
     last group has the rest. The cuts depend on nothing else."""
     group: list[PartitionMessages] = []
@@ -94,7 +94,7 @@ class Skipped:
         self.count += 1
 
 
-class Reading:
+class RecordParser:
     """Makes chunks of message segments, as the spout declares them."""
 
     def __init__(self, options: KafkaOptions, skipped: Skipped) -> None:
@@ -107,14 +107,14 @@ class Reading:
     def chunk(self, group: list[PartitionMessages], wanted: Iterable[str]) -> Chunk:
         """Returns the rows of a group. Raises SpoutError for an unreadable record, unless such records are skipped."""
         if self._options.translator is not None:
-            return self._translated(group)
+            return self._translate(group)
         messages = [message for segment in group for message in segment.messages]
         columns: dict[str, Column] = {}
         needed, bad = set(wanted), set()
         for name in self._options.columns:
             if name in self._formats:
                 form = self._formats[name]
-                decoded, unreadable = self._decoded(name, group, messages, needed, partial(form.columns, name))
+                decoded, unreadable = self._decode_part(name, group, messages, needed, partial(form.columns, name))
                 columns |= decoded
                 bad |= unreadable
             elif name in needed:
@@ -122,7 +122,7 @@ class Reading:
         chunk = Chunk(columns, len(messages))
         return chunk if not bad else chunk.take([at for at in range(len(messages)) if at not in bad])
 
-    def _decoded(
+    def _decode_part(
         self, name: str, group: list[PartitionMessages], messages: list[Any], needed: set[str], read: Callable[..., Any]
     ) -> tuple[Any, set[int]]:
         """Returns one part of the records, and the rows where it is unreadable; those hold the value of a record
@@ -164,7 +164,7 @@ class Reading:
             ) from error
         self._skipped.add(text)
 
-    def _translated(self, group: list[PartitionMessages]) -> Chunk:
+    def _translate(self, group: list[PartitionMessages]) -> Chunk:
         rows: list[Any] = []
         emit = checked("KafkaSpout", self._options.output, rows.append)
         for record in self._records(group):
@@ -200,7 +200,7 @@ class Reading:
         parts: list[list[Any]] = []
         bad: set[int] = set()
         for name in ("key", "value", "headers"):
-            objects, unreadable = self._decoded(name, group, messages, {name}, self._formats[name].objects)
+            objects, unreadable = self._decode_part(name, group, messages, {name}, self._formats[name].objects)
             parts.append(objects)
             bad |= unreadable
         places = (segment.place for segment in group for _ in segment.messages)

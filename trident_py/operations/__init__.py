@@ -31,10 +31,9 @@ from .base import (
     TridentMultiReducerContext,
     TridentOperationContext,
 )
-from .columnar import vectorized
+from .columnar import expr, vectorized
 from .determinism import deterministic, nondeterministic
 from .resources import DefaultResourceDeclarer, ITridentResource, ResourceDeclarer
-from .sql import expr
 
 __all__ = [
     "Aggregator",

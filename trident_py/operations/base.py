@@ -26,6 +26,11 @@ def name_of(operation: Any) -> str:
     return getattr(operation, "__qualname__", None) or type(operation).__name__
 
 
+def short_name(operation: Any) -> str:
+    """The name of an operation; of a nested function, only its own name."""
+    return name_of(operation).rpartition("<locals>.")[2]
+
+
 class TridentCollector:
     """Receives the results of an operation.
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from ..entry_points import load
 from ..errors import DefinitionError, TridentError
 from ..tuples import Fields
 from .base import Operation, TridentOperationContext, name_of
@@ -107,6 +108,18 @@ def vectorized(function: Callable[..., Any]) -> Vectorised:
     if not callable(function):
         raise DefinitionError(f"vectorized takes a callable of pyarrow arrays, got {function!r}")
     return Vectorised(function)
+
+
+def expr(*expressions: str) -> Columnar:
+    """SQL expressions over the input fields, for `each`, `map` and `filter`: ``expr("upper(word) AS w, n + 1 AS m")``.
+
+    The meaning is Spark's, in ANSI mode: null gives null; an overflow, a division by zero or a CAST that fails ends the
+    run with the row's values. Names of fields are written exactly. It reads the fields that it names, so `each` needs
+    no input fields. Where all of these have types, the results have too. docs/expressions.md lists what there is.
+    Raises DefinitionError for anything else, without the extra ``expressions``, and without the package sqlglot (pip's
+    extra ``sql``).
+    """
+    return load("expr", "expressions").expr(*expressions)
 
 
 def checked_columns(operation: str, columns: Sequence[Any], count: int, length: int) -> list[pa.Array]:

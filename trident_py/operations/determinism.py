@@ -1,16 +1,21 @@
-"""Whether an operation gives the same results for the same tuples: by its declaration, else by its source."""
+"""Whether an operation gives the same results for the same tuples: by its declaration, or by what reads its source."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ..config import Config, check
+from ..entry_points import find
 from ..errors import DefinitionError
 from .base import CombinerAggregator, Prepared, ReducerAggregator, name_of
-from .reading import CHANGING, DECLARED, UNSEEN, nearest, own_declaration, read
 
-DETERMINISTIC = "deterministic"
+DETERMINISTIC, CHANGING, UNSEEN, UNCHECKED = "deterministic", "not deterministic", "not seen", "unchecked"
+DECLARED = "__trident_deterministic__"
+READER = "determinism"  # the extra that reads the source of operations
+_OURS = ("trident_py", "states")
+_PLAIN = (bool, int, float, str, bytes, type(None))
 
 T = TypeVar("T")
 
@@ -37,10 +42,11 @@ def deterministic(operation: T) -> T:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on an operation: ``kind`` is DETERMINISTIC, CHANGING ("not deterministic") or UNSEEN ("not seen").
+    """The verdict on an operation: ``kind`` is DETERMINISTIC, CHANGING ("not deterministic"), UNSEEN or UNCHECKED.
 
     DETERMINISTIC means that the operation was declared so, or its source was read and understood completely. ``why``
-    names the first reason, with its place or the declaration. UNSEEN counts as not deterministic.
+    names the first reason, with its place or the declaration. UNSEEN ("not seen") and UNCHECKED (nothing has read the
+    source: the extra is missing) count as not deterministic.
     """
 
     kind: str
@@ -52,7 +58,7 @@ class Verdict:
 
     @property
     def seen(self) -> bool:
-        return self.kind != UNSEEN
+        return self.kind not in (UNSEEN, UNCHECKED)
 
 
 Judge = Callable[[Any], Verdict]
@@ -78,18 +84,42 @@ def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
 
     ``trusted``: modules, classes and functions to take as deterministic; "*" takes everything unseen as deterministic.
     """
-    findings = read(operation, trusted)
-    for kind in (CHANGING, UNSEEN) if "*" not in trusted else (CHANGING,):
-        reasons = [finding.what for finding in findings if finding.kind == kind]
-        if reasons:
-            more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-            return Verdict(kind, f"{'not seen: ' if kind == UNSEEN else ''}{reasons[0]}{more}")
-    return Verdict(DETERMINISTIC)
+    reader = find(READER)
+    return _unread(operation, trusted) if reader is None else reader.judge(operation, trusted)
 
 
 def follows_hash_seed(operation: Any, trusted: Iterable[str] = ()) -> str:
-    """Returns what in the operation depends on Python's hash seed: a set's order, or `hash`; "" if nothing does."""
-    return next((finding.what for finding in read(operation, trusted) if finding.seeded), "")
+    """Returns what in the operation depends on Python's hash seed: a set's order, or `hash`; "" if nothing is known."""
+    reader = find(READER)
+    return "" if reader is None else reader.follows_hash_seed(operation, trusted)
+
+
+def _unread(operation: Any, trusted: Iterable[str]) -> Verdict:
+    """The verdict without the source: what is neither declared nor ours is unchecked."""
+    declaration = own_declaration(operation)
+    if declaration is None and nearest(type(operation)) is False:
+        declaration = False
+    if declaration is False:
+        return Verdict(CHANGING, "declared non-deterministic")
+    declared = declaration or vars(type(operation)).get(DECLARED)  # not a base class: a subclass may add anything
+    if declared or "*" in trusted or _is_ours(operation):
+        return Verdict(DETERMINISTIC)
+    return Verdict(UNCHECKED, f"is unchecked: the extra {READER!r} is missing")
+
+
+def _is_ours(value: Any) -> bool:
+    """Whether the value is plain, or an object of ours that holds only such values."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_ours, value))
+    ours = type(value).__module__.partition(".")[0] in _OURS
+    return type(value) in _PLAIN or (ours and all(map(_is_ours, _attributes_of(value).values())))
+
+
+def trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The names that this configuration declares deterministic."""
+    names = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
+    check({Config.TOPOLOGY_DETERMINISM_TRUST: names})
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 class Verdicts:
@@ -103,6 +133,21 @@ class Verdicts:
         if id(operation) not in self._verdicts:
             self._verdicts[id(operation)] = operation, judge(operation, self.trusted)
         return self._verdicts[id(operation)][1]
+
+
+def own_declaration(thing: Any) -> bool | None:
+    """Returns the declaration of the object itself."""
+    return _attributes_of(thing).get(DECLARED)
+
+
+def nearest(kind: type) -> bool | None:
+    """Returns the declaration of the nearest class; it does not cover methods that a subclass adds."""
+    return next((vars(base)[DECLARED] for base in kind.__mro__ if DECLARED in vars(base)), None)
+
+
+def _attributes_of(thing: Any) -> Mapping[str, Any]:
+    """Returns the object's own attributes."""
+    return getattr(thing, "__dict__", {})  # many classes of libraries have none
 
 
 def is_declared(operation: Any) -> bool:

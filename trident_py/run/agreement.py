@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..context import RunContext
@@ -85,6 +85,20 @@ def check_spouts(conf: Mapping[str, Any], standing: Standing, spouts: Mapping[st
                     _anew(conf, standing, standing.committed, "the new spout starts at its own beginning"),
                 )
             )
+
+
+def check_streams(standing: Standing, streams: Iterable[str]) -> None:
+    """Raises LineageError if a batch has begun with other streams: a state that has it takes nothing more of it."""
+    now = sorted(streams)
+    before = sorted((standing.record or {}).get("spouts", now))
+    if standing.begun and before != now:
+        batch, were = standing.committed + 1, ", ".join(before)
+        raise LineageError(
+            f"the checkpoint {standing.where} has begun batch {batch} with the streams {were}; the topology has the "
+            f"streams {', '.join(now)} there. States may have the batch already: they would lose what a new stream "
+            f"brings in its replay, or lack what a missing one brought. Start the topology with the streams {were} "
+            f"until batch {batch} is over, then change them. Nothing was changed"
+        )
 
 
 def _refuse(case: Case, refused: Mapping[str, Relation]) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ..context import RunContext
@@ -16,15 +16,16 @@ from ..errors import ReportedFailedException, StateError, TopologyError
 from ..patience import Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
 from ..phases import REPORTED, Seen, phase, taken
 from ..plan import describe
-from ..processors import ChangedBatch, Excluded
+from ..processors import Excluded
 from ..spouts.coordination import Coordination, Descriptor
 from ..steps import steps_of_driver
 from .agreement import Agreed
+from .attempts import Attempted, ChosenTuples, Execute, Work
+from .bisection import Bisection
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
-from .digests import DIGESTS, compare
+from .hooks import Start, StartInfo
 from .opening import Opening, participants_of
 from .placement import NeedsExecutors
-from .poison import Dry, Kept, Poison, Unexplained
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
 from .standing import Standing
@@ -32,7 +33,6 @@ from .standing import Standing
 log = logging.getLogger("trident_py")
 
 CLOCK = "topology.clock"
-Execute = Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]
 
 
 def deciding(failures: list[Failure]) -> Failure:
@@ -58,25 +58,10 @@ def _milliseconds() -> int:
     return time.time_ns() // 1_000_000
 
 
-@dataclass
-class _Batch:
-    """The batch that the loop runs: the number of its next attempt, how many failed, and the time of the dry ones."""
-
-    txid: int
-    execute: Execute
-    previous: dict | None
-    carried: bool
-    read_only: ReadOnlyFor
-    attempt: int = 0
-    failures: int = 0
-    dry_seconds: float = 0.0
-
-
 class BatchLoop:
     """Runs the batches of one component, each until one of its attempts commits.
 
-    ``begun(txid, metadata)`` records a batch's metadata before its first tuple is emitted. Not called for an attempt
-    that is ``carried``: Spark's offset log has its metadata.
+    ``begun(txid, metadata)`` records a batch's metadata before its first tuple is emitted.
     """
 
     def __init__(self, program: Program, coordination: Coordination, running: RunningTopology, run: str) -> None:
@@ -93,7 +78,7 @@ class BatchLoop:
         self.clock: Callable[[], int] = program.conf.get(CLOCK) or _milliseconds
         self.metadata: dict = {}
         self.publisher = Publisher(program, self.participants, running)
-        self.poison = Poison(program, RunContext.of(program.conf).metadata)
+        self.attempts = Bisection(self, RunContext.of(program.conf).metadata)
         self._first = True
         self._step = steps_of_driver(program.conf)
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
@@ -102,94 +87,99 @@ class BatchLoop:
     def open(self, standing: Standing) -> Agreed:
         """Called once before the first batch: checks the stores against the checkpoint and raises every generation.
 
-        Raises LineageError, before it changes anything, if they disagree, or if operations hold other values than when
-        the batch began (`trident_py.run.digests`). Waits for an unavailable store (`trident_py.patience`). Raises
-        Stopped if the run is stopped meanwhile.
+        Raises LineageError, before it changes anything, if they disagree. Waits for an unavailable store
+        (`trident_py.patience`). Raises Stopped if the run is stopped meanwhile.
         """
         self.lineage = standing.lineage
-        store = RunContext.of(self.program.conf).metadata
-        digests, warning = compare(self.program.lowered.plan, self.program.conf, standing, store)
         opening = self._opening(standing)
-        agreed, generations = opening.open()
-        self.generations = generations
-        self.publisher.open(generations)
-        if warning:
-            log.warning("%s", warning)
-            self.running.event(self.program.component, "reported", agreed.txid + 1, None, warning)
-        store.put(DIGESTS, 0, digests)  # for the next start
-        self.poison.open(agreed.txid, self.run_id, standing.begun and not opening.untouched(agreed.txid))
+        agreed, self.generations = self._start(opening).open()
+        self.publisher.open(self.generations)
+        self.attempts.open(agreed.txid, self.run_id, standing.begun and not opening.untouched(agreed.txid))
         self._step("opened", agreed.txid)
         return agreed
 
     def examine(self, standing: Standing) -> None:
         """Raises LineageError as `open` does. Changes nothing, in no store and not in the checkpoint."""
-        compare(self.program.lowered.plan, self.program.conf, standing, RunContext.of(self.program.conf).metadata)
-        self._opening(standing).examine()
+        self._start(self._opening(standing)).examine()
 
     def _opening(self, standing: Standing) -> Opening:
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
         return Opening(self.program, self.participants, patience, store, standing)
 
-    def run(self, txid: int, execute: Execute, previous: dict | None = None, carried: bool = False) -> dict:
+    def _start(self, opening: Opening) -> Start:
+        """The opening, with what extras put round it."""
+        info = StartInfo(self.program.lowered.plan, self.program.conf, opening.standing, opening.store, self._warn)
+        start: Start = opening
+        for hook in self.program.hooks:
+            start = hook.wrap_start(start, info)
+        return start
+
+    def _warn(self, txid: int, text: str) -> None:
+        log.warning("%s", text)
+        self.running.event(self.program.component, "reported", txid, None, text)
+
+    def run(self, txid: int, execute: Execute, previous: dict | None = None) -> dict:
         """Runs one batch until it is committed and returns its metadata.
 
-        ``previous``: the metadata of the batch before, if the coordination does not remember it. ``carried``: the
-        batch is initialized and its descriptors are on their way, so the first call of execute gets None in their
-        place. Raises TopologyError if the batch fails for good, and Stopped if the run is stopped.
+        ``previous``: the metadata of the batch before, if the coordination does not remember it. Raises TopologyError
+        if the batch fails for good, and Stopped if the run is stopped.
         """
         self.metadata = self.coordination.remembered(txid)[1] or {}
-        if self._finish_decided(txid, previous, carried):
+        if self._finish_decided(txid, previous):
             return self.metadata
-        work = _Batch(txid, execute, previous, carried, ReadOnlyFor(start_wait(self.program.conf)))
-        self.poison.begin(txid)
+        work = Work(txid, execute, previous, ReadOnlyFor(start_wait(self.program.conf)))
+        self.attempts.begin(work)
         while not self.running.stopping.is_set():
-            if self._checked(work) and self._attempt(work):
+            if self.attempts.commit(work):
                 return self.metadata
             if work.failures > 1:  # the first replay does not wait
                 self.running.stopping.wait(back_off_seconds(work.failures - 1))
         raise Stopped
 
-    def _attempt(self, work: _Batch) -> bool:
-        """Runs one attempt. Returns True if it committed, False if the batch must be replayed."""
+    def attempt(self, work: Work, excluded: tuple[Excluded, ...] = ()) -> Attempted:
+        """Runs one attempt. It has committed if it has no failure; else the batch must be replayed."""
         watch = Stopwatch()
-        batch = replace(self._info(work), excluded=self.poison.fixed or ())
+        batch = replace(self._info(work), excluded=excluded)
         descriptors, failure = self._begin(batch, work)
         if failure is not None:
-            self._abort(batch)
-            self._failed(work, batch, failure)
-            return False
+            return self._aborted(batch, failure)
         emit = watch.lap()
         outcome = self._execute(work, batch, descriptors)
         process = watch.lap()
         self._record(batch, outcome, emit + process)
-        if outcome.failures:
-            self._abort(batch)
-            self._examine(work, batch, deciding(outcome.failures))
-            return False
-        if not self._committed(work, batch, outcome):
-            return False
-        seconds = {"emit": emit, "process": process, "commit": watch.lap()}
-        self._succeeded(batch, outcome, seconds | ({"check": work.dry_seconds} if self.poison.on else {}))
+        failure = deciding(outcome.failures) if outcome.failures else self._committed(batch, outcome)
+        if failure is not None:
+            return self._aborted(batch, failure)
+        self._succeeded(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap(), **work.seconds})
         self._step("over", batch.txid)
-        return True
+        return Attempted(batch, None, outcome.reports)
 
-    def _committed(self, work: _Batch, batch: BatchInfo, outcome: AttemptOutcome) -> bool:
-        """Ends an attempt whose tasks have all committed. Returns False if the batch must be replayed."""
+    def dry_attempt(self, work: Work, chosen: ChosenTuples) -> Attempted:
+        """Runs an attempt that commits nothing. To the states it is one that failed before its commit."""
+        batch = replace(self._info(work), dry=True, **chosen._asdict())
+        descriptors, failure = self._begin(batch, work)
+        if failure is not None:
+            return self._aborted(batch, failure)
+        outcome = self._execute(work, batch, descriptors)
+        self.running.attempted(self.program.component, batch.txid, batch.attempt, [])
+        failure = deciding(outcome.failures) if outcome.failures else None
+        return self._aborted(batch, failure, outcome.reports)
+
+    def _committed(self, batch: BatchInfo, outcome: AttemptOutcome) -> Failure | None:
+        """Ends an attempt whose tasks have all committed. Returns a failure if the batch must be replayed."""
         try:
             self._step("processed", batch.txid)
             self._commit(batch, outcome)
         except (Stopped, TopologyError):
             raise
         except BaseException as error:
-            self._abort(batch)
-            self._failed(work, batch, failure_of("commit", 0, error))
-            return False
-        return True
+            return failure_of("commit", 0, error)
+        return None
 
-    def _execute(self, work: _Batch, batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
+    def _execute(self, work: Work, batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
         return work.execute(replace(batch, shared=self.coordination.shared(batch.txid)), descriptors)
 
-    def _info(self, work: _Batch) -> BatchInfo:
+    def _info(self, work: Work) -> BatchInfo:
         """What the tasks of the next attempt are told."""
         txid, attempt = work.txid, work.attempt
         work.attempt += 1
@@ -198,10 +188,9 @@ class BatchLoop:
         self.progress.attempt = attempt
         return BatchInfo(*known, time=self.clock())
 
-    def _begin(self, batch: BatchInfo, work: _Batch) -> tuple[list[Descriptor] | None, Failure | None]:
+    def _begin(self, batch: BatchInfo, work: Work) -> tuple[list[Descriptor], Failure | None]:
         """The descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next one."""
-        at, carried = "begin", work.carried
-        work.carried = False
+        at = "begin"
         partitions = {name: self.program.lowered.partitions[node_id] for node_id, name in self._names.items()}
         try:
             for name, participant in self.participants.items():
@@ -209,113 +198,15 @@ class BatchLoop:
                 with phase("ledger prepare", name):
                     participant.prepare(batch.txid, batch.attempt, partitions[name])
             at = "spout"
-            if not carried:
-                with phase("source planner"):
-                    self.metadata = self.coordination.initialize(batch.txid, batch.attempt, work.previous)
-                with phase("checkpoint"):
-                    self.begun(batch.txid, self.metadata)
+            with phase("source planner"):
+                self.metadata = self.coordination.initialize(batch.txid, batch.attempt, work.previous)
+            with phase("checkpoint"):
+                self.begun(batch.txid, self.metadata)
             self._step("recorded", batch.txid)
-            if carried:
-                return None, None
             with phase("source planner"):
                 return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
         except BaseException as error:
-            return None, failure_of(at, 0, error)
-
-    # -- poison tuples ------------------------------------------------------------------------------------------
-
-    def _checked(self, work: _Batch) -> bool:
-        """Whether the next attempt may commit. If not yet, runs an attempt that does not, and decides by it."""
-        if not self.poison.undecided:
-            return True
-        dry, batch = self._dry(work)
-        if dry.failure is not None:
-            self._examine(work, batch, dry.failure)
-        else:
-            self.poison.fix(())
-        return self.poison.fixed is not None
-
-    def _dry(
-        self,
-        work: _Batch,
-        kept: Kept | None = None,
-        excluded: tuple[Excluded, ...] = (),
-        asked: tuple[tuple[str, int, int], ...] = (),
-    ) -> tuple[Dry, BatchInfo]:
-        """Runs an attempt that commits nothing. To the states it is one that failed before its commit."""
-        watch = Stopwatch()
-        batch = replace(self._info(work), dry=True, kept=kept, excluded=excluded, asked=asked)
-        descriptors, failure = self._begin(batch, work)
-        outcome = AttemptOutcome([], [])
-        if failure is None:
-            outcome = self._execute(work, batch, descriptors)
-            self.running.attempted(self.program.component, batch.txid, batch.attempt, [])
-        self._abort(batch)
-        work.dry_seconds += watch.lap()
-        return Dry(deciding(outcome.failures) if outcome.failures else failure, outcome.reports), batch
-
-    def _examine(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
-        """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""
-        if self.poison.fixed and self.poison.suspects(failure):
-            failure = self._changed(work) or failure
-        if isinstance(failure.error, NeedsExecutors):
-            self._event("moved", batch, str(failure.error))
-        elif isinstance(failure.error, ChangedBatch) and self.poison.takes_back:
-            self.poison.unfix()
-            self._replayed(work, batch, failure)
-        elif self.poison.fixed is None and self._is_last(work) and self.poison.suspects_again(failure):
-            self._bisect(work, batch, failure, self.poison.suspects_again)
-        elif self.poison.fixed is not None or not self.poison.suspects(failure):
-            self._failed(work, batch, failure)
-        elif self.poison.failed + 1 < self.poison.attempts:
-            self.poison.failed += 1
-            self._replayed(work, batch, failure)
-        else:
-            self._bisect(work, batch, failure, self.poison.suspects)
-
-    def _changed(self, work: _Batch) -> Failure | None:
-        """The failure if the spout does not emit the excluded tuples any more: then another one may have failed."""
-        failure = self._dry(work, {}, self.poison.fixed or ())[0].failure
-        return failure if failure is not None and isinstance(failure.error, ChangedBatch) else None
-
-    def _is_last(self, work: _Batch) -> bool:
-        """Whether a request for a replay comes too late."""
-        return self.limit is not None and work.failures + 1 >= self.limit
-
-    def _bisect(self, work: _Batch, batch: BatchInfo, failure: Failure, suspects: Callable[[Failure], bool]) -> None:
-        """Finds the tuples that make the batch fail and excludes them. Raises TopologyError if there are none."""
-        log.warning("txid %d failed again in %s: looking for the tuple", batch.txid, failure.operation)
-        try:
-            found = self.poison.search(partial(self._probe, work, suspects), suspects)
-            if not found and self.poison.takes_back:
-                raise Unexplained("it passes without a commit, so it fails in the commit phase or behind it")
-        except Unexplained as why:
-            reason = f"; topology.poison=bisect found no single tuple that makes it fail: {why}"
-            raise topology_error(failure, batch.txid, reason) from failure.error
-        self.poison.fix(found)
-        work.failures = 0
-        for row in found:
-            where = f"tuple {row.index} of partition {row.partition} of spout {row.spout} is excluded as poison"
-            text = f"{where}: {row.operation} failed in partition {row.at}: {row.error}"
-            log.warning("txid %d: %s", batch.txid, text)
-            self._event("poison", batch, text)
-
-    def _probe(
-        self,
-        work: _Batch,
-        suspects: Callable[[Failure], bool],
-        kept: Kept | None,
-        excluded: tuple[Excluded, ...],
-        asked: tuple[tuple[str, int, int], ...],
-    ) -> Dry:
-        """Runs a dry attempt until it passes or fails. A request for a replay that is not suspect is granted."""
-        while not self.running.stopping.is_set():
-            dry, batch = self._dry(work, kept, excluded, asked)
-            if dry.failure is None or not dry.failure.replay or suspects(dry.failure):
-                return dry
-            self._failed(work, batch, dry.failure)
-            self.running.stopping.wait(back_off_seconds(work.failures))
-        raise Stopped
+            return [], failure_of(at, 0, error)
 
     def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
         """Commits the spout metadata first, so that a published batch is never emitted with other metadata."""
@@ -328,7 +219,7 @@ class BatchLoop:
                 receipts[self._names[report.node]].append(report.value[2])
         self.publisher.publish(batch, receipts, self.metadata)
 
-    def _finish_decided(self, txid: int, previous: dict | None, carried: bool) -> bool:
+    def _finish_decided(self, txid: int, previous: dict | None) -> bool:
         """Publishes a batch that an earlier driver decided and perhaps did not publish. True if there was one."""
         first, self._first = self._first, False
         decision = self.publisher.decision(txid) if first else None
@@ -336,8 +227,7 @@ class BatchLoop:
             return False
         batch = BatchInfo(txid, decision["attempt"], self.lineage, self.generations or {}, self.run_id)
         watch = Stopwatch()
-        if not carried or decision["metadata"] != self.metadata:  # a later attempt than the one that Spark has logged
-            self.metadata = self._initialized_again(batch, previous, decision["metadata"])
+        self.metadata = self._initialized_again(batch, previous, decision["metadata"])
         try:
             self.publisher.insist(batch, decision["receipts"])
         except StateError:
@@ -350,7 +240,7 @@ class BatchLoop:
         return until_stopped(
             partial(self.coordination.initialize, batch.txid, batch.attempt, previous, metadata),
             self.running.stopping,
-            lambda error, failures: self._event("reported", batch, f"spout: {error}"),
+            lambda error, failures: self.tell("reported", batch, f"spout: {error}"),
         )
 
     def _record(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: float) -> None:
@@ -359,9 +249,9 @@ class BatchLoop:
         self.running.attempted(self.program.component, batch.txid, batch.attempt, collected)
         for report in outcome.reports:
             if report.kind == "error":
-                self._event("reported", batch, report.value)
+                self.tell("reported", batch, report.value)
         metrics = [(report.partition, report.value) for report in outcome.reports if report.kind == "metric"]
-        of_spouts = self.coordination.measured(lambda text: self._event("reported", batch, text))
+        of_spouts = self.coordination.measured(lambda text: self.tell("reported", batch, text))
         self.progress.measured([*metrics, *of_spouts], seconds)
         self._unsteady(batch, [report for report in outcome.reports if report.kind == "unsteady"])
 
@@ -375,7 +265,7 @@ class BatchLoop:
         more = f" (also: {', '.join(others)})" if others else ""
         reason = f"{describe(nodes[first.node])} in partition {first.partition} {first.value}{more}"
         log.warning("txid %d: %s", batch.txid, reason)
-        self._event("unsteady", batch, reason)
+        self.tell("unsteady", batch, reason)
 
     def _succeeded(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
         progress = self.progress
@@ -398,26 +288,41 @@ class BatchLoop:
             tasks = [report.value for report in outcome.reports if report.kind == REPORTED]
             progress.profiled.append(Seen(batch.txid, batch.attempt, measured, tasks))
         with phase("events"):
-            self._event("committed", batch, outcome.where)
+            self.tell("committed", batch, outcome.where)
 
-    def _failed(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
-        """Returns if the batch may be replayed; else raises TopologyError."""
+    def fail(self, work: Work, attempted: Attempted) -> None:
+        """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""
+        batch, failure, _ = attempted
+        assert failure is not None
+        if isinstance(failure.error, NeedsExecutors):
+            self.tell("moved", batch, str(failure.error))
+            return
         if isinstance(failure.error, ReportedFailedException):
-            self._event("reported", batch, str(failure.error))
+            self.tell("reported", batch, str(failure.error))
         why = work.read_only.too_long(failure.error)
-        if failure.replay and not why and not self._is_last(work):
-            self._replayed(work, batch, failure)
+        if failure.replay and not why and not self.is_last(work):
+            self.replay(work, attempted)
             return
         tries = f" after {work.failures + 1} attempts ({MAX_ATTEMPTS})" if failure.replay else ""
         raise topology_error(failure, batch.txid, why or tries) from failure.error
 
-    def _replayed(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
+    def is_last(self, work: Work) -> bool:
+        """Whether a request for a replay comes too late."""
+        return self.limit is not None and work.failures + 1 >= self.limit
+
+    def replay(self, work: Work, attempted: Attempted) -> None:
         """The batch runs again."""
+        batch, failure, _ = attempted
+        assert failure is not None
         work.failures += 1
         reason = f"{failure.operation} failed in partition {failure.partition}: {failure.error}"
         reason += f" (at {failure.origin})" if failure.origin else ""
         log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason)
-        self._event("replay", batch, reason)
+        self.tell("replay", batch, reason)
+
+    def _aborted(self, batch: BatchInfo, failure: Failure | None, reports: Sequence[NodeReport] = ()) -> Attempted:
+        self._abort(batch)
+        return Attempted(batch, failure, list(reports))
 
     def _abort(self, batch: BatchInfo) -> None:
         """Makes the participants clean up. An error must not hide the failure; the next attempt or driver cleans up."""
@@ -429,5 +334,6 @@ class BatchLoop:
                     "txid %d: state %s could not clean up after attempt %d: %s", batch.txid, name, batch.attempt, error
                 )
 
-    def _event(self, kind: str, batch: BatchInfo, reason: str) -> None:
+    def tell(self, kind: str, batch: BatchInfo, reason: str) -> None:
+        """Reports an event of the run."""
         self.running.event(self.program.component, kind, batch.txid, batch.attempt, reason)

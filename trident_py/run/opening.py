@@ -12,7 +12,7 @@ from ..context import RunContext, with_context
 from ..patience import Patience
 from ..spouts.metadata import MetadataStore
 from ..state.participants import BatchParticipant, Remembered, participant_of
-from .agreement import Agreed, agree, check_spouts
+from .agreement import Agreed, agree, check_spouts, check_streams
 from .program import Program
 from .standing import Standing
 
@@ -52,6 +52,7 @@ class Opening:
 
     def examine(self) -> Agreed:
         """Asks all states and compares. Raises as `open` does, and changes nothing."""
+        check_streams(self.standing, self._spouts())
         check_spouts(self.program.conf, self.standing, self._spouts())
         return self._agreed()
 

@@ -10,10 +10,10 @@ from typing import Any
 from ..canonical import WORKERS_SEED
 from ..config import Config
 from ..errors import DefinitionError, FailedException
-from ..guarantees.table import trusted
-from ..guarantees.tracing import by_hash_seed, operations_of
 from ..needs import needs_of
-from ..plan import Plan, ProcessorNode, SpoutNode, StateUse
+from ..operations.base import short_name
+from ..operations.determinism import follows_hash_seed, trusted
+from ..plan import Plan, ProcessorNode, SpoutNode, StateUse, operations_of
 from ..spouts.sparkspout import SparkSpout
 
 MAX_TUPLES = 100_000
@@ -53,8 +53,15 @@ def needs_executors(plan: Plan, conf: Mapping[str, Any] | None = None) -> str:
             if reason := needs_of(thing).executors:
                 return reason
     if conf is not None and os.environ.get("PYTHONHASHSEED") != WORKERS_SEED:
-        return by_hash_seed(plan, trusted(conf))
+        return by_hash_seed(plan, conf)
     return ""
+
+
+def by_hash_seed(plan: Plan, conf: Mapping[str, Any]) -> str:
+    """The first operation of a plan whose output depends on the hash seed, and why; "" if there is none."""
+    operations = [operation for node in plan.nodes for operation in operations_of(node)]
+    reasons = ((short_name(operation), follows_hash_seed(operation, trusted(conf))) for operation in operations)
+    return next((f"{name} {why}" for name, why in reasons if why), "")
 
 
 def needs_driver(plan: Plan) -> str:

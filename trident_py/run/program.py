@@ -23,6 +23,7 @@ from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
 from ..processors import Excluded, Share
 from ..spouts import Descriptor, SpoutNodeInfo
 from ..tuples import BatchId, RichSpoutBatchId, TransactionAttempt
+from .hooks import Hook, Kept, TaskWatch, hooks_of
 from .lowering import Lowered, lower
 from .ways import ways
 
@@ -141,13 +142,14 @@ class AttemptOutcome:
 @dataclass(frozen=True)
 class Program:
     """One lowered component of a topology; picklable. ``component`` names it in checkpoints. ``ways``: for each state
-    that it updates, the way of the state's tuples (see `ways`)."""
+    that it updates, the way of the state's tuples (see `ways`). ``hooks``: what extras add to its runs."""
 
     component: str
     lowered: Lowered
     conf: dict
     spouts: tuple[SpoutNodeInfo, ...]
     ways: dict[str, str] = field(default_factory=dict)
+    hooks: tuple[Hook, ...] = ()
 
     @property
     def level_count(self) -> int:
@@ -164,12 +166,16 @@ class Program:
         nodes = [self.lowered.plan.by_id[node_id] for stage in level for node_id in stage.nodes]
         return any(isinstance(n, ProcessorNode) and n.committer and n.state == node.state for n in nodes)
 
+    def watch(self, kept: Kept) -> TaskWatch | None:
+        """The watch of a task. A task has one: the first that a hook gives."""
+        return next((watch for hook in self.hooks if (watch := hook.watch(self.conf, kept)) is not None), None)
+
     def states(self) -> dict[str, Any]:
         """The factories of the states that this component updates, by state name."""
         return {state.name: state.factory for _, state in self.lowered.plan.updates()}
 
 
-def compile_component(component: Plan, plan: Plan, conf: dict) -> Program:
+def compile_component(component: Plan, plan: Plan, conf: dict, hooks: tuple[Hook, ...] = ()) -> Program:
     """The program of one connected component of a whole plan. Raises DefinitionError if partition counts contradict
     each other."""
     lowered = lower(component, plan, conf.get(Config.TOPOLOGY_MAX_TASK_PARALLELISM))
@@ -178,13 +184,16 @@ def compile_component(component: Plan, plan: Plan, conf: dict) -> Program:
         for node in component.nodes
         if isinstance(node, SpoutNode)
     )
-    return Program(joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, ways(lowered))
+    return Program(joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, ways(lowered), hooks)
 
 
 def compile_plan(plan: Plan, conf: dict) -> list[Program]:
-    """The programs of all components that have a spout of batches; each has its own sequence of txids."""
-    components = [part for part in plan.components() if any(map(_has_batches, part.nodes))]
-    return [compile_component(component, plan, conf) for component in components]
+    """The programs of all components that have a spout of batches; each has its own sequence of txids.
+
+    Raises DefinitionError also if a setting needs an extra that is missing.
+    """
+    components, hooks = [part for part in plan.components() if any(map(_has_batches, part.nodes))], hooks_of(conf)
+    return [compile_component(component, plan, conf, hooks) for component in components]
 
 
 def compile_functions(plan: Plan, conf: dict) -> list[Program]:

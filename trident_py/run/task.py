@@ -19,8 +19,8 @@ from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
 from ..steps import steps_of
-from .checking import Checks, Twin
 from .commits import begin_commits, commits_apart, settled
+from .hooks import T
 from .lowering import Exchange, TaskStage
 from .program import (
     FAILURE,
@@ -47,8 +47,8 @@ class StateSource(Protocol):
 
     def metrics_of(self, node: ProcessorNode, index: int) -> IMetricsContext | None: ...
 
-    def twin(self) -> Twin:
-        """The process for second runs."""
+    def kept(self, kind: Callable[[], T]) -> T:
+        """What the run keeps once in this process for the watches of its tasks."""
 
 
 class LevelTask:
@@ -70,7 +70,7 @@ class LevelTask:
         self.failed = False
         self.sent: dict[int, int] = {}
         self.begun: dict[TaskStage, tuple[Node, Future[None]]] = {}
-        self.checks = Checks.of(program.conf, memory.twin)
+        self.watch = program.watch(memory.kept)
         self.steps = steps_of(program.conf)
         self.last_level = level == self.program.level_count - 1
         self.decode = Chunk.decode
@@ -151,16 +151,16 @@ class LevelTask:
         for stage in [] if self.failed else self.stages:
             if stage.commits and (not broken.isdisjoint(self.fed_by[stage]) or not self._finish_commit(stage)):
                 broken.add(stage)
-        if self.checks is not None and not self.failed:
-            for difference in self.checks.end():
+        if self.watch is not None and not self.failed:
+            for difference in self.watch.end():
                 self._report(difference.node, "unsteady", difference.text)
         if not counted:
             self._measure()
         yield from self._drain()
 
     def apart(self) -> list[TaskStage]:
-        """The stages whose commits may run beside others. A measured or checked run has one after the other."""
-        return [] if self.failed or self.batch.dry or self.checks is not None or self.profiled else self.may_be_apart
+        """The stages whose commits may run beside others. A measured or watched run has one after the other."""
+        return [] if self.failed or self.batch.dry or self.watch is not None or self.profiled else self.may_be_apart
 
     def begin_commit(self, stage: TaskStage, pool: Executor) -> None:
         """Finishes what comes before the stage's state, and begins its commit in the pool; `commit` waits for it."""
@@ -218,8 +218,8 @@ class LevelTask:
             self.begun = {}
         for context in self.contexts.values():
             context.transaction = batch.transaction
-        if self.checks is not None and batch.transaction is not None:
-            self.checks.begin(batch.transaction)
+        if self.watch is not None and batch.transaction is not None:
+            self.watch.begin(batch.transaction)
         for node in self.nodes:
             if not self.failed:
                 self._guard(node, partial(self._begin, node))
@@ -256,9 +256,7 @@ class LevelTask:
             return SpoutProcessor(info, context, self.partition, self._conf, share)
         assert isinstance(node, ProcessorNode)
         context.letters = lambda spout: self.batch.letters(spout, self.partition)
-        if self.checks is not None:
-            return self.checks.watch(node, context)
-        return node.spec.make(context)
+        return node.spec.make(context) if self.watch is None else self.watch.make(node, context)
 
     def _conf(self) -> dict:
         return with_context(self.program.conf, run=self.batch.run, lineage=self.batch.lineage)

@@ -6,7 +6,7 @@ only if it saw the previous attempt; otherwise the state's cached values could b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..context import CurrentBatch, RunContext, with_context
@@ -15,8 +15,8 @@ from ..phases import phase
 from ..plan import ProcessorNode
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
-from .checking import Twin
 from .commits import begin_commits
+from .hooks import T
 from .program import BatchInfo, Program, Row
 from .task import LevelTask
 
@@ -31,11 +31,13 @@ class RunMemory:
         self.states: dict[tuple[str, int], tuple[Any, tuple[int, int]]] = {}
         self.metrics: dict[tuple[str, int], IMetricsContext] = {}
         self.current: dict[str, CurrentBatch] = {}
-        self._twin = Twin()
+        self._kept: dict[Any, Any] = {}
 
-    def twin(self) -> Twin:
-        """The process for second runs. The first of them starts it."""
-        return self._twin
+    def kept(self, kind: Callable[[], T]) -> T:
+        """What the run keeps once in this process for the watches of its tasks."""
+        if kind not in self._kept:
+            self._kept[kind] = kind()
+        return self._kept[kind]
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any:
         """The partition of a state. If other processes may serve it too, it is made anew for an attempt, unless this
@@ -75,7 +77,8 @@ class RunMemory:
         )
 
     def close(self) -> None:
-        self._twin.close()
+        for thing in self._kept.values():
+            close(thing)
         for task in self.tasks.values():
             task.close()
         for state, _ in self.states.values():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -17,6 +15,7 @@ from ..context import with_context
 from ..drpc.functions import functions_of
 from ..entry_points import find, load
 from ..errors import TridentError
+from ..leftovers import own_folder
 from ..phases import BatchPhases, Seen
 from ..plan import Plan
 from ..run.placement import check_placement
@@ -24,15 +23,15 @@ from ..run.program import Program, compile_plan
 from ..run.progress import Requests, RunningTopology, kill
 from ..topology import Topology
 from ..topology.topology import check_submission
-from .checkpoint import checkpoint_of
+from .checkpoint import Checkpoint, checkpoint_of
 from .component import SparkComponent
-from .internals import register_source
+from .jobs import python_spouts
 from .launching import is_alone, master_of
 from .network import Homes
 from .runs import active_runs
 from .session import session_of
-from .source import data_source
-from .travelling import driver_paths
+
+SCRATCH = "trident-queries-"
 
 log = logging.getLogger("trident_py")
 DOCTOR = "doctor"
@@ -52,20 +51,15 @@ class SparkCluster:
 
     def __init__(self, spark: SparkSession | None = None, checkpoints: str | None = None) -> None:
         self._closing = ExitStack()
-        self._named = checkpoints
-        if checkpoints is None:
-            checkpoints = tempfile.mkdtemp(prefix="trident-checkpoints-")
-            self._closing.callback(shutil.rmtree, checkpoints, ignore_errors=True)
         self.checkpoints = checkpoints
+        self._scratch = self._closing.enter_context(own_folder(SCRATCH))
         try:
             self.spark = session_of(spark, self._closing)
         except BaseException:
             self._closing.close()
             raise
         self._homes: Homes | None = Homes()
-        self._source = f"trident_{uuid.uuid4().hex[:12]}"
         self._running: list[SparkRunningTopology] = []
-        register_source(self.spark, data_source(self._source, self._homes.local.address, driver_paths()))
 
     def __enter__(self) -> SparkCluster:
         return self
@@ -107,7 +101,7 @@ class SparkCluster:
         doctor = load("SparkCluster.examine", DOCTOR)
         check_submission("examined", conf, topology)
         check_placement(topology.plan.without_requests(), conf or {})
-        return doctor.examine(self.spark, topology.plan.without_requests(), conf or {}, self._named, again=True)
+        return doctor.examine(self.spark, topology.plan.without_requests(), conf or {}, self.checkpoints, again=True)
 
     def _check_machines(self, plan: Plan, conf: Mapping[str, Any]) -> None:
         """The extra ``doctor`` asks the machines of a cluster before a start. One machine has nothing to check."""
@@ -117,7 +111,11 @@ class SparkCluster:
         if doctor is None:
             log.info("the machines are not checked before the start: the extra %r of trident-py is missing", DOCTOR)
         else:
-            doctor.check_cluster(self.spark, plan, conf, self._named)
+            doctor.check_cluster(self.spark, plan, conf, self.checkpoints)
+
+    def _checkpoint(self, name: str, run: str, program: Program) -> Checkpoint:
+        streamed = len(python_spouts(program)) < len(program.spouts)
+        return checkpoint_of(self.spark, self.checkpoints, name, program.component, self._scratch / run, streamed)
 
     def killTopology(self, name: str) -> None:
         """Stops a topology after its current attempt. Raises TridentError if none of this name is active."""
@@ -160,11 +158,10 @@ class SparkRunningTopology(RunningTopology):
             program.component: SparkComponent(
                 cluster.spark,
                 cluster._homes.local,
-                cluster._source,
                 program,
                 self,
                 run,
-                checkpoint_of(cluster.spark, cluster.checkpoints, name, program.component),
+                cluster._checkpoint(name, run, program),
                 available_now,
             )
             for program in programs

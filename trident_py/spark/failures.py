@@ -12,8 +12,6 @@ from ..spouts.metadata import other_driver
 from .internals import java_causes
 from .storage import is_of_storage, storage_error
 
-# The rows of Spark's source are gone, and a task asks the driver's planner for them, which only its machine can.
-_READ_AGAIN = "in readBetweenOffsets"
 _NEVER_CAME = (
     "Python worker failed to connect back",
     "Timed out while waiting for the Python worker to connect back",
@@ -26,13 +24,6 @@ _LOST = (
     "FetchFailed",
     "EXECUTOR_LOST",
     "indeterminate output",
-    _READ_AGAIN,
-)
-_LINE_BROKE = (
-    "java.io.IOException: Broken pipe",
-    "java.io.IOException: Connection reset",
-    "java.net.SocketException",
-    "java.io.EOFException",
 )
 _TWO_DRIVERS = (
     "CONCURRENT_STREAM_LOG_UPDATE",
@@ -71,29 +62,13 @@ def chain_of(error: BaseException) -> list[str]:
 
 
 def is_lost_task(texts: list[str]) -> bool:
-    """Whether a worker process or an executor died, or rows of Spark's source got lost. No user code raised, so the
-    batch can be replayed."""
+    """Whether a worker process or an executor died. No user code raised, so the batch can be replayed."""
     return any(mark in text for text in texts for mark in _LOST)
-
-
-def is_lost_planner(texts: list[str]) -> bool:
-    """Whether Spark's planner process started too late or died. A dead one shows only as a broken connection."""
-    return is_lost_task(texts) or any(mark in text for text in texts for mark in _LINE_BROKE)
 
 
 def is_second_driver(texts: list[str]) -> bool:
     """Whether another query uses the checkpoint, in this session or elsewhere."""
     return any(mark in text for text in texts for mark in _TWO_DRIVERS)
-
-
-def passes(texts: list[str]) -> bool:
-    """Whether another query may go on: the planner process is lost, or another driver uses the checkpoint."""
-    return is_lost_planner(texts) or is_second_driver(texts)
-
-
-def lost_planner(texts: list[str], python: str) -> FailedException:
-    """The failure to report before another query goes on. ``python``: the one that Spark starts."""
-    return FailedException(f"Spark's process that plans batches died: {innermost(texts)}{_which(texts, python)}")
 
 
 def is_cancelled(texts: list[str]) -> bool:
@@ -102,10 +77,7 @@ def is_cancelled(texts: list[str]) -> bool:
 
 
 def lost_task(texts: list[str], python: str) -> FailedException:
-    """The failure that replays a batch whose worker died, or whose descriptors got lost on the way. ``python``: the one
-    that Spark starts."""
-    if any(_READ_AGAIN in text for text in texts):
-        return FailedException(f"Spark has lost the batch's descriptors: {innermost(texts)}")
+    """The failure that replays a batch whose worker died. ``python``: the one that Spark starts."""
     return FailedException(f"a worker process died: {innermost(texts)}{_which(texts, python)}")
 
 

@@ -68,12 +68,7 @@ class HadoopFolder:
     @cached_property
     def exclusive(self) -> bool:
         """Whether `create` is one step, so that of two drivers one is told."""
-        return self._conditional or self.renames
-
-    @cached_property
-    def renames(self) -> bool:
-        """Whether Spark's own logs are made in one step, by renaming."""
-        return str(self._files.getUri().getScheme()) in RENAMING
+        return self._conditional or str(self._files.getUri().getScheme()) in RENAMING
 
     def names(self, folder: str = "") -> list[str]:
         try:
@@ -103,16 +98,12 @@ class HadoopFolder:
             if self._conditional:
                 self._create_if_absent(self._at(name), text)
             else:
-                self._create(name, text, False)
+                self._create(name, text)
         except Exception as error:
             if _is(error, *_EXISTS):
                 return False
             raise self._failed(error) from error
         return True
-
-    def replace(self, name: str, text: str) -> None:
-        """Makes a whole file in the place of another one."""
-        self._done(lambda: self._create(name, text, True))
 
     def delete(self, name: str) -> None:
         self._done(lambda: self._manager.delete(self._at(name)))
@@ -141,12 +132,12 @@ class HadoopFolder:
         builder.recursive()
         self._write(builder.build(), text)
 
-    def _create(self, name: str, text: str, overwrite: bool) -> None:
+    def _create(self, name: str, text: str) -> None:
         folder = posixpath.dirname(name)
         if folder not in self._made:
             self._manager.mkdirs(self._at(folder))
             self._made.add(folder)
-        self._write(self._manager.createAtomic(self._at(name), overwrite), text)
+        self._write(self._manager.createAtomic(self._at(name), False), text)
 
     def _write(self, stream: Any, text: str) -> None:
         try:

@@ -36,7 +36,6 @@ from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
 from ..run.worker_memory import RunMemory
 from ..spouts.metadata import MetadataStore
-from .planner import Planned
 from .stage import NO_NODE
 
 T = TypeVar("T")
@@ -82,39 +81,31 @@ class Inline:
         self._refused = 0
         self._emitted: int | None = None
         self._durations = Durations()
-        self.ran_last = False  # whether the batch that was committed last ran here
 
-    @property
-    def is_possible(self) -> bool:
-        """Whether any batch may run here."""
-        return self._limit is ALL or self._limit > 0
-
-    def takes(self, batch: BatchInfo, planned: Planned | None) -> bool:
-        """Whether this attempt runs here. If the spouts cannot tell how many tuples it has at most, the batch before
-        tells; the attempt fails if it gets larger."""
+    def takes(self, batch: BatchInfo, tuples: int | None) -> bool:
+        """Whether this attempt runs here. ``tuples``: how many it has at most. If the spouts cannot tell, the batch
+        before tells; the attempt fails if it gets larger."""
         if self._limit is ALL:
             return True
-        if planned is None or not self._limit or batch.txid == self._refused:
+        if not self._limit or batch.txid == self._refused:
             return False
-        conf, tuples = self._loaded().conf, planned.tuples
+        conf = self._loaded().conf
         expected = tuples if tuples is not None or is_on(conf) else self._emitted
         if expected is None or expected > self._limit:
             return False
         return self._durations.prefer_driver(expected, max_seconds(conf))
 
-    def run(self, batch: BatchInfo, planned: Planned | None) -> AttemptOutcome:
-        """Runs an attempt; without a plan, one in which no spout emits. Raises Stopped if it still runs when the run
-        is stopped and the grace is over.
+    def run(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
+        """Runs an attempt that begins with these descriptors. Raises Stopped if it still runs when the run is stopped
+        and the grace is over.
         """
-        rows = [] if planned is None else planned.rows
         outcome = self._in_thread().call(lambda: self._attempt(batch, rows), self._stopping, self._grace)
         return self._examined(batch, outcome) if outcome.failures else replace(outcome, where=HERE)
 
     def saw(self, outcome: AttemptOutcome, seconds: float) -> None:
         """Called after each attempt whose tasks have all committed, wherever it ran; ``seconds``: how long it took."""
         self._emitted = emitted(outcome)
-        self.ran_last = outcome.where == HERE
-        self._durations.saw(self.ran_last, self._emitted, seconds)
+        self._durations.saw(outcome.where == HERE, self._emitted, seconds)
 
     def close(self) -> None:
         """Closes what the batches have opened, in their thread. Waits for it no longer than the grace."""

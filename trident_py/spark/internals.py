@@ -9,8 +9,6 @@ import json
 import os
 import re
 import subprocess
-import sys
-import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import reduce
@@ -21,7 +19,6 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming import StreamingQuery
 
 from .versions import CHECKPOINTING
@@ -30,8 +27,6 @@ SPARKS_PACKAGES = {"pyspark", "py4j"}  # executors have them
 _CAUSES = 6
 _TASKS = 100_000
 _ENDING_SECONDS = 1.0
-_MAP_IN_ARROW = "MapInArrow"
-_REGISTERING = threading.Lock()
 
 
 class Interrupted(Exception):
@@ -74,18 +69,6 @@ def java_has_ended() -> bool:
     return gateway.proc.poll() is not None
 
 
-def register_source(spark: SparkSession, source: type[DataSource]) -> None:
-    """Registers a data source whose processes, all of them on the driver's machine, run the driver's own Python. Spark
-    would start that of the executors, which need not be there."""
-    context = spark.sparkContext
-    with _REGISTERING:
-        executors, context.pythonExec = context.pythonExec, sys.executable
-        try:
-            spark.dataSource.register(source)
-        finally:
-            context.pythonExec = executors
-
-
 def gateway_of(spark: SparkSession) -> Any:
     """Py4J's gateway to the Java process."""
     return spark.sparkContext._gateway
@@ -126,24 +109,14 @@ def one_row_for_each(spark: SparkSession, hosts: Sequence[str]) -> RDD[str]:
     return RDD(rdd.toJavaRDD(), context, UTF8Deserializer(True))
 
 
-def first_source_offset(query: StreamingQuery, batch_id: int) -> dict | None:
-    """The end offset of the query's first source in this batch, from Spark's offset log; None if it has none."""
+def source_offsets(query: StreamingQuery, batch_id: int, sources: int) -> list[str] | None:
+    """The end offsets of the query's first ``sources`` in this micro-batch, from Spark's offset log; None before the
+    first."""
     logged = query._jsq.streamingQuery().offsetLog().get(batch_id) if batch_id >= 0 else None
     if logged is None or logged.isEmpty():
         return None
-    offset = logged.get().offsets().apply(0)
-    return json.loads(offset.get().json()) if offset.isDefined() else None
-
-
-def source_rows(query: StreamingQuery, session: SparkSession, levels: int) -> DataFrame:
-    """The rows of the query's sources in its running batch, read again: those that enter the lowest of the plan's
-    ``levels`` calls of mapInArrow. The plan is copied, because the original would reuse its shuffle files."""
-    plan = query._jsq.streamingQuery().lastExecution().executedPlan().clone()
-    while levels:
-        levels -= str(plan.nodeName()) == _MAP_IN_ARROW
-        plan = plan.children().apply(0)
-    frame = session._jsparkSession.internalCreateDataFrame(plan.execute(), plan.schema(), False)
-    return DataFrame(frame, session)
+    offsets = [logged.get().offsets().apply(i) for i in range(sources)]
+    return [str(offset.get().json()) if offset.isDefined() else "" for offset in offsets]
 
 
 def java_causes(error: BaseException) -> list[str]:
@@ -185,17 +158,6 @@ def checkpoint_files(spark: SparkSession, path: Any, settings: Any) -> Any:
     """Spark's manager of the files of its logs, a CheckpointFileManager, for a Hadoop path."""
     folder = reduce(getattr, CHECKPOINTING.split("."), java_classes(spark))
     return folder.CheckpointFileManager.create(path, settings)
-
-
-def logged_offsets(spark: SparkSession, query: StreamingQuery, batch_id: int) -> str | None:
-    """The text of the file that Spark's offset log has for a batch, as this query has written it; None if none."""
-    log = query._jsq.streamingQuery().offsetLog()
-    logged = log.get(batch_id)
-    if logged.isEmpty():
-        return None
-    out = java_classes(spark).java.io.ByteArrayOutputStream()
-    log.serialize(logged.get(), out)
-    return str(out.toString("UTF-8"))
 
 
 def planned_seconds(frame: DataFrame) -> float:

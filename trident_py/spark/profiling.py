@@ -20,8 +20,6 @@ from .. import phases
 from ..phases import BatchPhases, Phase, Seen, Taken, TaskPhases, phase
 from ..run.progress import KEPT
 from .internals import jobs_of, planned_seconds
-from .planner import BatchPlanner
-from .source import Offset
 
 T = TypeVar("T")
 
@@ -37,61 +35,35 @@ _OURS = {
 }
 
 
-class TimedPlanner:
-    """A BatchPlanner whose calls are measured."""
-
-    def __init__(self, planner: BatchPlanner, taken: dict[int, list[Taken]]) -> None:
-        self._planner = planner
-        self._taken = taken
-
-    def initial(self) -> Offset:
-        return self._planner.initial()
-
-    def again(self, start: Offset, end: Offset) -> list:
-        return self._planner.again(start, end)
-
-    def next_batch(self, start: Offset) -> tuple[list, Offset]:
-        phases.start(True)
-        with phase("source planner"):
-            rows, end = self._planner.next_batch(start)
-        txid = int(end["txid"]) if rows else int(start["txid"]) + 1
-        found = phases.taken()
-        phases.start(False)  # the thread serves other calls too
-        if found is not None:
-            _keep(self._taken, txid, [*self._taken.get(txid, ()), found])
-        return rows, end
-
-
 class Profiler:
     """Collects what the driver sees of the batches of one component. ``title``: how the descriptions of its jobs begin.
     """
 
     def __init__(self, title: str) -> None:
         self.title = title
-        self.described: dict[int, list[Taken]] = {}
         self.planned: dict[int, float] = {}
         self.asked: dict[int, float] = {}
         self.batch_ids: dict[int, int] = {}
         self.query: StreamingQuery | None = None
-
-    def watched(self, planner: BatchPlanner) -> TimedPlanner:
-        """The planner for Spark's planner process."""
-        return TimedPlanner(planner, self.described)
+        self._batch_id = -1
 
     @contextmanager
-    def batch(self, query: StreamingQuery, frame: DataFrame, batch_id: int) -> Iterator[None]:
-        """Around a call of foreachBatch."""
-        self.query = query
+    def batch(self, query: StreamingQuery, batch_id: int) -> Iterator[None]:
+        """Around a call of foreachBatch, which runs one batch."""
+        self.query, self._batch_id = query, batch_id
         phases.start(True)
         with phase("driver rest"):
             yield
-        before = time.perf_counter()
-        _keep(self.planned, batch_id, planned_seconds(frame))
-        _keep(self.asked, batch_id, time.perf_counter() - before)
 
-    def begun(self, txid: int, batch_id: int) -> None:
-        """Called when Spark has logged a batch."""
-        _keep(self.batch_ids, txid, batch_id)
+    def begun(self, txid: int) -> None:
+        """Called before each attempt of a batch."""
+        _keep(self.batch_ids, txid, self._batch_id)
+
+    def ran(self, txid: int, job: DataFrame) -> None:
+        """Called after a job, with its frame."""
+        before = time.perf_counter()
+        _keep(self.planned, txid, planned_seconds(job))
+        _keep(self.asked, txid, time.perf_counter() - before)
 
     def batches(self, spark: SparkSession, seen: Sequence[Seen]) -> list[BatchPhases]:
         """Where the time of these batches went. Left out are replayed ones, and those of which Spark
@@ -102,15 +74,15 @@ class Profiler:
         for each in seen:
             number = self.batch_ids.get(each.txid, -1)
             job, report, inline = jobs.get(self._job(each)), reports.get(number), (HERE, "") in each.taken.seconds
-            if each.attempt or report is None or number not in self.planned or not (inline or job):
+            if each.attempt or report is None or not (inline or (job and each.txid in self.planned)):
                 continue
-            whole, seconds = whole_batch(report, reports.get(number + 1), self.described.get(each.txid, []))
-            seconds["profile", ""] = self.asked[number]
-            added = report["durationMs"]["addBatch"] / 1000 - self.asked[number]
+            whole, seconds = whole_batch(report, reports.get(number + 1))
+            added, asked = report["durationMs"]["addBatch"] / 1000, self.asked.get(each.txid, 0.0)
             if job is None:
                 _add(seconds, inline_call(added, each.taken, each.tasks))
             else:
-                _add(seconds, our_call(added, each.taken, self.planned[number], job))
+                seconds["profile", ""] = asked
+                _add(seconds, our_call(added - asked, each.taken, self.planned[each.txid], job))
                 _add(seconds, in_job(job, each.tasks))
             found.append(BatchPhases.of(each.txid, whole, seconds))
         return found
@@ -124,24 +96,16 @@ class Profiler:
         return {report["batchId"]: report for report in recent if "addBatch" in report["durationMs"]}
 
 
-def whole_batch(
-    report: Mapping[str, Any], following: Mapping[str, Any] | None, planner: Sequence[Taken]
-) -> tuple[float, dict[Phase, float]]:
+def whole_batch(report: Mapping[str, Any], following: Mapping[str, Any] | None) -> tuple[float, dict[Phase, float]]:
     """The seconds from the begin of a batch to that of the following one, and what Spark spent around our own call."""
     seconds: dict[Phase, float] = defaultdict(float)
     durations = {name: spent / 1000 for name, spent in report["durationMs"].items()}
     for name, ours in _OURS.items():
         seconds[ours, ""] += durations.get(name, 0.0)
-    for taken in planner:
-        for (name, _), spent in taken.seconds.items():
-            seconds[name, ""] += spent
-    last = planner[-1].whole if planner else 0.0
-    seconds["offset", ""] = max(0.0, seconds["offset", ""] - last)  # earlier calls were in triggers without a batch
     whole = durations["triggerExecution"]
     if following is not None:
         lap = (_time(following) - _time(report)).total_seconds()
-        waited = sum(taken.whole for taken in planner[:-1])
-        seconds["between batches", ""] = lap - whole - waited
+        seconds["between batches", ""] = lap - whole
         whole = lap
     return whole, seconds
 

@@ -145,19 +145,28 @@ def query_settings(spark: SparkSession, checkpoint: dict[str, str]) -> Iterator[
     gets its own back."""
     alone = is_alone(master_of(spark))
     wanted = QUERY | (UNCHECKED if alone else CHECKED) | checkpoint
-    workers = spark.sparkContext.environment
-    with _confs:
+    with workers_seed(spark):
         before = {key: spark.conf.get(key, None) for key in wanted}
-        seed = workers[HASH_SEED]
         try:
-            workers[HASH_SEED] = WORKERS_SEED
             for key, value in wanted.items():
                 spark.conf.set(key, value)
             yield
         finally:
-            workers[HASH_SEED] = seed
             for key, old in before.items():
                 if old is None:
                     spark.conf.unset(key)
                 else:
                     spark.conf.set(key, old)
+
+
+@contextmanager
+def workers_seed(spark: SparkSession) -> Iterator[None]:
+    """Gives the functions that are sent to workers inside our hash seed: all tasks must agree on the order of sets."""
+    workers = spark.sparkContext.environment
+    with _confs:
+        seed = workers[HASH_SEED]
+        try:
+            workers[HASH_SEED] = WORKERS_SEED
+            yield
+        finally:
+            workers[HASH_SEED] = seed

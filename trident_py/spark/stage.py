@@ -18,6 +18,8 @@ from time import monotonic
 from typing import Any
 
 import pyarrow as pa
+from pyspark import Broadcast
+from pyspark.sql import SparkSession
 
 from .. import phases
 from ..phases import TaskPhases, handed, phase, pulled
@@ -34,6 +36,7 @@ FLUSH_BYTES = 1 << 20
 FLUSH_ROWS = 1024
 NO_NODE = -1
 COLLECT_SECONDS = 10.0
+MOST_BYTES = 1 << 16
 
 ROWS = pa.schema([("pid", pa.int32()), ("tag", pa.int32()), ("block", pa.binary())])
 _programs: dict[str, Program] = {}
@@ -47,11 +50,17 @@ class Shipped:
     are those of the driver's loggers. ``profiled``: the tasks report their phases."""
 
     key: str
-    program: bytes
+    program: bytes | Broadcast[bytes]
     paths: tuple[str, ...]
     title: str
     levels: str
     profiled: bool = False
+
+
+def shipped(spark: SparkSession, key: str, program: bytes, *more: Any) -> Shipped:
+    """What workers get of a component. A large program travels once, not with each job."""
+    sent = program if len(program) < MOST_BYTES else spark.sparkContext.broadcast(program)
+    return Shipped(key, sent, *more)
 
 
 def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -75,7 +84,13 @@ def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.Record
 
 
 def execute(
-    key: str, program: bytes, level: int, batches: Iterator[pa.RecordBatch], title: str, levels: str, profiled: bool
+    key: str,
+    program: bytes | Broadcast[bytes],
+    level: int,
+    batches: Iterator[pa.RecordBatch],
+    title: str,
+    levels: str,
+    profiled: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Runs this task's partition of a level, on the executor. An exception here is never one of user code."""
     from pyspark import TaskContext
@@ -145,11 +160,11 @@ def _batch_info(text: str) -> BatchInfo:
     return BatchInfo.from_json(text)
 
 
-def _program(key: str, program: bytes) -> Program:
+def _program(key: str, program: bytes | Broadcast[bytes]) -> Program:
     """The component's program in this worker. Raises ImportError, with the host, if the worker lacks a module."""
     if key not in _programs:
         try:
-            _programs[key] = pickle.loads(program)
+            _programs[key] = pickle.loads(program if isinstance(program, bytes) else program.value)
         except ImportError as error:
             raise ImportError(f"{error} (host {platform.node()}, {sys.executable})") from error
     return _programs[key]

@@ -6,10 +6,7 @@ from ..needs import Needs
 from ..replaced import answer
 from ..tuples import RichSpoutBatchId
 from .collectors import SpoutOutputCollector, WrongNumberOfValues
-from .coordination import Coordination, Descriptor
-from .emitters import TaskEmitter, make_emitter
 from .feeder import FeederBatchSpout, FeederCommitterBatchSpout
-from .files import FileSpout
 from .fixed import FixedBatchSpout
 from .inspection import SpoutNodeInfo, check_spout, is_finite, is_home, output_fields, partitions_of, snapshot
 from .interfaces import (
@@ -21,16 +18,20 @@ from .interfaces import (
     OutputFieldsDeclarer,
     SpoutContext,
 )
-from .metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
+from .metadata import MemoryMetadataStore, MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, ISpoutPartition
 from .sparkspout import SparkSpout
+
+if TYPE_CHECKING:
+    from .coordination import Coordination, Descriptor
+    from .emitters import TaskEmitter, make_emitter
+    from .files import FileSpout
 
 __all__ = [
     "Coordination",
     "Descriptor",
     "FeederBatchSpout",
     "FeederCommitterBatchSpout",
-    "FileMetadataStore",
     "FileSpout",
     "FixedBatchSpout",
     "IBatchSpout",
@@ -62,4 +63,13 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = answer(__name__)
+    __getattr__ = answer(
+        __name__,
+        {
+            "Coordination": "coordination",
+            "Descriptor": "coordination",
+            "FileSpout": "files",
+            "TaskEmitter": "emitters",
+            "make_emitter": "emitters",
+        },
+    )

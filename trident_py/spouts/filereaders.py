@@ -16,10 +16,9 @@ import pyarrow.parquet as pq
 from ..chunks import CHUNK_ROWS, Chunk, arrow_type, decimals, exact_cast
 from ..errors import SpoutError, TridentError
 from ..tuples import Fields
-from .filelist import SourceFile
+from .filelist import Files, SourceFile
 from .filerows import header_line, header_names
 from .filerules import MARK, Quotes, bare_cr, with_advice, without_mark
-from .filestores import Files
 from .jsonvalues import is_text, json_columns, json_table
 
 BLOCK = 4 << 20

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import SpoutError
-from .filelist import SourceFile
+from .filelist import Files, SourceFile, first_block
 from .filerules import TO_LF, Quotes, bare_cr, check_content, without_mark
-from .filestores import Files, first_block
 
 BLOCK = 4 << 20
 

@@ -18,15 +18,14 @@ from typing import Any, NamedTuple
 
 from ..chunks import Chunk, arrow_type
 from ..errors import DefinitionError, SpoutError, TridentError
+from ..filesystems.uris import Storage, check_storage, naming, needs_of_paths, shown_storage
 from ..needs import Needs
 from ..operations.base import TridentCollector
 from ..tuples import Fields, FieldsLike, TransactionAttempt
-from .filelist import FORMATS, SourceFile, format_of
+from .filelist import FORMATS, Files, SourceFile, format_of
 from .filereaders import CsvReader, JsonReader, LineReader, ParquetReader, RangeReader
 from .filerows import ParquetRows, RowPositions, TextRows
 from .filerules import Quotes
-from .filestores import Files
-from .fileuris import Storage, check_storage, needs_of_paths, shown_storage
 from .interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
 
 PathsLike = str | os.PathLike | Iterable[str | os.PathLike]
@@ -88,7 +87,8 @@ class FileSpout(ITridentSpout):
             check_lines(self.fields)
         for ddl in self.fields.types.values():
             arrow_type(ddl)
-        check_storage(self.paths, self.storage)
+        with naming("FileSpout"):
+            check_storage(self.paths, self.storage)
         Files(self.storage).prepare(self.paths)
 
     def __repr__(self) -> str:

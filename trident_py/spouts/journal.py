@@ -2,7 +2,6 @@
 
     <folder>/journal    a line for each write: its checksum, and JSON
     <folder>/lock       locked while a store reads or writes
-    <folder>/running    locked by the drivers that run on the folder
 
 The JSON is ``[durable, path, txid, value]``, without the value for a removal. ``durable`` says how long the file was
 when it was last synced before this write. So an incomplete end, which a lost power supply leaves, is told from damage:
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import SpoutError, TridentError
-from .metadata import DRIVER, SharedMetadataStore, make_folder, occupied, sync_folder, taken_by, to_json
+from .metadata import LOG, SharedMetadataStore, make_folder, sync_folder, taken_by, to_json
 
 log = logging.getLogger("trident_py")
 
@@ -43,7 +42,7 @@ class _Extent(NamedTuple):
 
 
 class JournalMetadataStore(SharedMetadataStore):
-    """Keeps metadata in a folder of this machine, in one file. Made for `LocalCluster`, whose batches are short.
+    """Keeps metadata in a folder of this machine, in one file. Made for short batches.
 
     A reader sees each write whole or not at all, also after a crash. Raises SpoutError for a damaged file, and
     ZombieError, which names the other driver, for a write after another one's. What it raises for the disk is OSError;
@@ -95,11 +94,6 @@ class JournalMetadataStore(SharedMetadataStore):
         with self._lock:
             return {path: dict(self._read(path)) for path in self._all() if self._read(path)}
 
-    def occupy(self, alone: bool = False) -> bool:
-        if self._running is None:
-            self._running = occupied(self._folder, alone)
-        return self._running is not None
-
     def close(self) -> None:
         with self._lock:
             unsure = self._written.durable < self._written.size
@@ -108,7 +102,6 @@ class JournalMetadataStore(SharedMetadataStore):
             self._close_file()
             os.close(self._lock_file)
             self._lock_file = -1
-            super().close()
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -119,7 +112,7 @@ class JournalMetadataStore(SharedMetadataStore):
             self._read(path)
             with self._locked():
                 if self._failed is None and self._differs(path):
-                    raise taken_by(str(self._folder), self.newest(DRIVER))
+                    raise taken_by(str(self._folder), self.newest(LOG))
                 self._append(path, txid, text, sync)
 
     def _append(self, path: str, txid: int, text: str | None, sync: bool) -> None:
@@ -255,9 +248,7 @@ def write_journal(folder: Path, entries: Mapping[str, Mapping[int, Any]]) -> Non
 
 
 def entries_of(data: bytes, file: object) -> dict[str, dict[int, Any]]:
-    """What a journal's content says, by path and txid; nothing for no content. Raises SpoutError if it is damaged."""
-    if not data:
-        return {}
+    """What a journal's content says, by path and txid. Raises SpoutError if it is damaged."""
     _check_header(data, file)
     return _parsed(data, file)[1]
 

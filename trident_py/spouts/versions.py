@@ -4,18 +4,18 @@ What such a folder can do in one step, also between machines, is make a file tha
 makes a new file, whose name is the next number: who has not seen the last one finds its number taken.
 
     <folder>/<path>/7.json      the newest version; older ones are deleted
-    <folder>/<path>.json        the content before version 1, if the folder was copied from a `FileMetadataStore`
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 from ..errors import SpoutError, TridentError
-from .metadata import SharedMetadataStore, other_driver, taken_over
+from .metadata import SharedMetadataStore, other_driver, taken_over, to_json
 
 TRIES = 5
 _SUFFIX = ".json"
@@ -47,8 +47,9 @@ class VersionedMetadataStore(SharedMetadataStore):
     """Keeps metadata in a `Folder`, a few small files per path. One write costs a listing, a file, and a deletion.
 
     A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a damaged file, and
-    ZombieError for a write over one that another driver has made since: see `FileMetadataStore`. Only if the other
-    writes in the same moment, it may have read what the refused one wrote.
+    ZombieError for a write over one that another driver has made since: it would drop that driver's batches, and
+    they would be emitted again. Only if the other writes in the same moment, it may have read what the refused one
+    wrote.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -56,6 +57,28 @@ class VersionedMetadataStore(SharedMetadataStore):
         self._folder = folder
         self._id = uuid.uuid4().hex
         self._versions: dict[str, int] = {}
+        self._noted: set[str] = set()
+
+    def note(self, path: str, txid: int, value: Any) -> None:
+        """As `put`, but in memory until a later `put` to the path or `close`: a file costs several requests."""
+        text = to_json(value, path)
+        with self._lock:
+            self._entries[path] = self._read(path) | {txid: json.loads(text)}
+            self._noted.add(path)
+
+    def put_all(self, txid: int, values: dict[str, Any]) -> None:
+        for path, value in values.items():
+            self.put(path, txid, value)
+
+    def close(self) -> None:
+        with self._lock, contextlib.suppress(TridentError):  # then the next start repeats the batch as it was
+            for path in sorted(self._noted):
+                self._write(path, self._entries[path])
+
+    def newest(self, path: str) -> Any:
+        """Does not count as read: after another driver's write this store stays refused."""
+        entries = self._parsed(path, *self._newest(path))
+        return entries[max(entries)] if entries else None
 
     def _differs(self, path: str) -> bool:
         return self._last(path) > self._versions[path]
@@ -63,21 +86,23 @@ class VersionedMetadataStore(SharedMetadataStore):
     def _read(self, path: str) -> dict[int, Any]:
         if path not in self._entries:
             version, text = self._newest(path)
-            try:
-                record = json.loads(text or "{}")
-                entries = record["entries"] if version else record
-                self._entries[path] = {int(txid): value for txid, value in entries.items()}
-                self._versions[path] = version
-            except (ValueError, AttributeError, KeyError, TypeError) as error:
-                name = f"{self._folder.where}/{_file(path, version)}"
-                raise SpoutError(f"spout metadata {name} is damaged: {error}; restore the file from a copy") from error
+            self._entries[path] = self._parsed(path, version, text)
+            self._versions[path] = version
         return self._entries[path]
+
+    def _parsed(self, path: str, version: int, text: str | None) -> dict[int, Any]:
+        try:
+            entries = json.loads(text or '{"entries": {}}')["entries"]
+            return {int(txid): value for txid, value in entries.items()}
+        except (ValueError, AttributeError, KeyError, TypeError) as error:
+            name = f"{self._folder.where}/{_file(path, version)}"
+            raise SpoutError(f"spout metadata {name} is damaged: {error}; restore the file from a copy") from error
 
     def _newest(self, path: str) -> tuple[int, str | None]:
         """The newest version and its text. It may be deleted for a newer one between the listing and the reading."""
         for _ in range(TRIES):
             version = self._last(path)
-            text = self._folder.read(_file(path, version))
+            text = self._folder.read(_file(path, version)) if version else None
             if text is not None or version == 0:
                 return version, text
         raise taken_over(f"{self._folder.where}/{quote(path, safe='')}")
@@ -92,6 +117,7 @@ class VersionedMetadataStore(SharedMetadataStore):
             self._folder.delete(_file(path, version))
             raise other_driver(f": it has gone on after {self._folder.where}/{_file(path, version)}")
         self._entries[path], self._versions[path] = entries, version
+        self._noted.discard(path)
         for old in stored:
             if old < version:
                 self._folder.delete(_file(path, old))
@@ -123,8 +149,8 @@ class VersionedMetadataStore(SharedMetadataStore):
         return sorted(int(number) for number in numbers if number.isdigit())
 
     def _all(self) -> list[str]:
-        return sorted({unquote(name.removesuffix(_SUFFIX)) for name in self._folder.names() if name[0] != "."})
+        return sorted(unquote(name) for name in self._folder.names() if name[0] != ".")
 
 
 def _file(path: str, version: int) -> str:
-    return quote(path, safe="") + (f"/{version}{_SUFFIX}" if version else _SUFFIX)
+    return f"{quote(path, safe='')}/{version}{_SUFFIX}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .faults import FaultReport, Places, Story, everywhere
+from .faults import FaultReport, Story, everywhere
 from .faults.reporting import Rerun
 
 
@@ -24,8 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 class TridentFaults:
     """What a test does to its topology. Made by the fixture ``trident_faults``, which passes on pytest's options."""
 
-    def __init__(self, config: pytest.Config, test: str, places: Places, closing: ExitStack) -> None:
-        self._config, self._rerun, self._places, self._closing = config, Rerun(test), places, closing
+    def __init__(self, config: pytest.Config, test: str, closing: ExitStack) -> None:
+        self._config, self._rerun, self._closing = config, Rerun(test), closing
 
     def everywhere(self, build: Any, batches: Any = None, **options: Any) -> FaultReport:
         """As `trident_py.testing.faults.everywhere`, with --trident-smoke, --trident-seed and --trident-point. Prints
@@ -35,29 +35,20 @@ class TridentFaults:
         given = {"seed": option("--trident-seed"), "point": option("--trident-point"), "rows": option("--trident-rows")}
         smoke = options.pop("smoke", False) or option("--trident-smoke")
         named = {name: value for name, value in given.items() if value not in (None, "")}
-        report = everywhere(
-            build, batches, smoke=smoke, rerun=self._rerun, places=self._places, **{**options, **named}
-        )
+        report = everywhere(build, batches, smoke=smoke, rerun=self._rerun, **{**options, **named})
         print(report)
         return report
 
     def story(self, build: Any, fields: Any = None, **options: Any) -> Story:
         """A `trident_py.testing.faults.Story`, closed at the end of the test."""
-        return self._closing.enter_context(Story(build, fields, places=self._places, **options))
-
-
-@pytest.fixture(scope="session")
-def trident_places() -> Iterator[Places]:
-    """The servers that all tests of the kit share, each started at its first use."""
-    with Places() as places:
-        yield places
+        return self._closing.enter_context(Story(build, fields, **options))
 
 
 @pytest.fixture
-def trident_faults(request: pytest.FixtureRequest, trident_places: Places) -> Iterator[TridentFaults]:
+def trident_faults(request: pytest.FixtureRequest) -> Iterator[TridentFaults]:
     """Disturbs topologies: ``trident_faults.everywhere(build, batches)`` and ``trident_faults.story(build)``."""
     with ExitStack() as closing:
-        yield TridentFaults(request.config, _called(request), trident_places, closing)
+        yield TridentFaults(request.config, _called(request), closing)
 
 
 def _called(request: pytest.FixtureRequest) -> str:

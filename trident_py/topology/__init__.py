@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..replaced import answer
 from .chained import ChainedAggregatorDeclarer
-from .grouped import GroupedStream
-from .stream import Stream, TridentState
+from .stream import GroupedStream, Stream, TridentState
 from .topology import JoinOutFieldsMode, JoinType, Topology, TridentTopology
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Stream and TridentState: the fluent handles of a node and of a state. Each call adds a node and returns a handle."""
+"""Stream, GroupedStream and TridentState: the fluent handles. Each call adds a node and returns a handle."""
 
 from __future__ import annotations
 
@@ -6,47 +6,33 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from ..errors import DefinitionError
-from ..operations.base import (
-    CombinerAggregator,
-    Consumer,
-    CustomStreamGrouping,
-    Filter,
-    FlatMapFunction,
-    Function,
-    MapFunction,
-    ReducerAggregator,
-)
+from ..operations.base import CombinerAggregator, ReducerAggregator
 from ..operations.builtin import Max, MaxWithComparator, Min, MinWithComparator
-from ..operations.columnar import Columnar
 from ..operations.ordering import AnyComparator as Comparator
-from ..operations.roles import Accepts, Applies, Chooses, Executes, Keeps, Maps, Queries, Updates
-from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Partitioner, Shuffle
+from ..operations.roles import Applies, Queries, Updates
+from ..partitioning import BatchGlobal, FieldsPartition, Global
 from ..plan import StateUse
-from ..processors import Collect, Each, Keep, PartitionPersist, Peek, Project, Replace, StateQuery
+from ..processors import Collect, PartitionPersist, StateQuery
 from ..state import QueryFunction, StateUpdater
-from ..state.updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
+from ..state.updaters import (
+    CombinerAggStateUpdater,
+    MapCombinerAggStateUpdater,
+    MapReducerAggStateUpdater,
+    ReducerAggStateUpdater,
+)
 from ..tuples import Fields, FieldsLike
 from .arguments import arguments, check_aggregator, check_object, no_general_aggregator
 from .chained import ChainedAggregatorDeclarer
-from .checks import check_fits, own_updater
+from .checks import check_fits, keys_of, own_updater
 from .graph import Graph, Handle
-from .grouped import GroupedStream
 from .letters import Lettered
-from .roles import (
-    AnyAggregator,
-    AnyConsumer,
-    AnyFactory,
-    AnyFilter,
-    AnyFlatMap,
-    AnyFunction,
-    AnyGrouping,
-    AnyMap,
-    KeepingAggregator,
-)
+from .per_tuple import PerTuple
+from .repartitions import Repartitions
+from .roles import AnyAggregator, AnyFactory, AnyFilter, AnyFunction, KeepingAggregator
 from .windows import Windowed
 
 
-class Stream(Windowed, Lettered):
+class Stream(Repartitions, PerTuple, Windowed, Lettered):
     """A stream of tuples with named fields. Source in Storm: org.apache.storm.trident.Stream.
 
     Input fields that you leave out mean **no** fields. Exceptions: filter(f), map, flatMap, peek, min, max and
@@ -56,138 +42,6 @@ class Stream(Windowed, Lettered):
 
     def toStream(self) -> Stream:
         return self
-
-    # -- repartitions -----------------------------------------------------------------------------------------
-
-    def partition(self, grouping: AnyGrouping) -> Stream:
-        """Repartitions by a custom grouping: ``chooseTasks(taskId, values)``, or a callable: tuple -> number.
-
-        With a callable, the partition is the number modulo the partition count.
-        """
-        check_object("partition", grouping, CustomStreamGrouping)
-        if isinstance(grouping, Partitioner):
-            return self._partition(grouping)
-        if not (isinstance(grouping, Chooses) or callable(grouping)):
-            raise DefinitionError(f"partition takes a CustomStreamGrouping or a callable, got {grouping!r}")
-        return self._partition(Custom(grouping, self.getOutputFields()))
-
-    def partitionBy(self, fields: FieldsLike) -> Stream:
-        """Sends tuples with equal values of these fields to one partition, the same in every batch."""
-        return self._partition(FieldsPartition(self.check(fields)))
-
-    def shuffle(self) -> Stream:
-        """Distributes the tuples round robin."""
-        return self._partition(Shuffle())
-
-    def localOrShuffle(self) -> Stream:
-        """As shuffle, round robin: Spark places tasks itself."""
-        return self._partition(Shuffle(local=True))
-
-    def global_(self) -> Stream:
-        """Sends all tuples to partition 0. Java's ``global()``."""
-        return self._partition(Global())
-
-    def batchGlobal(self) -> Stream:
-        """Sends all tuples of a batch to one partition, a different one from batch to batch."""
-        return self._partition(BatchGlobal())
-
-    def broadcast(self) -> Stream:
-        """Sends every tuple to every partition."""
-        return self._partition(Broadcast())
-
-    def identityPartition(self) -> Stream:
-        """Sends the tuples of partition i to partition i."""
-        return self._partition(Identity())
-
-    # -- tuple by tuple ---------------------------------------------------------------------------------------
-
-    @overload
-    def each(self, inputFields: FieldsLike | None, function: AnyFunction, functionFields: FieldsLike) -> Stream: ...
-    @overload
-    def each(self, function: AnyFunction, functionFields: FieldsLike) -> Stream: ...
-    @overload
-    def each(self, inputFields: FieldsLike | None, filter: AnyFilter) -> Stream: ...
-    def each(self, *args: Any, **named: Any) -> Stream:
-        """Appends the results of a function to each tuple, or filters the tuples.
-
-        ``each([fields,] function, functionFields)`` or ``each(fields, filter)``. A function emits any number of results
-        for a tuple: none drops the tuple, several repeat it. With ``functionFields=[]`` it adds no field, and the tuple
-        passes once for each result. A plain callable is a Function if the call has function fields, else a Filter; it
-        gets the values as arguments. Without input fields a function sees an empty tuple.
-        """
-        call = arguments(Stream.each, args, named)
-        if "filter" in call:
-            return self._keep("each", call["filter"], call["inputFields"])
-        function = check_object("each", call["function"], Function, Filter)
-        if isinstance(function, Columnar):
-            return self._each_column(function, call.get("inputFields"), Fields.of(call["functionFields"]))
-        if isinstance(function, Filter | MapFunction | FlatMapFunction) or not _is(function, Executes):
-            raise DefinitionError(f"each with function fields takes a Function or a callable, got {function!r}")
-        inputs, outputs = self.check(call.get("inputFields")), Fields.of(call["functionFields"])
-        return self._process(Each(function, inputs, outputs), self.getOutputFields().concat(outputs))
-
-    def _each_column(self, function: Columnar, fields: FieldsLike | None, wanted: Fields) -> Stream:
-        every = fields is None and function.names_fields
-        inputs = function.reads(self.getOutputFields() if every else self.check(fields))
-        outputs = function.outputs(inputs, wanted)
-        return self._process(Each(function, inputs, outputs), self.getOutputFields().concat(outputs))
-
-    @overload
-    def filter(self, filter: AnyFilter) -> Stream: ...
-    @overload
-    def filter(self, inputFields: FieldsLike | None, filter: AnyFilter) -> Stream: ...
-    def filter(self, *args: Any, **named: Any) -> Stream:
-        """Keeps the tuples for which the filter is true.
-
-        ``filter(filter)`` passes it the whole tuple, ``filter(fields, filter)`` only these fields.
-        """
-        call = arguments(Stream.filter, args, named)
-        fields = call.get("inputFields")
-        return self._keep("filter", call["filter"], self.getOutputFields() if fields is None else fields)
-
-    def _keep(self, name: str, operation: Any, fields: FieldsLike | None) -> Stream:
-        check_object(name, operation, Filter)
-        if isinstance(operation, Function):
-            raise DefinitionError(f"{name} got the Function {operation!r} without function fields; give [] for none")
-        if not _is(operation, Keeps):
-            raise DefinitionError(f"a filter is a Filter or a callable, got {operation!r}")
-        inputs = self.check(fields)
-        if isinstance(operation, Columnar):
-            inputs = operation.reads(inputs)
-            operation.check_filter(inputs)
-        return self._process(Keep(operation, inputs), self.getOutputFields())
-
-    def map(self, function: AnyMap, outputFields: FieldsLike | None = None) -> Stream:
-        """Replaces each tuple by the function's return value. The field names stay unless ``outputFields`` is given."""
-        return self._replace(function, outputFields, flat=False)
-
-    def flatMap(self, function: AnyFlatMap, outputFields: FieldsLike | None = None) -> Stream:
-        """Replaces each tuple by the tuples that the function returns."""
-        return self._replace(function, outputFields, flat=True)
-
-    def _replace(self, function: Any, outputs: FieldsLike | None, flat: bool) -> Stream:
-        check_object("flatMap" if flat else "map", function, MapFunction, FlatMapFunction, Function)
-        if isinstance(function, Function) or not _is(function, Maps):
-            raise DefinitionError(f"map and flatMap take a function or a callable, got {function!r}")
-        fields = self.getOutputFields()
-        if isinstance(function, Columnar):
-            fields = function.reads(fields)
-            outputs = function.mapped(fields, None if outputs is None else Fields.of(outputs))
-        else:
-            outputs = Fields.named(fields) if outputs is None else Fields.of(outputs)
-        return self._process(Replace(function, outputs, flat, fields), outputs)
-
-    def peek(self, consumer: AnyConsumer) -> Stream:
-        """Shows every tuple to the consumer. On a replay of the batch the consumer sees it again."""
-        check_object("peek", consumer, Consumer)
-        if not _is(consumer, Accepts):
-            raise DefinitionError(f"peek takes a Consumer or a callable, got {consumer!r}")
-        return self._process(Peek(consumer, self.getOutputFields()), self.getOutputFields())
-
-    def project(self, fields: FieldsLike) -> Stream:
-        """Keeps only these fields, in this order."""
-        kept = self.check(fields)
-        return self._process(Project(kept), kept)
 
     def applyAssembly(self, assembly: Applies | Callable[[Stream], Stream]) -> Stream:
         """Returns ``assembly.apply(self)``, or what a callable of a stream returns. Raises DefinitionError for another
@@ -397,6 +251,122 @@ class TridentState(Handle):
         return self
 
 
-def _is(operation: Any, role: type) -> bool:
-    """Whether the operation has the role, or is a plain callable in its place."""
-    return isinstance(operation, role) or callable(operation)
+class GroupedStream:
+    """A stream and the fields by which it is grouped. Source in Storm: GroupedStream.
+
+    Keys compare as in Java: 1, 1.0, True and "1" are four groups. None is a group too.
+    """
+
+    def __init__(self, stream: Stream, groupFields: Fields) -> None:
+        self._stream = stream
+        self._group = groupFields
+
+    def name(self, name: str) -> GroupedStream:
+        return GroupedStream(self._stream.name(name), self._group)
+
+    def getGroupFields(self) -> Fields:
+        return self._group
+
+    def getOutputFields(self) -> Fields:
+        return self._stream.getOutputFields()
+
+    def toStream(self) -> Stream:
+        """The stream as it was before groupBy."""
+        return self._stream
+
+    def getName(self) -> str | None:
+        return self._stream.getName()
+
+    def check(self, fields: FieldsLike | None) -> Fields:
+        return self._stream.check(fields)
+
+    def chainedAgg(self) -> ChainedAggregatorDeclarer[Stream]:
+        """Starts a chain of aggregators over the same groups. End it with ``chainEnd()``."""
+        return ChainedAggregatorDeclarer(self._stream, self._group, FieldsPartition(self._group), None)
+
+    @overload
+    def each(
+        self, inputFields: FieldsLike | None, function: AnyFunction, functionFields: FieldsLike
+    ) -> GroupedStream: ...
+    @overload
+    def each(self, function: AnyFunction, functionFields: FieldsLike) -> GroupedStream: ...
+    @overload
+    def each(self, inputFields: FieldsLike | None, filter: AnyFilter) -> GroupedStream: ...
+    def each(self, *args: Any, **named: Any) -> GroupedStream:
+        """As Stream.each; the grouping stays."""
+        return GroupedStream(self._stream.each(*args, **named), self._group)
+
+    @overload
+    def aggregate(self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
+    @overload
+    def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
+    def aggregate(self, *args: Any, **named: Any) -> Stream:
+        """One value for each group of the batch: ``aggregate([fields,] aggregator, functionFields)``.
+
+        An empty batch gives no values. Output fields: the group fields, then the function fields. A combiner aggregates
+        in each partition first; with any other, all tuples travel. Without input fields it gets empty tuples.
+        """
+        return self.chainedAgg().aggregate(*args, **named).chainEnd()
+
+    @overload
+    def partitionAggregate(
+        self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike
+    ) -> GroupedStream: ...
+    @overload
+    def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> GroupedStream: ...
+    def partitionAggregate(self, *args: Any, **named: Any) -> GroupedStream:
+        """One value for each group of each partition: ``partitionAggregate([fields,] aggregator, functionFields)``.
+
+        No tuple travels. Output fields: as in `aggregate`. The grouping stays; ``toStream()`` ends it.
+        """
+        return GroupedStream(self.chainedAgg().partitionAggregate(*args, **named).chainEnd(), self._group)
+
+    @overload
+    def persistentAggregate(
+        self,
+        factory: AnyFactory,
+        inputFields: FieldsLike | None,
+        agg: KeepingAggregator,
+        functionFields: FieldsLike,
+        *,
+        stateName: str | None = None,
+    ) -> TridentState: ...
+    @overload
+    def persistentAggregate(
+        self, factory: AnyFactory, agg: KeepingAggregator, functionFields: FieldsLike, *, stateName: str | None = None
+    ) -> TridentState: ...
+    def persistentAggregate(self, *args: Any, **named: Any) -> TridentState:
+        """Keeps one value for each group: ``persistentAggregate(factory, [fields,] aggregator, functionField)``.
+
+        The value covers all batches and lives in a MapState under the group's values as key. A combiner aggregates in
+        each partition first; with a reducer all tuples travel. If the state names its key fields, the group fields are
+        matched to them by name, and the new values come in the order of that key. ``stateName`` distinguishes the state
+        from others in its store.
+        """
+        call = arguments(GroupedStream.persistentAggregate, args, named)
+        factory, aggregator = call["factory"], check_aggregator("persistentAggregate", call["agg"])
+        values, keys, inputs = Fields.of(call["functionFields"]), keys_of(factory, self._group), call.get("inputFields")
+        if isinstance(aggregator, CombinerAggregator):
+            updater = MapCombinerAggStateUpdater(aggregator, keys, values)
+            stream = self.aggregate(inputs, aggregator, values)
+            typed = stream.getOutputFields()
+            read = self._group.concat(values)
+            outputs = typed.only([*keys, *typed.without(keys)])
+            return stream.persist(factory, read, updater, outputs, call["stateName"])
+        if not isinstance(aggregator, ReducerAggregator):
+            raise no_general_aggregator(aggregator)
+        read = self._stream.check(inputs)
+        reducing = MapReducerAggStateUpdater(aggregator, keys, read)
+        stream = self._stream.partitionBy(self._group)
+        union = self._group.concat(read.without(self._group))
+        return stream.persist(factory, union, reducing, keys.concat(values), call["stateName"])
+
+    @overload
+    def stateQuery(
+        self, state: TridentState, inputFields: FieldsLike | None, function: Queries, functionFields: FieldsLike
+    ) -> Stream: ...
+    @overload
+    def stateQuery(self, state: TridentState, function: Queries, functionFields: FieldsLike) -> Stream: ...
+    def stateQuery(self, *args: Any, **named: Any) -> Stream:
+        """As Stream.stateQuery, after a repartition by the group fields. The state must be grouped the same way."""
+        return self._stream.partitionBy(self._group).stateQuery(*args, **named)

@@ -23,11 +23,10 @@ from ..tuples import Fields, FieldsLike
 from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object
 from .checks import check_owners, check_places
 from .graph import Graph
-from .grouped import GroupedStream
 from .letters import check_poison
 from .requests import check_function, with_answers
 from .roles import AnyFactory, AnySpout
-from .stream import Stream, TridentState
+from .stream import GroupedStream, Stream, TridentState
 
 log = logging.getLogger("trident_py")
 

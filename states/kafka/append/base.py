@@ -10,7 +10,7 @@ from trident_py.kafka.clients import Cluster
 from trident_py.state import Location, Needs, Reading, StateFactory, StatePlace
 from trident_py.tuples import FieldsLike
 
-from ...findings import Finding
+from ...diagnostics import Finding
 from ...rows import RowUpdater
 from ..settings import cluster_of, location_of, pairs
 from ..topic_admin import look, partition_count

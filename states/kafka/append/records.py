@@ -18,8 +18,8 @@ from trident_py.errors import DefinitionError, StateError
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ..producer import TransactionalProducer
-from ..sending import Sender
-from .texts import Bytes, UnwritableError, as_bytes, json_objects, json_texts
+from ..sender import Sender
+from .json_codec import Bytes, UnwritableError, as_bytes, json_objects, json_texts
 
 Headers = list[tuple[str, Bytes]]
 
@@ -39,7 +39,7 @@ class KafkaTopicSelector(Protocol):
     def getTopic(self, tuple: TridentTuple) -> Any: ...
 
 
-class Block(NamedTuple):
+class RecordBlock(NamedTuple):
     """Records in the order of their tuples; None where no record has any. ``topics`` None: the state's own topic."""
 
     values: list[Bytes]
@@ -126,7 +126,7 @@ class RecordForm:
             if name not in fields:
                 raise DefinitionError(f"topic {self.topic!r}: no field {name!r} in the tuples; they have: {fields}")
 
-    def blocks(self, tuples: Sequence[TridentTuple]) -> Iterator[Block]:
+    def blocks(self, tuples: Sequence[TridentTuple]) -> Iterator[RecordBlock]:
         """Yields the records, some thousands at a time. Raises StateError for the first row it cannot convert."""
         done = 0
         for fields, chunk in chunks_of(tuples):
@@ -139,14 +139,14 @@ class RecordForm:
                 ) from error
             done += chunk.length
 
-    def _block(self, fields: Fields, chunk: Chunk) -> Block:
+    def _block(self, fields: Fields, chunk: Chunk) -> RecordBlock:
         topics = self._topics(fields, chunk)
         if self.mapper is not None:
-            return _mapped(self.mapper, chunk.tuples(fields))._replace(topics=topics)
+            return _map_tuples(self.mapper, chunk.tuples(fields))._replace(topics=topics)
         value = fields.without(self.key or ()) if self.value is None else self.value
         keys = None if self.key is None else _texts(chunk, self.key, self.json)
         headers = None if self.headers is None else _headers(chunk, self.headers)
-        return Block(_texts(chunk, value, self.json), keys, headers, topics)
+        return RecordBlock(_texts(chunk, value, self.json), keys, headers, topics)
 
     def _topics(self, fields: Fields, chunk: Chunk) -> list[str] | None:
         if self.selector is None:
@@ -186,7 +186,7 @@ def _headers(chunk: Chunk, fields: Fields) -> list[Headers]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _mapped(mapper: Any, tuples: list[TridentTuple]) -> Block:
+def _map_tuples(mapper: Any, tuples: list[TridentTuple]) -> RecordBlock:
     values, keys, headers = [], [], []
     call = _caller(mapper)
     for row, values_of_row in enumerate(tuples):
@@ -199,7 +199,7 @@ def _mapped(mapper: Any, tuples: list[TridentTuple]) -> Block:
         keys += key
         values += value
         headers.append(_pairs(record[2]) if len(record) == 3 and record[2] else [])
-    return Block(values, keys, headers if any(headers) else None)
+    return RecordBlock(values, keys, headers if any(headers) else None)
 
 
 def _caller(mapper: Any) -> Callable[[TridentTuple], Any]:

@@ -13,7 +13,7 @@ from trident_py.tuples import TridentTuple
 from ..advice import kafka_errors
 from ..ledger import AppendedTopic, UnfencedLedger
 from ..marks import MarkPlace
-from ..sending import Sender
+from ..sender import Sender
 from ..settings import DELIVERED, for_producers
 from ..topic_admin import check_there
 from .base import RecordFactory

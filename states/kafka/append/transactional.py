@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.clients import Cluster
-from trident_py.kafka.consumed import consumed, partitions_of_task
+from trident_py.kafka.consumed_offsets import consumed, partitions_of_task
 from trident_py.state import BatchParticipant, State, StateClass, StatePlace
 from trident_py.tuples import TridentTuple
 
-from ...spread import Spread
+from ...partition_layout import Layout
 from ..fence import TopicFence
 from ..ledger import TopicLedger
 from ..marks import Mark, MarkPlace, group_metadata
@@ -20,7 +20,7 @@ from ..producer import TransactionalProducer
 from ..settings import for_producers
 from ..topic_admin import check_there
 from .base import RecordFactory
-from .records import Block, Headers
+from .records import Headers, RecordBlock
 
 
 class Consuming:
@@ -78,7 +78,7 @@ class TransactionalTopicRecords(State):
         self.partitions = partitions
         self.rows = self.written = 0
         self._fence = TopicFence.of(place, conf)
-        self._spread = Spread.of(partitions, conf)
+        self._spread = Layout.of(partitions, conf)
         self._producer = TransactionalProducer(place, partition, for_producers(factory.settings))
         self._consuming = Consuming(factory.cluster, factory.consumed, conf) if factory.consumed else None
         self._own = Mark()
@@ -138,7 +138,7 @@ class TransactionalTopicRecords(State):
             )
         self._counts_only = driver.generation > 0 and driver.spread != self._spread
 
-    def _headers(self, block: Block) -> list[Headers] | None:
+    def _headers(self, block: RecordBlock) -> list[Headers] | None:
         if not self.factory.txidHeader or self._txid is None:
             return block.headers
         txid = (TXID_HEADER, str(self._txid).encode())

@@ -24,7 +24,7 @@ from trident_py.state import (
 from trident_py.state.base import Key
 from trident_py.tuples import Fields, TridentTuple
 
-from ...rows import shared
+from ...rows import share_rows
 from ..append.records import chunks_of
 from ..marks import ANSWER
 from .codec import GLOBAL_KEY, Codec, as_bytes
@@ -90,7 +90,7 @@ class TopicBacking(BackingMap):
             return []
         names = as_bytes(self.codec.key_texts(self.codec.split_keys(keys)))
         with self._local_table().lock:  # another thread's query may rebuild it
-            rows = self._current().get(names)
+            rows = self._catch_up().get(names)
         if self._pending:
             rows = [self._pending.get(name, row) for name, row in zip(names, rows, strict=True)]
         return self._values(rows)
@@ -133,12 +133,12 @@ class TopicBacking(BackingMap):
 
     def rows(self) -> Iterator[tuple[tuple, Any]]:
         """Yields all keys with their stored values."""
-        rows = self._current().rows()
+        rows = self._catch_up().rows()
         while part := list(islice(rows, PAGE)):
             values = self._values([row for _, row in part])
             yield from zip([self.codec.key(name) for name, _ in part], values, strict=True)
 
-    def _current(self) -> LocalTable:
+    def _catch_up(self) -> LocalTable:
         """The local table, read as far as needed.
 
         Inside a commit it is read to the end once after the producer was opened, since from then on no other process
@@ -277,7 +277,7 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
     def getTuples(self) -> Iterator[list[Any]]:
         """This partition's share of the rows: the key's values, then the value's."""
         single = len(self.backing.codec.value) == 1
-        for key, stored in shared(self.backing.rows(), self.partition, self.of):
+        for key, stored in share_rows(self.backing.rows(), self.partition, self.of):
             value = stored[1] if isinstance(self.delegate, TransactionalMap | OpaqueMap) else stored
             yield [*key, value] if single else [*key, *value]
 

@@ -29,7 +29,7 @@ from trident_py.errors import StateError
 from trident_py.state.keys import ColumnKeys
 from trident_py.tuples import Fields
 
-from ...columns.values import Column, Refused, row_text, short, transposed
+from ...columns.values import Column, RefusedValue, row_text, short, transpose
 
 GLOBAL_KEY = ("$GLOBAL$",)
 NOT_IN_JSON = ("infinity",)
@@ -86,7 +86,7 @@ class Codec:
 
     def split_keys(self, keys: Sequence[Sequence[Any]]) -> list[Values]:
         """The columns of key tuples. Raises StateError for a wrong number of fields."""
-        columns = keys.columns if isinstance(keys, ColumnKeys) else transposed(keys, len(self.key_columns))
+        columns = keys.columns if isinstance(keys, ColumnKeys) else transpose(keys, len(self.key_columns))
         if columns is None or len(columns) != len(self.key_columns):
             names = ", ".join(column.name for column in self.key_columns)
             raise StateError(f"topic {self.topic!r} has the keys ({names}), got the key {list(keys[0])!r}")
@@ -108,7 +108,7 @@ class Codec:
     def _texts(self, column: Column, values: Values, named: _Named, texts: Any = None) -> list[Any]:
         try:
             return (texts or json_texts)(column, values)
-        except Refused as refused:
+        except RefusedValue as refused:
             names, index = [*self.key_columns, *self.value_columns], refused.index
             shown = row_text(names, named.values(index))
             bad = to_list(values[index : index + 1])[0]
@@ -145,7 +145,7 @@ class Codec:
         except ValueError:
             parsed = []
         if len(parsed) != len(present):
-            parsed = [self._parsed(text) for text in present]
+            parsed = [self._parse(text) for text in present]
         values = parsed if self._simple(parsed) else list(map(self._value, parsed))
         if len(values) == len(data):
             return values
@@ -157,7 +157,7 @@ class Codec:
         family = self.value_columns[0].family if len(self.value_columns) == 1 else ""
         return family == "json" or (family in _KIND and set(map(type, parsed)) <= {_KIND[family], type(None)})
 
-    def _parsed(self, data: bytes) -> Any:
+    def _parse(self, data: bytes) -> Any:
         try:
             return json.loads(data)
         except ValueError as error:
@@ -223,20 +223,20 @@ def json_texts(column: Column, column_values: Values) -> list[str]:
         simple = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
         if simple is not None:
             return simple(column, values)
-        return ["null" if value is None else _checked(column, i, value) for i, value in enumerate(values)]
-    text = _FORMS.get(family, _quoted)
+        return ["null" if value is None else _check_json(column, i, value) for i, value in enumerate(values)]
+    text = _FORMS.get(family, _quote)
     encoded = column.encode(values)
     if None in encoded:
         return ["null" if value is None else text(value) for value in encoded]
     return list(map(text, encoded))
 
 
-def _checked(column: Column, index: int, value: Any) -> str:
+def _check_json(column: Column, index: int, value: Any) -> str:
     """The JSON text of an untyped value, equal for equal values. Raises Refused if JSON would change the value."""
     try:
         column.encode([value])
-    except Refused as refused:
-        raise Refused(refused.reason, index) from None
+    except RefusedValue as refused:
+        raise RefusedValue(refused.reason, index) from None
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -250,7 +250,7 @@ def _plain(ddl: str, text: Callable[[Any], str]) -> Callable[[Column, list[Any]]
     return texts
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text}"'
 
 

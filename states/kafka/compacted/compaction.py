@@ -15,11 +15,11 @@ from trident_py.errors import StateError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import Location, Remembered
 
-from ...findings import Finding
+from ...diagnostics import Finding
 from ..advice import kafka_errors
 from ..ledger import RENEWED, TopicLedger
 from ..marks import ANSWER, Mark, MarkPlace
-from ..topic_admin import make, opened, partitions_of, reach, settings_of, unless_missing
+from ..topic_admin import make, partitions_of, reach, run_when_available, settings_of, unless_missing
 from .local_table import table_of
 
 KEYS = "keys"
@@ -173,7 +173,7 @@ class CompactedLedger(TopicLedger):
 
     def open(self, conf: dict) -> int:
         """Raises StateError for an unsuitable topic."""
-        opened(self._cluster, lambda: self._keyed.open(conf))
+        run_when_available(self._cluster, lambda: self._keyed.open(conf))
         return super().open(conf)
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:

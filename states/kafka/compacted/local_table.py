@@ -21,9 +21,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.asking import asked, offsets_of
+from trident_py.kafka.blocking_calls import call_client, offsets_of
 from trident_py.kafka.clients import ASKING, Cluster, means
-from trident_py.kafka.codes import Meaning
+from trident_py.kafka.error_codes import Meaning
 
 from ..advice import kafka_errors
 from ..marks import ANSWER
@@ -172,9 +172,9 @@ class LocalTable:
             self._consumer = self._assigned()
         heard = time.monotonic()
         while any(self._at[part] < end for part, end in ends.items()):
-            first = asked(self._consumer.consume, 1, 0.1)  # returns at the first record; then take all that wait
+            first = call_client(self._consumer.consume, 1, 0.1)  # returns at the first record; then take all that wait
             if first:
-                self._take([*first, *asked(self._consumer.consume, READ, 0.005)])
+                self._take([*first, *call_client(self._consumer.consume, READ, 0.005)])
                 heard = time.monotonic()
             elif time.monotonic() - heard > ANSWER:
                 raise FailedException(
@@ -197,8 +197,8 @@ class LocalTable:
         from confluent_kafka import TopicPartition
 
         consumer = self._cluster.consumer(CONSUMER)
-        asked(consumer.list_topics, self._topic, ANSWER)  # connect first: otherwise librdkafka waits half a second
-        asked(consumer.assign, [TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
+        call_client(consumer.list_topics, self._topic, ANSWER)  # connect first: else librdkafka waits half a second
+        call_client(consumer.assign, [TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
         return consumer
 
     def _take(self, messages: Sequence[Any]) -> None:

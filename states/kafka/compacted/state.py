@@ -13,7 +13,7 @@ from trident_py.state import BatchParticipant, Location, Needs, Reading, StateCl
 from trident_py.state.keys import ExactKey
 from trident_py.tuples import Fields, FieldsLike
 
-from ...findings import Finding
+from ...diagnostics import Finding
 from ...rows import RowUpdater, check_asked_behind
 from ..fence import TopicFence
 from ..ledger import UnfencedLedger

@@ -12,7 +12,7 @@ from ..advice import kafka_errors
 from ..fence import TopicFence
 from ..marks import ANSWER, Mark
 from ..producer import TransactionalProducer
-from ..sending import Sender
+from ..sender import Sender
 from .codec import Text
 from .local_table import GENERATION, PREV, TXID
 

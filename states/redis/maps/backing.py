@@ -11,13 +11,13 @@ from trident_py.errors import StateError
 from trident_py.state import BackingMap, StateType
 from trident_py.state.base import Key
 
-from ..place import RedisPlace
+from ..location import RedisPlace
 from ..writer import RedisWriter
-from .texts import KeyFactory, name_of, text_of, value_of
+from .storm_codec import KeyFactory, name_of, text_of, value_of
 
 
 @dataclass(frozen=True)
-class Layout:
+class MapLayout:
     """How a map lies in its place."""
 
     place: RedisPlace
@@ -43,7 +43,7 @@ class Layout:
 
     def stored(self) -> Iterator[tuple[tuple[str], Any]]:
         """Yields every name with its value."""
-        for name, text in self.place.scanned():
+        for name, text in self.place.scan():
             yield (name,), self.value(name, text)
 
 
@@ -53,7 +53,7 @@ class RedisBackingMap(BackingMap):
     On replay: does nothing special; the map above it compares the txids.
     """
 
-    def __init__(self, layout: Layout, writer: RedisWriter) -> None:
+    def __init__(self, layout: MapLayout, writer: RedisWriter) -> None:
         self.layout = layout
         self.writer = writer
         self._keys: dict[str, tuple] = {}

@@ -22,14 +22,14 @@ from trident_py.state import (
 from trident_py.state.keys import ExactKey
 
 from ...rows import check_asked_behind
-from ...rows import shared as shared_rows
+from ...rows import share_rows as shared_rows
 from ..factory import RedisFactory
 from ..ledger import RedisFence, RedisLedger
-from ..place import check_hash
-from ..server import checked_url
+from ..location import check_hash
+from ..server import check_url
 from ..writer import RedisWriter, check_expiry
-from .backing import Layout, RedisBackingMap
-from .texts import DefaultKeyFactory, KeyFactory, checked_factory
+from .backing import MapLayout, RedisBackingMap
+from .storm_codec import DefaultKeyFactory, KeyFactory, check_factory
 
 GLOBAL_KEY = "$REDIS-MAP-STATE-GLOBAL"
 _MAPS: dict[StateType, Any] = {
@@ -39,7 +39,7 @@ _MAPS: dict[StateType, Any] = {
 }
 
 
-class RedisMap(SnapshottableMap, ITupleCollection):
+class RedisMapPartition(SnapshottableMap, ITupleCollection):
     """One partition of a RedisMapState.
 
     On replay: transactional keeps what the batch has written, opaque starts again from the previous value,
@@ -96,8 +96,8 @@ class RedisMapState(RedisFactory, StateFactory):
     expireIntervalSec: float = 0
 
     def __post_init__(self) -> None:
-        checked_url(self.url)
-        checked_factory(self.keyFactory)
+        check_url(self.url)
+        check_factory(self.keyFactory)
         check_hash(self.hash)
         check_expiry(self.expireIntervalSec)
 
@@ -123,12 +123,12 @@ class RedisMapState(RedisFactory, StateFactory):
 
     @property
     def state_type(self) -> StateClass:
-        return RedisMap
+        return RedisMapPartition
 
-    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> RedisMap:
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> RedisMapPartition:
         writer = RedisWriter(self.place, RedisFence.of(conf), partitionIndex)
         backing = RedisBackingMap(self._layout, writer)
-        return RedisMap(backing, self.globalKey, partitionIndex, numPartitions)
+        return RedisMapPartition(backing, self.globalKey, partitionIndex, numPartitions)
 
     def check_place(self, place: StatePlace) -> None:
         """Raises DefinitionError for a query that could not see all that its batch has written."""
@@ -149,8 +149,8 @@ class RedisMapState(RedisFactory, StateFactory):
         return max((int(value[0] or 0) for _, value in self._layout.stored()), default=0)
 
     @property
-    def _layout(self) -> Layout:
-        return Layout(self.place, self.type, self.keyFactory, self.expireIntervalSec)
+    def _layout(self) -> MapLayout:
+        return MapLayout(self.place, self.type, self.keyFactory, self.expireIntervalSec)
 
     def __repr__(self) -> str:
         where = "" if self.hash is None else f", hash={self.hash!r}"

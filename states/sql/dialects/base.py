@@ -15,7 +15,7 @@ from trident_py.state import Needs
 from ...columns.keyed import KeyedRows
 from ...columns.values import Column
 from ..connection import Connection, Statement
-from ..maps.combining import PartialResults, Recipe
+from ..maps.combiners import PartialResults, Recipe
 
 T = TypeVar("T")
 
@@ -60,12 +60,12 @@ class Dialect(Protocol):
         """The same text for all URLs of one database, as far as it is known without connecting."""
         ...
 
-    def folded(self, table: str) -> str:
+    def fold_name(self, table: str) -> str:
         """The same text for all names that mean one table."""
         ...
 
-    def named(self, connection: Connection, table: str) -> str:
-        """Like `folded`, according to this server's configuration."""
+    def fold_on_server(self, connection: Connection, table: str) -> str:
+        """Like `fold_name`, according to this server's configuration."""
         ...
 
     def absolute(self, url: URL) -> URL:
@@ -131,7 +131,7 @@ class Dialect(Protocol):
         """The SQLAlchemy type of a column."""
         ...
 
-    def declared(self, type_name: str) -> str | None:
+    def ddl_of(self, type_name: str) -> str | None:
         """The DDL type for a column of an existing table; None if no DDL type fits."""
         ...
 
@@ -139,7 +139,7 @@ class Dialect(Protocol):
         """Whether an existing column keeps this column's values unchanged. May raise Refused with the reason."""
         ...
 
-    def narrowed(self, column: Column, type_name: str) -> Column:
+    def narrow(self, column: Column, type_name: str) -> Column:
         """The column with the limits of the existing table (such as a text's length) and of this database."""
         ...
 
@@ -152,7 +152,7 @@ class Dialect(Protocol):
         """Whether the error says that this user may not ask `columns_now`."""
         ...
 
-    def numbered(self, connection: Connection, table: str) -> set[str]:
+    def find_auto_increment(self, connection: Connection, table: str) -> set[str]:
         """The auto-increment columns of an existing table, in which null becomes the next number."""
         ...
 

@@ -39,7 +39,7 @@ def blocks(columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BL
     for part in slices(_without_zone(columns, arrays), size):
         texts = [_line_text(array) for array in part]
         texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "\\N"), _scalar(""), _scalar("\n"))
-        yield joined_bytes(_joined(texts, "\t", "\\N"))
+        yield join_bytes(_join(texts, "\t", "\\N"))
 
 
 def insertions(
@@ -55,7 +55,7 @@ def insertions(
         return text if len(text) <= most or len(part[0]) == 1 else None
 
     for part in slices(_without_zone(columns, arrays), min(size, most)):
-        yield from (text for _, text in _halved(part, text_of))
+        yield from (text for _, text in _halve(part, text_of))
 
 
 def too_long(columns: Sequence[Column], arrays: Sequence[pa.Array], most: int) -> dict[int, int]:
@@ -66,11 +66,11 @@ def too_long(columns: Sequence[Column], arrays: Sequence[pa.Array], most: int) -
             return b""  # no row is too long: escapes and digits make at most twice as many bytes of it
         return _insertion(part) if len(part[0]) == 1 else None
 
-    texts = _halved(_without_zone(columns, arrays), text_of)
+    texts = _halve(_without_zone(columns, arrays), text_of)
     return {at: len(text) for at, text in texts if len(text) > most}
 
 
-def _halved(
+def _halve(
     arrays: list[pa.Array], text_of: Callable[[list[pa.Array]], bytes | None], at: int = 0
 ) -> Iterator[tuple[int, bytes]]:
     """Halves the rows until each part has a text; yields it with the number of the part's first row."""
@@ -79,15 +79,15 @@ def _halved(
         yield at, text
         return
     half = len(arrays[0]) // 2
-    yield from _halved([array.slice(0, half) for array in arrays], text_of, at)
-    yield from _halved([array.slice(half) for array in arrays], text_of, at + half)
+    yield from _halve([array.slice(0, half) for array in arrays], text_of, at)
+    yield from _halve([array.slice(half) for array in arrays], text_of, at + half)
 
 
 def _insertion(arrays: Sequence[pa.Array]) -> bytes:
     texts = [_literal(array) for array in arrays]
     texts[0] = pc.binary_join_element_wise(_scalar("("), pc.fill_null(texts[0], "NULL"), _scalar(""))
     texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "NULL"), _scalar("),"), _scalar(""))
-    return joined_bytes(_joined(texts, ",", "NULL"))[:-1]
+    return join_bytes(_join(texts, ",", "NULL"))[:-1]
 
 
 def slices(arrays: Sequence[pa.Array], size: int) -> Iterator[list[pa.Array]]:
@@ -118,13 +118,13 @@ def _scalar(text: str) -> pa.Scalar:
     return pa.scalar(text, pa.large_string())
 
 
-def _joined(texts: Sequence[pa.Array], separator: str, null: str) -> pa.Array:
+def _join(texts: Sequence[pa.Array], separator: str, null: str) -> pa.Array:
     if len(texts) == 1:
         return texts[0]
     return pc.binary_join_element_wise(*texts, _scalar(separator), null_handling="replace", null_replacement=null)
 
 
-def joined_bytes(texts: pa.Array) -> bytes:
+def join_bytes(texts: pa.Array) -> bytes:
     """The concatenated texts or bytes of an array without nulls."""
     return bytes(memoryview(texts.buffers()[2] or b""))
 
@@ -149,7 +149,7 @@ def _line_text(array: pa.Array) -> pa.Array:
         return plain
     if _is_binary(array.type):
         return pc.binary_join_element_wise(_scalar("\\\\x"), _hex(array), _scalar(""))
-    return _replaced(array, _ESCAPES)
+    return _replace(array, _ESCAPES)
 
 
 def _literal(array: pa.Array) -> pa.Array:
@@ -158,11 +158,11 @@ def _literal(array: pa.Array) -> pa.Array:
         return plain
     if _is_binary(array.type):
         return pc.binary_join_element_wise(_scalar("x'"), _hex(array), _scalar("'"), _scalar(""))
-    text = _replaced(array, _QUOTES) if plain is None else plain
+    text = _replace(array, _QUOTES) if plain is None else plain
     return pc.binary_join_element_wise(_scalar("'"), text, _scalar("'"), _scalar(""))
 
 
-def _replaced(array: pa.Array, changes: Iterable[tuple[str, str]]) -> pa.Array:
+def _replace(array: pa.Array, changes: Iterable[tuple[str, str]]) -> pa.Array:
     array = compact(array.cast(pa.large_string()))
     data = memoryview(array.buffers()[2] or b"").tobytes()
     for old, new in changes:

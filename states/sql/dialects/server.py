@@ -14,7 +14,7 @@ from trident_py.errors import DefinitionError
 from trident_py.needs import address_of
 from trident_py.state import Needs
 
-from ...columns.values import Column, Refused
+from ...columns.values import Column, RefusedValue
 from ..connection import Connection, Statement
 from .base import check_taken, insert_text, names
 
@@ -48,7 +48,7 @@ class ServerDialect:
         schema = f" {url.query['options']}" if "options" in url.query else ""  # PostgreSQL's search_path
         return f"{self.name} {socket or f'{host}:{port}'}/{url.database}{schema}"
 
-    def folded(self, table: str) -> str:
+    def fold_name(self, table: str) -> str:
         return table
 
     def needs(self, url: URL) -> Needs:
@@ -59,8 +59,8 @@ class ServerDialect:
         addresses = () if paths else (reached,)
         return Needs(("sqlalchemy", url.get_driver_name()), f"trident-py[{self.name}]", addresses, paths)
 
-    def named(self, connection: Connection, table: str) -> str:
-        return self.folded(table)
+    def fold_on_server(self, connection: Connection, table: str) -> str:
+        return self.fold_name(table)
 
     def part(self, url: URL, index: int) -> URL:
         if index > 0:
@@ -70,7 +70,7 @@ class ServerDialect:
     def advice(self, url: URL, error: BaseException) -> str:
         return ""  # a server's errors tell what is missing
 
-    def declared(self, type_name: str) -> str | None:
+    def ddl_of(self, type_name: str) -> str | None:
         kind = _TAIL.sub("", type_name.upper())
         if decimal := _DECIMAL.fullmatch(kind):
             return f"decimal{decimal.group(1) or ''}".replace(" ", "")
@@ -78,13 +78,13 @@ class ServerDialect:
 
     def type_names(self, engine: Engine, table: str) -> dict[str, str]:
         columns = sa.inspect(engine).get_columns(table)
-        return {column["name"]: _compiled(engine, column["type"]) for column in columns}
+        return {column["name"]: _compile_type(engine, column["type"]) for column in columns}
 
     def fits(self, column: Column, type_name: str) -> bool:
         for pattern, why in self.changing:
             if re.match(pattern, type_name.upper()):
-                raise Refused(why)
-        ddl = self.declared(type_name)
+                raise RefusedValue(why)
+        ddl = self.ddl_of(type_name)
         if ddl is None:
             return False
         stored = Column(column.name, ddl)
@@ -96,7 +96,7 @@ class ServerDialect:
             return stored.sizes == [*column.digits] or (self.holds_any_decimal and not stored.sizes)
         return column.family == stored.family
 
-    def narrowed(self, column: Column, type_name: str) -> Column:
+    def narrow(self, column: Column, type_name: str) -> Column:
         limits = self.limits.get(column.family, ())
         length = _LENGTH.search(type_name.upper())
         if length is not None and column.family == "json":
@@ -124,7 +124,7 @@ def _servers(url: URL, port: int) -> list[tuple[str, str]]:
     return [(host, port) if match is None else (match[1], match[2]) for host, port, match in split]
 
 
-def _compiled(engine: Engine, kind: Any) -> str:
+def _compile_type(engine: Engine, kind: Any) -> str:
     try:
         return str(kind.compile(dialect=engine.dialect))
     except sa.exc.CompileError:

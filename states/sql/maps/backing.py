@@ -21,13 +21,13 @@ from trident_py.state import BackingMap, OpaqueValue, StateType, TransactionalVa
 from trident_py.state.keys import ColumnKeys
 from trident_py.state.updates import Combination
 
-from ...columns.arrow import arrow_array, encoded
+from ...columns.arrow import arrow_array, encode_column
 from ...columns.keyed import KeyedRows
-from ...columns.values import Column, Refused, decoded, refusal, transposed
+from ...columns.values import Column, RefusedValue, decode_row, refusal, transpose
 from ..dialects.base import names
 from ..table import Shape, TablePlace
 from ..transaction import Transaction
-from .combining import PartialResults, Recipe
+from .combiners import PartialResults, Recipe
 
 _WRAP: dict[StateType, Callable[[Any], Any]] = {
     StateType.NON_TRANSACTIONAL: itemgetter(0),
@@ -84,7 +84,7 @@ class SqlBackingMap(BackingMap):
         order = last[1]
         if len(set(order.encoded)) < len(keys):
             self._refuse_folded(order.encoded, keys)
-        stored = self._stored(keys, vals)
+        stored = self._encode_values(keys, vals)
         if self.transaction.active:
             self.transaction.touch(list(order.files))
         for index, positions in order.files.items():
@@ -160,7 +160,7 @@ class SqlBackingMap(BackingMap):
         """The partial results of each file, in the order of its tree; None if a key occurs twice."""
         if len(keys) > self.dialect.listed:
             typed = self._key_columns(keys, decides=True, takes=True)
-            arrays = [self._encode(c, v, keys, encoded) for c, v in typed]
+            arrays = [self._encode(c, v, keys, encode_column) for c, v in typed]
             results = KeyedRows(recipe.columns, [*arrays, arrow_array(recipe.value, amounts)])
             ordered = pa.concat_arrays(list(results.ordered()))
             if not pc.all(results.first(ordered)).as_py():
@@ -172,7 +172,7 @@ class SqlBackingMap(BackingMap):
         numbers = amounts.to_pylist() if isinstance(amounts, pa.Array | pa.ChunkedArray) else amounts
         batches = {}
         for index, positions in order.files.items():
-            columns = transposed([order.encoded[i] for i in positions], len(self.keys)) or []
+            columns = transpose([order.encoded[i] for i in positions], len(self.keys)) or []
             batches[index] = PartialResults(txid, [*columns, [numbers[i] for i in positions]], partial(list, positions))
         return batches
 
@@ -186,7 +186,7 @@ class SqlBackingMap(BackingMap):
             width = len(self.keys)
             values = self._values([row[width:] for row in rows])
             for row, value in zip(rows, values, strict=True):
-                yield decoded(row[:width], decoders), value
+                yield decode_row(row[:width], decoders), value
 
     def last_txid(self) -> int:
         """The highest txid in the table, 0 if there is none."""
@@ -217,14 +217,15 @@ class SqlBackingMap(BackingMap):
     ) -> list[tuple[Column, Any]]:
         """The values of each key column; Arrow arrays are kept if the caller ``takes`` them.
 
-        With ``decides``, keys about to be written settle the table's kind of key where it is open, see `kinds.settled`.
+        With ``decides``, keys about to be written settle the table's kind of key where it is open, see
+        `key_types.settle_types`.
         """
         arrays = keys.columns if takes and isinstance(keys, ColumnKeys) else None
-        columns = transposed(keys, len(self.keys)) if arrays is None else arrays
+        columns = transpose(keys, len(self.keys)) if arrays is None else arrays
         if columns is None or len(columns) != len(self.keys):
             there = ", ".join(_names(self.keys))
             raise StateError(f"table {self.table!r} has the key columns ({there}), got the key {list(keys[0])!r}")
-        settled = self.transaction.settled(self.table, self.keys, columns if decides else None)
+        settled = self.transaction.settle_types(self.table, self.keys, columns if decides else None)
         return list(zip(settled, columns, strict=True))
 
     def _encode(
@@ -232,7 +233,7 @@ class SqlBackingMap(BackingMap):
     ) -> Any:
         try:
             return encode(column, values)
-        except Refused as why:
+        except RefusedValue as why:
             bad = to_list(values[why.index : why.index + 1])[0]
             raise refusal(self.table, self.keys, column, keys[why.index], bad, why) from None
 
@@ -241,23 +242,23 @@ class SqlBackingMap(BackingMap):
         wrap = _WRAP[self.kind]
         if self.width == 1 and not any(self._decoders):
             return [None if row is None else wrap(row) for row in rows]
-        return [None if row is None else wrap(self._grouped(row)) for row in rows]
+        return [None if row is None else wrap(self._group_values(row)) for row in rows]
 
-    def _grouped(self, columns: tuple) -> tuple:
+    def _group_values(self, columns: tuple) -> tuple:
         """The decoded txid and values of one row; several value columns become one tuple."""
-        done = decoded(columns, self._decoders)
+        done = decode_row(columns, self._decoders)
         head = 0 if self.kind is StateType.NON_TRANSACTIONAL else 1
         groups = [done[i : i + self.width] for i in range(head, len(done), self.width)]
         if self.width == 1:
             return done
         return (*done[:head], *(None if all(v is None for v in group) else group for group in groups))
 
-    def _stored(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> list[tuple]:
+    def _encode_values(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> list[tuple]:
         """The encoded columns after the key, checked column by column."""
         rows: Any = [(value,) for value in vals] if self.kind is StateType.NON_TRANSACTIONAL else vals
         if self.width > 1:
             rows = [self._flat(row) for row in rows]
-        columns = transposed(rows, len(self.columns)) or []
+        columns = transpose(rows, len(self.columns)) or []
         done = [self._encode(c, values, keys) for c, values in zip(self.columns, columns, strict=True)]
         if all(new is old for new, old in zip(done, columns, strict=True)):
             return list(map(tuple, rows)) if type(rows[0]) is not tuple else rows

@@ -28,11 +28,11 @@ from trident_py.state.base import Key
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import nameable
-from ...findings import Finding
-from ...rows import check_asked_behind, shared
+from ...diagnostics import Finding
+from ...rows import check_asked_behind, share_rows
 from ..inspect import check
-from ..ledger import Ledger, SqlFence, noting
-from ..store import has_server, needs_of_store, parsed, shown
+from ..ledger import SqlFence, SqlLedger, noting
+from ..store import has_server, needs_of_store, parse_url, shown
 from ..table import CheckedTable, TablePlace, existing, location_of, one_key, prepare, shape_of
 from ..transaction import Transaction
 from .backing import SqlBackingMap
@@ -79,13 +79,13 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
         self.backing.transaction.rollback()
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
-        return self.backing.transaction.repeated(partial(self.delegate.multiGet, keys), self._restart)
+        return self.backing.transaction.repeat(partial(self.delegate.multiGet, keys), self._restart)
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        return self.backing.transaction.repeated(partial(self.delegate.multiUpdate, keys, updaters), self._restart)
+        return self.backing.transaction.repeat(partial(self.delegate.multiUpdate, keys, updaters), self._restart)
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
-        self.backing.transaction.repeated(partial(self.delegate.multiPut, keys, vals), self._restart)
+        self.backing.transaction.repeat(partial(self.delegate.multiPut, keys, vals), self._restart)
 
     def get(self) -> Any:
         self._one()
@@ -101,7 +101,7 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
 
     def getTuples(self) -> Iterator[list[Any]]:
         current = 0 if isinstance(self.delegate, NonTransactionalMap) else 1
-        for key, value in shared(self.backing.rows(), self.partition, self.of):
+        for key, value in share_rows(self.backing.rows(), self.partition, self.of):
             yield [*key, value if current == 0 else value[1]]
 
     def _one(self) -> None:
@@ -129,7 +129,7 @@ class SqlMapState(StateFactory):
     files: int = 1
 
     def __post_init__(self) -> None:
-        where = parsed(self.url).render_as_string(hide_password=False)
+        where = parse_url(self.url).render_as_string(hide_password=False)
         object.__setattr__(self, "url", where)  # absolute: a worker may run in another folder
         if self.files < 1:
             raise DefinitionError(f"table {self.table!r}: files must be at least 1, got {self.files}")
@@ -223,13 +223,13 @@ class SqlMapState(StateFactory):
         def valued() -> int:
             return 0 if existing(place.stores()[0], self.table) is None else self._backing(None).last_txid()
 
-        return Ledger(self.location, self._opened, place.stores, valued)
+        return SqlLedger(self.location, self._open_stores, place.stores, valued)
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""
         return dict(self._backing(None).rows())
 
-    def _opened(self) -> list[Any]:
+    def _open_stores(self) -> list[Any]:
         self._backing(None)
         return self.place.stores()
 
@@ -253,7 +253,7 @@ class SqlMapState(StateFactory):
     def __repr__(self) -> str:
         files = f", files={self.files}" if self.files > 1 else ""
         return (
-            f"SqlMapState({self.kind}, {shown(parsed(self.url))!r}, {self.table!r}, "
+            f"SqlMapState({self.kind}, {shown(parse_url(self.url))!r}, {self.table!r}, "
             f"key={self.key}, value={self.value}{files})"
         )
 

@@ -11,26 +11,26 @@ from trident_py.state import BatchParticipant, StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.keyed import KeyedRows
-from ...spread import Spread
+from ...partition_layout import Layout
 from ..connection import Connection
 from ..dialects.base import check_taken, names
-from ..parts import AppendLedger, Claim, Unfenced, claim_of
+from ..partition_marks import AppendLedger, PartitionClaim, UnfencedClaim, claim_of
 from ..table import Shape
-from .base import RowFactory, RowPartition, fields_of, stored_rows
-from .checking import Checked, checked, transmissible
+from .base import RowFactory, RowPartition, count_rows, fields_of
 from .rejects import SUFFIX, Reject, Rejects
+from .row_checks import Checked, check_rows, transmissible
 from .staging import ROW, Stage
-from .writing import refused_row
+from .table_writer import refused_row
 
 
 class AppendRows(RowPartition):
     """One partition of an AppendState.
 
     On replay: a partition that has written its part of the batch writes nothing. If the replay has another number of
-    partitions or another way, a batch already begun is only counted; see `states.sql.parts`.
+    partitions or another way, a batch already begun is only counted; see `states.sql.partition_marks`.
     """
 
-    def __init__(self, factory: AppendState, fence: Claim, partition: int, of: int) -> None:
+    def __init__(self, factory: AppendState, fence: PartitionClaim, partition: int, of: int) -> None:
         super().__init__(factory, fence, partition, of)
         self.rows = self.rejected = self.inserted = 0
         self._fence = fence
@@ -61,17 +61,17 @@ class AppendRows(RowPartition):
         columns = self.prepare(fields)
         self.rows += len(tuples)
         if self._writes is None:
-            self._writes = self._claimed()
+            self._writes = self._claim_part()
         if not self._writes:
             return []
-        batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None)
+        batch = check_rows(self.factory.table, columns, fields, tuples, self._rejects is not None)
         with self._transaction.using(0) as connection:
             most = self._transaction.stores[0].dialect.longest(connection, batch.rows.columns)
             batch = transmissible(self.factory.table, batch, most, self._rejects is not None)
-            refused = self._written(connection, batch)
+            refused = self._write_rows(connection, batch)
         return [row for index, row in enumerate(tuples) if index not in refused] if tell else []
 
-    def _written(self, connection: Connection, batch: Checked) -> set[int]:
+    def _write_rows(self, connection: Connection, batch: Checked) -> set[int]:
         """Writes the rows and returns the positions of the refused ones."""
         refused = self._write(connection, batch.rows) if len(batch.rows) else {}
         positions = {batch.position(row) for row in refused}
@@ -91,7 +91,7 @@ class AppendRows(RowPartition):
         if self._rejects is not None:
             self._rejects.prepare(self._transaction.stores[0])
 
-    def _claimed(self) -> bool:
+    def _claim_part(self) -> bool:
         """Whether this transaction writes the partition's part of the batch; if not, it is rolled back."""
         txid = self._transaction.txid
         if txid is None:
@@ -107,12 +107,12 @@ class AppendRows(RowPartition):
         if self._fence.row(connection).txid >= txid:
             return False
         begun = self._fence.spread(connection, txid)
-        if begun is None and not isinstance(self._fence, Unfenced):
+        if begun is None and not isinstance(self._fence, UnfencedClaim):
             raise FailedException(
                 f"table {self.factory.table!r}: the ledger has no record of batch {txid}: a replica that lagged has "
                 "taken over, or the driver has not called prepare() for it. The batch is replayed"
             )
-        return begun in (None, Spread(self.of, self._fence.way))
+        return begun in (None, Layout(self.of, self._fence.way))
 
     def _write(self, connection: Connection, rows: KeyedRows) -> dict[int, str]:
         """Writes in bulk; if the table refuses a row, again through a temporary table, which names the refused rows."""
@@ -199,4 +199,4 @@ class AppendState(RowFactory):
 
     def stored(self) -> dict[tuple, int]:
         """Returns all rows, and how often each is stored."""
-        return dict(stored_rows(self.place, self._fields, Fields()))
+        return dict(count_rows(self.place, self._fields, Fields()))

@@ -11,14 +11,14 @@ from trident_py.errors import DefinitionError, StateError
 from trident_py.state import BatchParticipant, ITupleCollection, Location, Needs, State, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
-from ...columns.values import Column, decoded
-from ...findings import Finding
-from ...rows import RowUpdater, check_asked_behind, shared
+from ...columns.values import Column, decode_row
+from ...diagnostics import Finding
+from ...rows import RowUpdater, check_asked_behind, share_rows
 from ..dialects.base import names
 from ..inspect import check
-from ..ledger import Ledger, SqlFence
-from ..store import Store, has_server, needs_of_store, parsed, shown
-from ..table import CheckedTable, Shape, TablePlace, described, existing, location_of, prepare, prepare_ledger, shape_of
+from ..ledger import SqlFence, SqlLedger
+from ..store import Store, has_server, needs_of_store, parse_url, shown
+from ..table import CheckedTable, Shape, TablePlace, describe, existing, location_of, prepare, prepare_ledger, shape_of
 from ..transaction import Transaction
 
 
@@ -66,16 +66,16 @@ class RowFactory(StateFactory):
     stages: ClassVar[bool] = False  # whether the state needs temporary tables
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
+        object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
         object.__setattr__(self, "columns", self._fields)
 
     def shape(self, fields: Fields) -> Shape:
         """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
-        return keyed_shape(self.place, declared(self.place, self._fields, fields), self._key)
+        return keyed_shape(self.place, declare_fields(self.place, self._fields, fields), self._key)
 
     def participant(self) -> BatchParticipant:
         """Returns the state's driver side for one run."""
-        return Ledger(self.location, self._stores, self.place.stores)
+        return SqlLedger(self.location, self._stores, self.place.stores)
 
     def _check_choice(self, name: str, value: str, choices: Sequence[str]) -> None:
         if value not in choices:
@@ -88,7 +88,7 @@ class RowFactory(StateFactory):
     def __repr__(self) -> str:
         options = [(name, value) for name, value in vars(self).items() if name not in ("url", "table", "files")]
         texts = [f"{name}={value!r}" if isinstance(value, str) else f"{name}={value}" for name, value in options]
-        return f"{type(self).__name__}({', '.join([repr(shown(parsed(self.url))), repr(self.table), *texts])})"
+        return f"{type(self).__name__}({', '.join([repr(shown(parse_url(self.url))), repr(self.table), *texts])})"
 
     @property
     def location(self) -> Location:
@@ -161,11 +161,11 @@ class RowFactory(StateFactory):
         return self.place.stores()
 
 
-def declared(place: TablePlace, columns: Fields | None, fields: Fields) -> Fields:
+def declare_fields(place: TablePlace, columns: Fields | None, fields: Fields) -> Fields:
     """The fields of a row: ``columns``, else those of the tuples. Raises StateError for one that the table lacks."""
     if columns is not None:
         return columns
-    stored = described(place.stores()[0], place.table)
+    stored = describe(place.stores()[0], place.table)
     if stored is not None and (missing := [name for name in fields if name not in stored]):
         raise StateError(f"table {place.table!r} has no columns {missing}; it has: {', '.join(stored)}")
     return fields
@@ -197,7 +197,7 @@ def fields_of(tuples: Sequence[Any]) -> Fields:
     return tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
 
 
-def stored_rows(place: TablePlace, columns: Fields | None, key: Fields) -> Counter[tuple]:
+def count_rows(place: TablePlace, columns: Fields | None, key: Fields) -> Counter[tuple]:
     """All rows of a table and how often each is stored, the key's columns first; json columns as text. For tests."""
     return Counter(_rows(place, _fields(place, columns, key), as_text=("json",)))
 
@@ -207,7 +207,7 @@ def rows_of(
 ) -> Iterator[list[Any]]:
     """This partition's share of a table's rows, for `TupleCollectionGet`; the key's columns come first."""
     rows = _rows(place, _fields(place, columns, key))
-    for row, _ in shared(((row, None) for row in rows), partition, of):
+    for row, _ in share_rows(((row, None) for row in rows), partition, of):
         yield list(row)
 
 
@@ -234,4 +234,4 @@ def rows_in(place: TablePlace, shape: Shape, as_text: Sequence[str] = ()) -> Ite
             rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()
         decoders = [None if c.family in as_text else store.dialect.decoder(c) for c in shape.columns]
         for row in rows:
-            yield decoded(row, decoders)
+            yield decode_row(row, decoders)

@@ -14,12 +14,12 @@ from trident_py.patience import again_for
 from trident_py.state import BatchParticipant, StateClass, StatePlace
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ..ledger import Ledger, SqlFence, Trace
+from ..ledger import SqlFence, SqlLedger, Trace
 from ..store import ConnectionLost
 from ..table import Shape, one_key
-from .base import RowFactory, RowPartition, fields_of, stored_rows
-from .checking import checked
-from .staged import SUFFIX, Staged, StagedBy
+from .base import RowFactory, RowPartition, count_rows, fields_of
+from .row_checks import check_rows
+from .staging_table import SUFFIX, StagedBy, StagingTable
 
 log = logging.getLogger("trident_py")
 _SETTLE_SECONDS = 60.0
@@ -39,7 +39,7 @@ class BatchRows(RowPartition):
         self._token = ""
         self._names: list[str] = []
         self._done: bool | None = None
-        self._staged = Staged(factory.place)
+        self._staged = StagingTable(factory.place)
 
     def beginCommit(self, txid: int | None) -> None:
         """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
@@ -69,8 +69,8 @@ class BatchRows(RowPartition):
             self._done = self._is_shown()
         if self._done:
             return []
-        settle = partial(self._transaction.settled, self.factory.table)
-        rows = checked(self.factory.table, columns, fields, tuples, False, settle).rows
+        settle = partial(self._transaction.settle_types, self.factory.table)
+        rows = check_rows(self.factory.table, columns, fields, tuples, False, settle).rows
         self._names = [column.name for column in columns]
         with self._transaction.using(0) as connection:
             self._staged.stage(connection, self._owner(), self.count, rows)
@@ -95,7 +95,7 @@ class BatchRows(RowPartition):
         return shown_before
 
 
-class BatchLedger(Ledger):
+class BatchLedger(SqlLedger):
     """The driver's side: shows the rows of a batch and moves the ledger in one transaction.
 
     The same transaction sweeps the stages of older drivers and attempts. Not earlier: a decided batch may need them.
@@ -106,9 +106,9 @@ class BatchLedger(Ledger):
     def __init__(self, factory: BatchState) -> None:
         super().__init__(factory.location, factory._stores, factory.place.stores)
         self.factory = factory
-        self._staged = Staged(factory.place)
+        self._staged = StagingTable(factory.place)
 
-    def _written(self, trace: Trace) -> int:
+    def _last_written(self, trace: Trace) -> int:
         """The last batch shown; staged rows do not count as written."""
         return 0 if trace.row is None else trace.row.txid
 
@@ -232,5 +232,5 @@ class BatchState(RowFactory):
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all rows and how often each is stored; with a key: key tuple -> tuple of the other columns."""
-        rows, width = stored_rows(self.place, self._fields, self._key), len(self._key)
+        rows, width = count_rows(self.place, self._fields, self._key), len(self._key)
         return {row[:width]: row[width:] for row in rows} if width else dict(rows)

@@ -18,10 +18,10 @@ from ...columns.keyed import KeyedRows
 from ..ledger import SqlFence, noting
 from ..table import existing
 from .base import RowFactory, RowPartition, fields_of, rows_in
-from .checking import Checked, checked, transmissible
 from .rejects import SUFFIX, Reject, Rejects
+from .row_checks import Checked, check_rows, transmissible
 from .staging import Written
-from .writing import TableWriter, Wanted, conflict_text, refused_row
+from .table_writer import TableWriter, Wanted, conflict_text, refused_row
 
 LOG = logging.getLogger("states.sql")
 
@@ -69,16 +69,16 @@ class InsertIgnoreRows(RowPartition):
             return []
         fields = fields_of(tuples)
         columns = self.prepare(fields)
-        settle = partial(self._transaction.settled, self.factory.table)
+        settle = partial(self._transaction.settle_types, self.factory.table)
 
         def work() -> set[int]:
-            batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None, settle)
-            return self._written(batch, tell)
+            batch = check_rows(self.factory.table, columns, fields, tuples, self._rejects is not None, settle)
+            return self._write_rows(batch, tell)
 
-        new = self._transaction.repeated(work)
+        new = self._transaction.repeat(work)
         return [row for position, row in enumerate(tuples) if position in new] if new else []
 
-    def _written(self, batch: Checked, tell: bool) -> set[int]:
+    def _write_rows(self, batch: Checked, tell: bool) -> set[int]:
         """Writes the rows into their files and returns the positions of the new ones."""
         before = self.inserted, self.ignored, self.conflicts, self.rejected
         try:

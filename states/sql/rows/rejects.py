@@ -65,7 +65,7 @@ class Rejects:
             digest = hashlib.sha256(text.encode()).hexdigest()
             if most is not None and 2 * len(text) > most:  # too long for a statement: shorten each value
                 text = _json({name: _cut(value) for name, value in reject.row.items()})
-            entries.setdefault(digest, [0, shortened(reject.reason), text, now])[0] += 1
+            entries.setdefault(digest, [0, shorten(reject.reason), text, now])[0] += 1
         if entries and self._store is not None:
             rows = [(*self._own, txid or 0, digest, *values) for digest, values in sorted(entries.items())]
             self._store.dialect.write(connection, self.table, _columns(_KEYS, True), _columns(_OTHERS), rows)
@@ -81,7 +81,7 @@ class Rejects:
             create(store, connection, sa.Table(self.table, sa.MetaData(), *columns, **options))
 
 
-def shortened(text: str, length: int = _REASON) -> str:
+def shorten(text: str, length: int = _REASON) -> str:
     """The start and the end of a text longer than ``length``."""
     return text if len(text) <= length else f"{text[: length - 63]} ... {text[-58:]}"
 
@@ -100,7 +100,7 @@ def _json(row: dict[str, Any]) -> str:
 
 def _cut(value: Any) -> Any:
     text = value if isinstance(value, str) else _json({"": value})
-    return value if len(text) <= _REASON else f"{shortened(text)} ({len(text)} characters)"
+    return value if len(text) <= _REASON else f"{shorten(text)} ({len(text)} characters)"
 
 
 def _shown(value: Any) -> str:

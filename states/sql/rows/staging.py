@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from trident_py.errors import FailedException
 
 from ...columns.keyed import KeyedRows
-from ...columns.values import Column, decoded
+from ...columns.values import Column, decode_row
 from ..dialects.base import check_taken, names
-from ..store import Store, hidden
+from ..store import Store, hide_secrets
 
 STAGE = "trident_stage"
 ROW = Column("trident_row", "bigint")
@@ -145,7 +145,7 @@ class Stage:
         text = f"SELECT s.{ROW.name}, {wanted} FROM {self._both()} WHERE {self._differs()}"
         rows = self.connection.execute(f"{text} ORDER BY s.{ROW.name} LIMIT {_SHOWN}").fetchall()
         decoders = [self.dialect.decoder(column) for column in others]
-        return [Conflict(row[0], decoded(row[1:], decoders)) for row in rows]
+        return [Conflict(row[0], decode_row(row[1:], decoders)) for row in rows]
 
     def _drop_those_there(self) -> int:
         known = f'EXISTS (SELECT 1 FROM "{self.table}" AS t WHERE {self._equal(STAGE)})'
@@ -167,7 +167,7 @@ class Stage:
             if low == high:
                 if self._waits and self._is_there(low):  # there in every try: a trigger maps two keys to one
                     raise _Arrived from error
-                refused[low] = hidden(str(error), self.store.url)
+                refused[low] = hide_secrets(str(error), self.store.url)
                 return 0
         middle = (low + high) // 2
         done = self._insert(low, middle, refused, all_refused)

@@ -16,9 +16,9 @@ from typing import Any
 
 import pymysql
 
+from testbed.hosts import Host
+from testbed.spark_hosts import SparkHosts
 from trident_py.errors import TridentError
-from trident_py.testing.servers.hosts import Host
-from trident_py.testing.servers.spark_hosts import SparkHosts
 
 from . import app
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from testbed.service import free_port
 from trident_py.kafka.clients import Cluster
-from trident_py.testing.servers.service import free_port
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -26,9 +26,9 @@ from ...secrets import hidden
 from ...spark import failures, network
 from ...spark.checkpoint import local_folder
 from ...spark.internals import executor_hosts, one_row_for_each
+from ...spark.jobs import with_streamed_spouts
 from ...spark.launching import is_alone, master_of
 from ...spark.shipping import pickled
-from ...spark.streaming_plan import with_streamed_spouts
 from ...spark.travelling import import_paths
 from . import worker_report
 from .findings import (

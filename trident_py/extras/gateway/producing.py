@@ -143,7 +143,7 @@ class KafkaSink:
             log.error("Kafka's producer cannot continue and is replaced: %s", self._hidden(error.str()))
 
     def _hidden(self, text: str) -> str:
-        return self._settings.cluster.hidden(text)
+        return self._settings.cluster.hide_secrets(text)
 
     def problem(self, patience: float) -> str | None:
         """Queries the cluster for the topic. Returns the problem, or None. Blocks."""

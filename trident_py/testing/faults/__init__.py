@@ -3,7 +3,6 @@
 from ...steps import STEPS, Watcher
 from .campaign import everywhere
 from .disturbances import FAULTS
-from .places import Places
 from .points import LINE, FaultCase, Point
 from .reporting import FaultFound, FaultReport
 from .story import Story
@@ -16,7 +15,6 @@ __all__ = [
     "FaultCase",
     "FaultFound",
     "FaultReport",
-    "Places",
     "Point",
     "Story",
     "Undisturbed",

@@ -15,7 +15,7 @@ from .disturbances import FAULTS, cases
 from .drivers import Drivers
 from .driving import Build, Readings
 from .feeding import Feed
-from .places import Places, StorePlace, scratch
+from .places import StorePlace, scratch
 from .points import FaultCase
 from .reporting import FaultReport, Rerun, found
 from .selecting import Selection, chosen, from_text, shrunk, whole
@@ -42,16 +42,14 @@ def everywhere(
     point: str = "",
     rows: str = "",
     rerun: Rerun | None = None,
-    places: Places | None = None,
 ) -> FaultReport:
     """Runs the topology undisturbed, then once for each point that it reached, each time disturbed there; compares.
 
     ``build(spout, store)`` returns the built topology; it runs in processes of its own. ``spout`` has the ``batches``:
     lists of tuples with ``fields``, or of dicts; of several spouts as a dict by name, and ``spout`` then is one, too.
     Without batches it is None, and the topology has its own finite spouts. ``kind``: "transactional" or "opaque".
-    ``store``: the URL of an empty store, one of ``stores`` after the other: "sqlite", "files", "memory", "mariadb",
-    "mysql", "postgresql", "redis", the URL of a server on which databases may be created, or a function that gives a
-    context manager of a URL, for a folder.
+    ``store``: the URL of an empty store, one of ``stores`` after the other: "sqlite", "files", "memory", the URL
+    of a server on which databases may be created, or a function that gives a context manager of a URL, for a folder.
 
     A state must hold what it holds undisturbed if `guarantees()` says exactly once, also in effect; the report shows
     how others differ. States are read by ``stored()`` of their factories. ``readings``: functions of the store, by the
@@ -59,7 +57,7 @@ def everywhere(
 
     ``faults``: only these ways to disturb. ``unreached``: state partitions ("counts/1") that no batch need reach.
     ``smoke``: a sample that takes seconds. ``seed``: of the order and the sample. ``point``, ``rows``: only this case.
-    ``places``: stores that several calls share. ``cluster``: "local"; "spark" is untested.
+    ``cluster``: "local"; "spark" is untested.
 
     Raises FaultFound for the first case that fails, with the fewest rows found that show it, and how to repeat it;
     Undisturbed if the topology fails without a disturbance or does not reach a state's partition; DefinitionError.
@@ -72,10 +70,9 @@ def everywhere(
     feed = Feed.of(batches, fields, kind)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(scratch("trident-faults-")))
-        place = places or stack.enter_context(Places())
         drivers = stack.enter_context(Drivers(folder / "drivers", build, readings or {}))
         settings = tuple((conf or {}).items())
-        lab = Laboratory(drivers, place, folder, named(stores), cluster, settings)
+        lab = Laboratory(drivers, folder, named(stores), cluster, settings)
         campaign = Campaign(lab, feed, drawn, tuple(faults), tuple(unreached), smoke, rerun or Rerun())
         return campaign.only(FaultCase.of(point), rows) if point else campaign.run()
 

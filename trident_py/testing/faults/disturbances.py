@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TridentError
-from ...spouts import FileMetadataStore
-from ..servers.proxy import CuttingProxy, commit_of
+from ...spouts.journal import JournalMetadataStore
+from ...spouts.metadata import LOG
+from ..proxy import CuttingProxy, commit_of
 from .drivers import KILLED, Drivers, Driving, was_hit
 from .driving import CHECKPOINTS, NAME, Outcome, Run
 from .feeding import Feed
@@ -122,7 +123,7 @@ def _forgotten(trial: Trial) -> Outcome:
     """The checkpoint loses the last batch that it has committed: it is replayed although every state has it."""
     trial.disturbed("kill")
     trial.to_its_end()
-    forget(Path(trial.folder) / CHECKPOINTS / NAME, trial.cluster)
+    forget(Path(trial.folder) / CHECKPOINTS / NAME)
     return trial.to_its_end()
 
 
@@ -178,18 +179,15 @@ def proxy_to(url: str) -> Iterator[CuttingProxy]:
         yield proxy
 
 
-def forget(checkpoint: Path, cluster: str) -> None:
-    """Removes the last committed batch of every component from a checkpoint."""
-    if cluster == "spark":
-        for commits in checkpoint.glob("*/commits"):
-            last = max((int(file.name) for file in commits.iterdir() if file.name.isdigit()), default=0)
-            (commits / str(last)).unlink()
-            (commits / f".{last}.crc").unlink(missing_ok=True)
-        return
+def forget(checkpoint: Path) -> None:
+    """Removes the last committed batch of every component from a checkpoint: it has begun, and is not over."""
     for folder in checkpoint.iterdir():
-        store = FileMetadataStore(folder)
-        if (last := store.previous("batches", 2**62)) is not None:
-            store.remove("batches", last["txid"])
+        store = JournalMetadataStore(folder)
+        record = store.get(LOG, 0)
+        over = record["over"]
+        before = {**over, "txid": over["txid"] - 1, "metadata": None}
+        store.put(LOG, 0, {**record, "over": before, "begun": {**over, "order": None}})
+        store.close()
 
 
 @dataclass(frozen=True)

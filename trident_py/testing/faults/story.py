@@ -13,7 +13,7 @@ from .disturbances import forget
 from .drivers import KILLED, Drivers, was_hit
 from .driving import CHECKPOINTS, NAME, Build, Outcome, Readings, Run
 from .feeding import Feed
-from .places import Places, StorePlace, scratch
+from .places import StorePlace, empty_store, scratch
 from .points import AnyPoint, Point
 from .tripwire import HIT, Tripwire
 
@@ -39,13 +39,11 @@ class Story:
         readings: Readings | None = None,
         conf: Mapping[str, Any] | None = None,
         cluster: str = "local",
-        places: Places | None = None,
     ) -> None:
         self._closing = ExitStack()
         self._folder = Path(self._closing.enter_context(scratch("trident-story-")))
         try:
-            place = places or self._closing.enter_context(Places())
-            self._store = self._closing.enter_context(place.empty(store, self._folder))
+            self._store = self._closing.enter_context(empty_store(store, self._folder))
             drivers = Drivers(self._folder / "drivers", build, readings or {})
             self._drivers = self._closing.enter_context(drivers)
         except BaseException:
@@ -101,7 +99,7 @@ class Story:
 
     def lose_last_commit(self) -> Self:
         """The checkpoint loses the last batch that it has committed: the next run replays it."""
-        forget(self._folder / CHECKPOINTS / NAME, self._cluster)
+        forget(self._folder / CHECKPOINTS / NAME)
         return self
 
     def run(self) -> Self:

@@ -15,7 +15,7 @@ from .disturbances import FAULTS, NeverEnds, NotReached, Trial, carry_out
 from .drivers import Drivers
 from .driving import Contents, Outcome, Promise, Run
 from .feeding import Feed
-from .places import Places, StorePlace, has_proxy, name_of
+from .places import StorePlace, empty_store, has_proxy, name_of
 from .points import IN_STATE, LINE, FaultCase, Point
 from .tripwire import Tripwire, reached
 
@@ -78,7 +78,6 @@ class Laboratory:
     """Runs cases of one topology. ``stores`` by their names in a case."""
 
     drivers: Drivers
-    places: Places
     folder: Path
     stores: dict[str, StorePlace]
     cluster: str = "local"
@@ -95,7 +94,7 @@ class Laboratory:
     def once(self, store: str, feed: Feed) -> Reference:
         """One undisturbed run. Raises Undisturbed if it fails."""
         folder = self._folder()
-        with self.places.empty(self.stores[store], folder) as url:
+        with empty_store(self.stores[store], folder) as url:
             run = Run(str(folder), url, feed, Tripwire(str(folder), True), 1, self.cluster, self.conf)
             outcome = self.drivers.run(run, warm=True).ending
             if outcome.error:
@@ -112,7 +111,7 @@ class Laboratory:
     def verdict(self, case: FaultCase, reference: Reference) -> CaseVerdict:
         """Runs the case and compares."""
         folder = self._folder()
-        with self.places.empty(self.stores[case.store], folder) as url:
+        with empty_store(self.stores[case.store], folder) as url:
             trial = Trial(self.drivers, case, reference.feed, folder, url, self.cluster, self.conf)
             try:
                 outcome = carry_out(trial)

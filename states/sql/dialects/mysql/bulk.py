@@ -71,7 +71,7 @@ class MySqlBulk(MySqlTable):
             f"CHARACTER SET utf8mb4 ({targets}){' SET ' + turned if turned else ''}"
         )
         parts = packets(data, min(BLOCK_BYTES, connection.packet // 2))
-        records, _deleted, skipped, warnings = _sent(connection.raw, text, parts)
+        records, _deleted, skipped, warnings = _send_file(connection.raw, text, parts)
         return Loaded(records, skipped, warnings)
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
@@ -277,7 +277,7 @@ def _is_closed_to_files(error: BaseException) -> bool:
     return mysql_code_of(error) in _NO_LOCAL
 
 
-def _sent(raw: Any, text: str, data: Iterable[bytes]) -> list[int]:
+def _send_file(raw: Any, text: str, data: Iterable[bytes]) -> list[int]:
     """Answers the server's request for a file with the data; returns the counts in its final answer.
 
     Connections allow no local files elsewhere, so a server that requests a file in answer to another statement gets

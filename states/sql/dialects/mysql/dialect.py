@@ -12,7 +12,7 @@ from trident_py.errors import DefinitionError
 from trident_py.sessions import pin_mysql
 from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away, mysql_is_read_only
 
-from ...connection import Connection, Statement, driver_connection, pinned
+from ...connection import Connection, Statement, driver_connection, pin_session
 from .maps import MySqlMaps
 
 _DUPLICATES = {1050, 1062, 1586}
@@ -30,7 +30,7 @@ class MySql(MySqlMaps):
     exclusive = " FOR UPDATE"
     selects = 2_000
 
-    def named(self, connection: Connection, table: str) -> str:
+    def fold_on_server(self, connection: Connection, table: str) -> str:
         folds = connection.execute("SELECT @@lower_case_table_names").fetchone()[0]
         return table.lower() if folds else table
 
@@ -48,7 +48,7 @@ class MySql(MySqlMaps):
         raw._local_infile = False  # only MySqlBulk.load may answer a request for a file
         raw.connect()
         takes_several = raw.server_capabilities & _SEVERAL
-        connection: Any = pinned(raw, pin_mysql, _cursor if takes_several else None)
+        connection: Any = pin_session(raw, pin_mysql, _cursor if takes_several else None)
         limits = connection.execute("SELECT @@max_allowed_packet, @@local_infile").fetchone()
         connection.packet, connection.takes_files = limits
         connection.names_rows = names_rows(raw.get_server_info())

@@ -17,9 +17,9 @@ from trident_py.sqlcodes import mysql_code_of
 from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
-from ....columns.values import Column, transposed
+from ....columns.values import Column, transpose
 from ...connection import Connection
-from ...maps.combining import PartialResults, Recipe
+from ...maps.combiners import PartialResults, Recipe
 from ..base import check_taken, insert_text, marks, names, undoing
 from ..bulk import FEW, blocks
 from .bulk import NO_STAGE, ROOM, Incoming, MySqlBulk, incoming, temporary_like
@@ -67,7 +67,7 @@ class MySqlMaps(MySqlBulk):
         if len(batch) <= self.listed and _size(batch) < connection.packet - ROOM:
             return self._combine_few(connection, recipe, batch, wanted)
         work = partial(self._combine_many, connection, recipe, batch.in_arrow(recipe.columns), wanted)
-        return undoing(connection, partial(self._unless_refused, work))
+        return undoing(connection, partial(self._run_unless_refused, work))
 
     def write(
         self, connection: Any, table: str, keys: Sequence[Column], columns: Sequence[Column], rows: Sequence[tuple]
@@ -79,10 +79,11 @@ class MySqlMaps(MySqlBulk):
             check_taken(table, len(rows), connection.executemany(text, rows).rowcount)
             return
         every = [*keys, *columns]
-        arrays = [_stored(arrow_array(c, v)) for c, v in zip(every, transposed(rows, len(every)) or [], strict=True)]
+        values = transpose(rows, len(every)) or []
+        arrays = [_normalize_zero(arrow_array(c, v)) for c, v in zip(every, values, strict=True)]
         if len(rows) >= _ROWS_TO_WRITE_STAGED and connection.stages:
             try:
-                with self._staged(connection, table, every, arrays) as staged:
+                with self._stage_rows(connection, table, every, arrays) as staged:
                     text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM "{staged}"'
                     check_taken(table, len(rows), connection.execute(text + instead(staged)).rowcount)
                 return
@@ -90,7 +91,7 @@ class MySqlMaps(MySqlBulk):
                 connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
         self.send(connection, table, every, arrays, tail, _BLOCK_BYTES)
 
-    def _unless_refused(self, work: Callable[[], T]) -> T | None:
+    def _run_unless_refused(self, work: Callable[[], T]) -> T | None:
         try:
             return work()
         except Exception as error:
@@ -104,11 +105,11 @@ class MySqlMaps(MySqlBulk):
         if recipe.kind is not StateType.NON_TRANSACTIONAL:
             rows = ((*row, batch.txid) for row in rows)
         insert = _few_text(recipe, len(batch), incoming(connection)), list(chain.from_iterable(rows))
-        done = self._unless_refused(partial(connection.execute, *insert))
+        done = self._run_unless_refused(partial(connection.execute, *insert))
         if done is None:
             return None
         check_taken(recipe.table, len(batch), done.rowcount)
-        return self._combined(connection, recipe, batch.columns[:-1]) if wanted else []
+        return self._combine_keys(connection, recipe, batch.columns[:-1]) if wanted else []
 
     def _combine_many(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any]:
         if len(batch) >= _ROWS_TO_STAGE and connection.stages:
@@ -123,7 +124,7 @@ class MySqlMaps(MySqlBulk):
         columns, arrays = recipe.columns, list(batch.columns)
         if wanted:
             columns, arrays = [*columns, Column("trident_at", "bigint")], [*arrays, pa.array(range(len(batch)))]
-        with self._staged(connection, recipe.table, columns, arrays) as staged:
+        with self._stage_rows(connection, recipe.table, columns, arrays) as staged:
             values, into = names(recipe.columns), names(recipe.columns)
             if recipe.kind is not StateType.NON_TRANSACTIONAL:
                 values, into = f"{values}, {batch.txid}", f"{into}, txid"
@@ -138,15 +139,16 @@ class MySqlMaps(MySqlBulk):
             columns = [*columns, Column("txid", "bigint")]
             arrays.append(pa.repeat(pa.scalar(batch.txid, pa.int64()), len(batch)))
         self.send(connection, recipe.table, columns, arrays, _changes(recipe, incoming(connection)), _BLOCK_BYTES)
-        return self._combined(connection, recipe, [array.to_pylist() for array in batch.columns[:-1]]) if wanted else []
+        keys = [array.to_pylist() for array in batch.columns[:-1]]
+        return self._combine_keys(connection, recipe, keys) if wanted else []
 
-    def _combined(self, connection: Any, recipe: Recipe, keys: Sequence[list[Any]]) -> list[Any]:
+    def _combine_keys(self, connection: Any, recipe: Recipe, keys: Sequence[list[Any]]) -> list[Any]:
         """The new values of the keys, given as columns."""
         rows = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(zip(*keys, strict=True)))
         return [row[0] for row in rows if row is not None]
 
     @contextlib.contextmanager
-    def _staged(
+    def _stage_rows(
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]
     ) -> Iterator[str]:
         """A temporary table with these rows in order, with the column types of ``table``."""
@@ -239,7 +241,7 @@ def _has_negative_zero(numbers: Any) -> bool:
     return bool(pc.any(pc.equal(pc.divide(1.0, numbers), float("-inf"))).as_py())
 
 
-def _stored(array: pa.Array) -> pa.Array:
+def _normalize_zero(array: pa.Array) -> pa.Array:
     """The array with -0.0 as 0.0, as an INSERT stores it; a load would keep -0.0."""
     return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array
 

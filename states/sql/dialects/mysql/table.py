@@ -95,11 +95,11 @@ class MySqlTable(ServerDialect):
         return by_family[column.family]()
 
     def fits(self, column: Column, type_name: str) -> bool:
-        return (column.family == "boolean" and self.declared(type_name) == "tinyint") or super().fits(column, type_name)
+        return (column.family == "boolean" and self.ddl_of(type_name) == "tinyint") or super().fits(column, type_name)
 
-    def narrowed(self, column: Column, type_name: str) -> Column:
+    def narrow(self, column: Column, type_name: str) -> Column:
         """A TEXT or BLOB type's name decides its length. (MariaDB truncates a longer value in INSERT ... SELECT.)"""
-        column = super().narrowed(column, type_name)
+        column = super().narrow(column, type_name)
         lob = _LOB.match(type_name.upper())
         most = 0 if lob is None else _LOB_BYTES[lob[1] or ""]
         if column.family == "binary" and most:
@@ -158,8 +158,8 @@ class MySqlTable(ServerDialect):
             "Make it utf8mb4"
         )
 
-    def numbered(self, connection: Connection, table: str) -> set[str]:
-        return _numbered(connection, table)
+    def find_auto_increment(self, connection: Connection, table: str) -> set[str]:
+        return _find_auto_increment(connection, table)
 
     def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
         """The columns of each unique index without prefixes or expressions."""
@@ -251,10 +251,10 @@ def _refusing(connection: Any, table: str) -> Refusing:
     text = f"SELECT {', '.join(f'({query})' for query in _REASONS.values())}"
     if not any(connection.execute(text, (table,) * len(_REASONS)).fetchone()):
         return Refusing.KEY
-    return Refusing.ANY if _numbered(connection, table) else Refusing.MORE
+    return Refusing.ANY if _find_auto_increment(connection, table) else Refusing.MORE
 
 
-def _numbered(connection: Any, table: str) -> set[str]:
+def _find_auto_increment(connection: Any, table: str) -> set[str]:
     text = f"SELECT column_name FROM information_schema.columns WHERE {_HERE} AND extra LIKE '%auto_increment%'"
     return {row[0] for row in connection.execute(text, (table,)).fetchall()}
 

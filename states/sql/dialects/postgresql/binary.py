@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....columns.values import Column
-from ..bulk import BLOCK_BYTES, joined_bytes, slices
+from ..bulk import BLOCK_BYTES, join_bytes, slices
 
 _HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _END = b"\xff\xff"
@@ -59,7 +59,7 @@ def binary_blocks(kinds: Sequence[str], parts: Iterable[Sequence[pa.Array]]) -> 
         for arrays in slices(part, BLOCK_BYTES):
             pieces = [piece for kind, array in zip(kinds, arrays, strict=True) for piece in _pieces(kind, array)]
             rows = pc.binary_join_element_wise(count, *pieces, _NOTHING)
-            yield joined_bytes(rows)
+            yield join_bytes(rows)
     yield _END
 
 

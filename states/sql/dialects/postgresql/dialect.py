@@ -18,7 +18,7 @@ from trident_py.sqlcodes import (
     sqlstate_of,
 )
 
-from ...connection import Connection, Statement, driver_connection, pinned
+from ...connection import Connection, Statement, driver_connection, pin_session
 from .maps import PostgreSqlMaps
 
 _PASSING = re.compile(
@@ -58,7 +58,7 @@ class PostgreSql(PostgreSqlMaps):
 
         raw = driver_connection(engine, autocommit=True, prepare_threshold=None)  # poolers keep no prepared statements
         raw.adapters.register_loader("json", TextLoader)  # JSON columns unparsed, like texts
-        return pinned(raw, pin_postgresql, ClientCursor)
+        return pin_session(raw, pin_postgresql, ClientCursor)
 
     def alive(self, connection: Connection) -> bool:
         try:

@@ -13,9 +13,9 @@ from trident_py.sqlcodes import sqlstate_of
 from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
-from ....columns.values import Column, transposed
+from ....columns.values import Column, transpose
 from ...connection import Connection, Statement
-from ...maps.combining import PartialResults, Recipe
+from ...maps.combiners import PartialResults, Recipe
 from ..base import check_taken, names, undoing, upsert_text
 from ..bulk import FEW
 from .bulk import PostgreSqlBulk
@@ -74,10 +74,10 @@ class PostgreSqlMaps(PostgreSqlBulk):
             return
         last = {row[: len(keys)]: row for row in rows}
         every = [*keys, *columns]
-        lists = transposed(list(last.values()), len(every)) or []
+        lists = transpose(list(last.values()), len(every)) or []
         arrays = [arrow_array(c, v) for c, v in zip(every, lists, strict=True)]
         tail = self.instead(connection, [key.name for key in keys], [column.name for column in columns])
-        with self._staged(connection, table, every, arrays) as staged:
+        with self._stage_rows(connection, table, every, arrays) as staged:
             text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM {staged}{tail}'
             check_taken(table, len(last), connection.execute(text).rowcount)
 
@@ -87,7 +87,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
         before: list[Statement] = [("RELEASE SAVEPOINT trident", ())] if connection.saved else []
         insert = _rows_text(recipe), (*_txid(recipe, batch), *batch.columns)
         work = partial(connection.together, [*before, ("SAVEPOINT trident", ()), insert])
-        written = _unless_refused(len(batch), lambda: work()[-1].rowcount)
+        written = _run_unless_refused(len(batch), lambda: work()[-1].rowcount)
         connection.saved = written is not None
         if written is None:
             connection.together([("ROLLBACK TO SAVEPOINT trident", ()), ("RELEASE SAVEPOINT trident", ())])
@@ -95,17 +95,17 @@ class PostgreSqlMaps(PostgreSqlBulk):
 
     def _combine_many(self, connection: Any, recipe: Recipe, batch: PartialResults) -> int | None:
         if len(batch) >= _ROWS_TO_STAGE:
-            return _unless_refused(len(batch), partial(self._combine_staged, connection, recipe, batch))
+            return _run_unless_refused(len(batch), partial(self._combine_staged, connection, recipe, batch))
         values = [_texts(array).to_pylist() for array in batch.columns]
         insert = _rows_text(recipe), (*_txid(recipe, batch), *values)
-        return _unless_refused(len(batch), lambda: connection.execute(*insert).rowcount)
+        return _run_unless_refused(len(batch), lambda: connection.execute(*insert).rowcount)
 
     def _combine_staged(self, connection: Any, recipe: Recipe, batch: PartialResults) -> int:
-        with self._staged(connection, recipe.table, recipe.columns, batch.columns) as staged:
+        with self._stage_rows(connection, recipe.table, recipe.columns, batch.columns) as staged:
             return int(connection.execute(_text(recipe, staged), _txid(recipe, batch)).rowcount)
 
     @contextlib.contextmanager
-    def _staged(
+    def _stage_rows(
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]
     ) -> Iterator[str]:
         """A temporary table with these rows in order, with the column types of ``table``."""
@@ -117,7 +117,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
         connection.execute(f"DROP TABLE {self.aside}{_STAGED}")
 
 
-def _unless_refused(rows: int, work: Callable[[], int]) -> int | None:
+def _run_unless_refused(rows: int, work: Callable[[], int]) -> int | None:
     """How many rows were written, if all were."""
     try:
         written = work()

@@ -122,7 +122,7 @@ class PostgreSqlTable(ServerDialect):
         }
         return next((why for why, is_so in reasons.items() if is_so), None)
 
-    def numbered(self, connection: Connection, table: str) -> set[str]:
+    def find_auto_increment(self, connection: Connection, table: str) -> set[str]:
         return set()  # null stays null or is an error: defaults apply to unnamed columns only
 
     def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:

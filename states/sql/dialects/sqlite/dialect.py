@@ -35,11 +35,11 @@ class Sqlite(SqliteMaps):
     def address(self, url: URL) -> str:
         return str(Path(url.database or "").resolve())
 
-    def folded(self, table: str) -> str:
+    def fold_name(self, table: str) -> str:
         return table.lower()
 
-    def named(self, connection: Connection, table: str) -> str:
-        return self.folded(table)
+    def fold_on_server(self, connection: Connection, table: str) -> str:
+        return self.fold_name(table)
 
     def absolute(self, url: URL) -> URL:
         if not url.database or url.database == ":memory:" or url.database.startswith("file:"):

@@ -14,7 +14,7 @@ from trident_py.state import StateType
 
 from ....columns.values import Column
 from ...connection import Connection
-from ...maps.combining import PartialResults, Recipe
+from ...maps.combiners import PartialResults, Recipe
 from ..base import check_taken, insert_text, names, undoing, upsert_text
 from .bulk import SqliteBulk
 

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy.engine import Engine
 from sqlalchemy.types import UserDefinedType
 
-from ....columns.values import DECODERS, Column, Refused
-from ...connection import Answer, Connection, Statement
+from ....columns.values import DECODERS, Column, RefusedValue
+from ...connection import Connection, QueryResult, Statement
 
 # date, timestamp, decimal and json are stored as text: any other affinity would turn them into floats
 _STORAGE = {
@@ -48,7 +48,7 @@ class FileConnection(sqlite3.Connection):
 
     def together(self, statements: Sequence[Statement]) -> list[Any]:
         cursors = (self.execute(text, parameters) for text, parameters in statements)
-        return [Answer(cursor.fetchall(), cursor.rowcount, cursor.description) for cursor in cursors]
+        return [QueryResult(cursor.fetchall(), cursor.rowcount, cursor.description) for cursor in cursors]
 
     def is_current(self) -> bool:
         """Whether the path still names the open file."""
@@ -99,14 +99,14 @@ class SqliteTable:
         sized = column.family == "text" and column.sizes
         return _Declared(f"VARCHAR({column.sizes[0]})" if sized else _STORAGE[column.family])
 
-    def declared(self, type_name: str) -> str | None:
+    def ddl_of(self, type_name: str) -> str | None:
         named = [ddl for pattern, ddl, _ in _NAMED if pattern.fullmatch(type_name.upper())]
         return named[0] if named else _DDL.get(_affinity(type_name))
 
     def fits(self, column: Column, type_name: str) -> bool:
         if _keeps(type_name, column.family):
             return True
-        raise Refused(f"cannot hold {column.ddl} unchanged; make it {_STORAGE[column.family]}")
+        raise RefusedValue(f"cannot hold {column.ddl} unchanged; make it {_STORAGE[column.family]}")
 
     def type_names(self, engine: Engine, table: str) -> dict[str, str]:
         with engine.connect() as connection:
@@ -120,7 +120,7 @@ class SqliteTable:
     def may_not_read(self, error: BaseException) -> bool:
         return False  # there are no users
 
-    def narrowed(self, column: Column, type_name: str) -> Column:
+    def narrow(self, column: Column, type_name: str) -> Column:
         return column
 
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
@@ -152,7 +152,7 @@ class SqliteTable:
         effect = effects.get(clause[1].upper(), "keeps half of a statement")
         return f"has a constraint with {clause[0].upper()}, which silently {effect}. Create it without that clause"
 
-    def numbered(self, connection: Connection, table: str) -> set[str]:
+    def find_auto_increment(self, connection: Connection, table: str) -> set[str]:
         """The column that is an alias of the rowid: INTEGER PRIMARY KEY, without an index of its own."""
         keys = [row for row in connection.execute(f'PRAGMA table_info("{table}")').fetchall() if row[5] > 0]
         indexes = connection.execute(f'PRAGMA index_list("{table}")').fetchall()

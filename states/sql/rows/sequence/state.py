@@ -13,13 +13,13 @@ from trident_py.errors import DefinitionError, StateError
 from trident_py.state import StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ....columns.values import Column, Refused, decoded, nameable, refusal, transposed
-from ....rows import shared
+from ....columns.values import Column, RefusedValue, decode_row, nameable, refusal, transpose
+from ....rows import share_rows
 from ...connection import Connection
 from ...dialects.base import names
 from ...ledger import SqlFence, noting
 from ...table import CheckedTable, Shape, existing
-from ..base import RowFactory, RowPartition, declared, keyed_shape
+from ..base import RowFactory, RowPartition, declare_fields, keyed_shape
 from .numbers import Arrived, Decided, Gap, Key, SenderRow, hold, report
 from .tables import BESIDE, RESERVED, Tables, make_beside
 
@@ -62,7 +62,7 @@ class SequenceRows(RowPartition):
 
     def getTuples(self) -> Iterator[list[Any]]:
         """This partition's share of the applied rows, the key's columns first."""
-        for key, row in shared(self.factory.stored().items(), self.partition, self.of):
+        for key, row in share_rows(self.factory.stored().items(), self.partition, self.of):
             yield [*key, *row]
 
     def reports(self) -> list[StateError]:
@@ -85,7 +85,7 @@ class SequenceRows(RowPartition):
             arrived = Arrived.of(rows, len(tables.sender))
             return arrived, *self._apply(tables, rows, arrived, tell)
 
-        arrived, decided, waited = self._transaction.repeated(work)
+        arrived, decided, waited = self._transaction.repeat(work)
         if not tell:
             return []
         new = {key: tuples[arrived.position(key)] for key in decided.applied}
@@ -117,7 +117,7 @@ class SequenceRows(RowPartition):
         held: Collection[Key],
     ) -> Decided:  # fmt: skip
         closing = [name for name, its in senders.items() if its.held and its.last + 1 in arrived.first[name]]
-        return hold(arrived, senders, held, tables.queued(connection, sorted(closing)))
+        return hold(arrived, senders, held, tables.read_waiting(connection, sorted(closing)))
 
     def _report(
         self, tables: Tables, connection: Connection, arrived: Arrived, senders: dict[tuple, SenderRow]
@@ -140,17 +140,17 @@ class SequenceRows(RowPartition):
         table = self.factory.table
         if missing := [column.name for column in columns if column.name not in fields]:
             raise StateError(f"table {table!r} needs the columns {', '.join(missing)}; the tuples have {fields}")
-        values = transposed(tuples, len(fields))
+        values = transpose(tuples, len(fields))
         if values is None:
             raise StateError(f"table {table!r}: a tuple lacks values for {fields}")
         wanted = [values[fields.fieldIndex(column.name)] for column in columns]
         encoded = []
-        for column, column_values in zip(self._transaction.settled(table, columns, wanted), wanted, strict=True):
+        for column, column_values in zip(self._transaction.settle_types(table, columns, wanted), wanted, strict=True):
             try:
                 encoded.append(column.encode(column_values))
                 if column.name == self.factory.number:
                     _check_numbers(encoded[-1], self.factory.first)
-            except Refused as why:
+            except RefusedValue as why:
                 row = [values_of[why.index] for values_of in wanted]
                 raise refusal(table, columns, column, row, column_values[why.index], why) from None
         return list(zip(*encoded, strict=True))
@@ -158,7 +158,7 @@ class SequenceRows(RowPartition):
     def _tuple(self, tables: Tables, fields: Fields, key: Key, row: tuple) -> TridentTuple:
         """A released row as a tuple with the fields of the current batch."""
         dialect = tables.dialect
-        values = dict(zip((c.name for c in tables.others), decoded(row, [dialect.decoder(c) for c in tables.others]),
+        values = dict(zip((c.name for c in tables.others), decode_row(row, [dialect.decoder(c) for c in tables.others]),
                           strict=True))  # fmt: skip
         values |= zip((c.name for c in tables.keys), key, strict=True)
         return TridentTuple.of(fields, [values.get(name) for name in fields])
@@ -177,7 +177,7 @@ def _conflicts(tables: Tables, old: list[tuple], stood: dict[Key, tuple], new: d
 def _check_numbers(numbers: Sequence[int], first: int) -> None:
     if min(numbers) < first:
         at = next(i for i, number in enumerate(numbers) if number < first)
-        raise Refused(f"a sender's numbers begin with {first}", at)
+        raise RefusedValue(f"a sender's numbers begin with {first}", at)
 
 
 def _describe_gap(table: str, sender: tuple, gap: Gap) -> str:
@@ -284,7 +284,7 @@ class SequenceState(RowFactory):
 
     def tables(self, fields: Fields) -> Tables:
         """Returns the tables and their columns; creates missing tables. ``fields``: the fields of the tuples."""
-        store, row = self.place.stores()[0], declared(self.place, self._fields, fields)
+        store, row = self.place.stores()[0], declare_fields(self.place, self._fields, fields)
         if missing := [name for name in self.key if name not in row]:
             raise StateError(f"table {self.table!r} needs {missing} for sender and number; the tuples have {fields}")
         types = existing(store, self.table) or {}
@@ -323,5 +323,5 @@ class SequenceState(RowFactory):
         with store.reading() as connection, store.errors(f"read table {name!r}"):
             rows = connection.execute(f'SELECT {names(columns)} FROM "{name}"').fetchall()
         decoders = [store.dialect.decoder(column) for column in columns]
-        done = [decoded(row, decoders) for row in rows]
+        done = [decode_row(row, decoders) for row in rows]
         return {row[:width]: row[width:] for row in done}

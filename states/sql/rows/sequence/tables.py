@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from trident_py.errors import StateError
 
-from ....columns.values import Column, decoded
+from ....columns.values import Column, decode_row
 from ...connection import Connection
 from ...dialects.base import Dialect, check_taken, insert_text, marks, names
 from ...store import Store
@@ -110,7 +110,7 @@ class Tables:
         """The other columns, encoded, of the keys that the table holds."""
         rows = self.dialect.read(connection, table, self.keys, self.others, keys)
         by_key = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
-        return dict(zip(by_key, encoded(self.dialect, self.others, list(by_key.values())), strict=True))
+        return dict(zip(by_key, encode_rows(self.dialect, self.others, list(by_key.values())), strict=True))
 
     def same(self, row: tuple, other: tuple) -> bool:
         """Whether the other columns of two encoded rows hold the same values."""
@@ -119,13 +119,13 @@ class Tables:
             for column, a, b in zip(self.others, row, other, strict=True)
         )
 
-    def queued(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, set[int]]:
+    def read_waiting(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, set[int]]:
         """The waiting numbers of each sender."""
         numbers: dict[tuple, set[int]] = {}
         for where, values in _chunks(self.sender, senders):
             text = f'SELECT {names(self.keys)} FROM "{self.held}" WHERE {where}'
             rows = connection.execute(text, values).fetchall()
-            for key in encoded(self.dialect, self.keys, rows):
+            for key in encode_rows(self.dialect, self.keys, rows):
                 numbers.setdefault(key[:-1], set()).add(key[-1])
         return numbers
 
@@ -136,7 +136,7 @@ class Tables:
         for where, values in _chunks(self.sender, senders):
             text = f'SELECT {names(columns)} FROM "{self.gaps}" WHERE {where}'
             for row in connection.execute(text, values).fetchall():
-                sender = encoded(self.dialect, self.sender, [row[:width]])[0]
+                sender = encode_rows(self.dialect, self.sender, [row[:width]])[0]
                 gaps.setdefault(sender, []).append(Gap(*row[width:]))
         return gaps
 
@@ -217,12 +217,12 @@ def _refuse_other(store: Store, tables: Tables, onGap: str) -> None:
         )
 
 
-def encoded(dialect: Dialect, columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[tuple]:
+def encode_rows(dialect: Dialect, columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[tuple]:
     """Rows that the database driver returned, encoded as they were when sent."""
     if not rows or not columns:
         return [()] * len(rows)
     decoders = [dialect.decoder(column) for column in columns]
-    values = zip(*(decoded(row, decoders) for row in rows), strict=True)
+    values = zip(*(decode_row(row, decoders) for row in rows), strict=True)
     return list(zip(*(c.encode(v) for c, v in zip(columns, values, strict=True)), strict=True))
 
 

@@ -1,0 +1,154 @@
+"""The folder of a FileState in its file system. Names are relative to it, with ``/`` between their parts."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from trident_py.errors import FailedException, StateError, TridentError
+from trident_py.filesystems.base import AWAY, LOCAL, LOCAL_PASSES, NAMENODE_AWAY, REFUSED, FileInfo, FileSystem
+from trident_py.filesystems.registry import open_filesystem
+from trident_py.filesystems.uris import naming, parse_uri
+
+HIDDEN = "_trident"
+"""The folder of what is not data, in the state's folder."""
+Settings = tuple[tuple[str, str | int | float | bool], ...]
+_AWAY = (
+    FailedException,
+    ": the store does not answer: {text}. The batch is tried again; if this stays, check host and port in the URI and "
+    "in storage={{...}}",
+)
+_TOLD: dict[str, tuple[type[TridentError], str]] = {
+    LOCAL: (StateError, ": {text}. Check the folder and who may write it"),
+    LOCAL_PASSES: (FailedException, ": {text}. The batch is tried again"),
+    REFUSED: (
+        StateError,
+        ": the store refuses access: {text}. Check the credentials (storage={{...}}, or the environment of driver and "
+        "executors) and what they may write",
+    ),
+    AWAY: _AWAY,
+    NAMENODE_AWAY: _AWAY,
+}
+
+
+class StateFolder:
+    """One folder. Methods raise FailedException while the store is away, else StateError.
+
+    ``where``: the folder's URI for messages, without secrets. ``renames``: as of the file system.
+    """
+
+    def __init__(self, files: FileSystem, root: str, where: str) -> None:
+        self._files = files
+        self._root = root
+        self.where = where
+        self.renames = files.renames
+
+    def check_conditional_write(self) -> None:
+        """Raise StateError if `create` makes a file twice: a second driver could then write. Called at each start.
+
+        A link or a rename to a name that exists fails in every file system; a store that copies is asked.
+        """
+        name = f"{HIDDEN}/conditional"
+        if not self.renames and (self.create(name, b""), self.create(name, b""))[1]:
+            raise StateError(
+                f"FileState: {self.where}: this S3 ignores If-None-Match, so it cannot keep an older driver from "
+                "writing, and nothing is exactly once. Use a store that has conditional writes, as Amazon S3 has"
+            )
+
+    def list_folder(self, folder: str) -> list[FileInfo]:
+        with self._explained("list", folder):
+            return self._files.list_folder(self._at(folder))
+
+    def read(self, name: str) -> bytes | None:
+        with self._explained("read", name):
+            return self._files.read(self._at(name))
+
+    def create(self, name: str, data: bytes) -> bool:
+        with self._explained("write", name):
+            return self._files.create(self._at(name), data)
+
+    def open(self, name: str) -> Any:
+        with self._explained("read", name):
+            return self._files.open(self._at(name))
+
+    def open_writer(self, name: str) -> FileWriter:
+        with self._explained("write", name):
+            return FileWriter(self, name, self._files.open_writer(self._at(name)))
+
+    def rename(self, source: str, target: str) -> bool:
+        with self._explained("rename" if self.renames else "copy", source):
+            try:
+                return self._files.rename(self._at(source), self._at(target))
+            except FileExistsError:
+                told = f"FileState: cannot rename {self.where}/{source} to {target}. The batch is tried again"
+                raise FailedException(told) from None
+
+    def rename_folder(self, source: str, target: str) -> bool:
+        with self._explained("rename", source):
+            return self._files.rename_folder(self._at(source), self._at(target))
+
+    def sync(self, folder: str) -> None:
+        with self._explained("sync", folder):
+            self._files.sync(self._at(folder))
+
+    def delete(self, name: str) -> None:
+        with self._explained("delete", name):
+            self._files.delete(self._at(name))
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}" if name else self._root
+
+    @contextmanager
+    def _explained(self, doing: str, name: str) -> Iterator[None]:
+        try:
+            yield
+        except TridentError:
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
+            failure = self._files.explain(error)
+            raised, told = _TOLD.get(failure.kind, (StateError, ": {text}"))
+            place = f"{self.where}/{name}" if name else self.where
+            raise raised(f"FileState: cannot {doing} {place}{told.format(text=failure.text)}") from failure.cause
+
+
+class FileWriter(io.RawIOBase):
+    """A new file that counts its bytes and computes their CRC-32. Whole and durable once ``close`` has returned."""
+
+    def __init__(self, folder: StateFolder, name: str, file: Any) -> None:
+        self._explained = lambda: folder._explained("write", name)
+        self._file = file
+        self.size = 0
+        self.crc = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        with self._explained():
+            self._file.write(view)
+        self.crc = zlib.crc32(view, self.crc)
+        self.size += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        return self.size
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with self._explained():
+                self._file.close()
+
+
+@lru_cache(16)
+def open_folder(uri: str, storage: Settings, sync: bool) -> StateFolder:
+    """Return the folder, made once per process. Raises DefinitionError for settings that its store does not take."""
+    found = parse_uri(uri)
+    with naming("FileState"):
+        files = open_filesystem(found, dict(storage), writes=True, sync=sync)
+    return StateFolder(files, uri if found is None else found.rest, uri)

@@ -1,1 +1,0 @@
-"""The file systems that a FileState writes to, each behind the interface `base.FileStore`."""

@@ -1,0 +1,165 @@
+"""Reads a file, creates its state factories (``states.load``) and checks their stores (`trident states check`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from trident_py.documents import Document, Where, close, describe_errors, read
+from trident_py.errors import TridentError
+from trident_py.secrets import hidden
+from trident_py.state import StateFactory
+
+from ..diagnostics import Finding
+from .entry_points import Installed, find_types
+from .settings import StateSettings
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One state of a file."""
+
+    name: str
+    type: str
+    settings: StateSettings
+    factory: StateFactory
+    document: Document = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Look:
+    """One state of a file, with the findings at its store."""
+
+    name: str
+    type: str
+    state: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def stops(self) -> bool:
+        """Whether a finding would stop the start."""
+        return any(finding.level == "error" for finding in self.findings)
+
+
+def load(path: str | Path) -> dict[str, StateFactory]:
+    """Returns the factories of the states that a YAML file defines, by name. Called on the driver; opens nothing.
+
+    Raises DefinitionError that lists every problem in the file: file, line, key, the value found and the valid ones.
+    No error and no repr contains a value of the environment or a password.
+    """
+    return {state.name: state.factory for state in definitions(path)}
+
+
+def look(path: str | Path) -> list[Look]:
+    """Checks the store of each state of a file: connects, and writes nothing.
+
+    Raises DefinitionError if the file is wrong. A store that cannot be reached is a finding.
+    """
+    return [_look(state) for state in definitions(path)]
+
+
+def _look(state: Definition) -> Look:
+    return _make_look(state.name, state.type, state.factory, state.settings.check, state.document.hide)
+
+
+def look_at(name: str, factory: Any, hide: Callable[[str], str] = hidden) -> Look:
+    """Checks the store of any factory, as `look` does: connects, and writes nothing."""
+    return _make_look(name, type(factory).__name__, factory, StateSettings().check, hide)
+
+
+def _make_look(
+    name: str, kind: str, factory: Any, check: Callable[[Any], Sequence[Finding]], hide: Callable[[str], str]
+) -> Look:
+    try:
+        findings = [Finding(finding.level, hide(finding.text)) for finding in check(factory)]
+    except Exception as error:  # an error of a database driver or of a third-party type
+        text = f"{type(error).__name__}: {error}".partition("(Background on this error")[0]
+        findings = [Finding("error", hide(" ".join(text.split())))]
+    return Look(name, kind, hide(repr(factory)), tuple(findings))
+
+
+def definitions(path: str | Path) -> list[Definition]:
+    """The states of a file with their settings, in file order. Raises DefinitionError as `load` does."""
+    document = read(path, "that defines the states", "states:", free=2)
+    types = find_types()
+    states = [define(document, ("states", name), keys, types) for name, keys in _states(document).items()]
+    document.stop()
+    return [state for state in states if state is not None]
+
+
+def _states(document: Document) -> dict[str, Any]:
+    data = document.data
+    if not isinstance(data, dict):
+        document.add((), "expected a mapping that begins with states:")
+        return {}
+    for name in [name for name in data if name != "states" and not name.startswith("x-")]:
+        document.add((name,), f"no such key; there are: states, and x-... for your own use{close(name, ['states'])}")
+    states = data.get("states")
+    if not isinstance(states, dict):
+        problem = "is missing" if "states" not in data else f"found {document.quote(('states',))}"
+        document.add(("states",), f"{problem}; expected a mapping from the names of states to their settings")
+        return {}
+    return states
+
+
+def define(document: Document, where: Where, keys: Any, types: dict[str, Installed]) -> Definition | None:
+    """The state that the mapping ``keys`` at this place of a file defines. Adds what is wrong to the document, and then
+    returns None. Opens nothing. ``types``: `find_types()`."""
+    if not isinstance(keys, dict):
+        if not any(problem.where == where for problem in document.problems):
+            document.add(where, f"found {document.quote(where)}; expected a mapping with type: and the type's settings")
+        return None
+    type_ = _type(document, where, keys, types)
+    if type_ is None or type_.settings is None:
+        return None
+    settings = _settings(document, where, type_.name, type_.settings, keys)
+    factory = None if settings is None else _create(document, where, settings)
+    if settings is None or factory is None:
+        return None
+    return Definition(str(where[-1]), type_.name, settings, factory, document)
+
+
+def _type(document: Document, where: Where, keys: dict[str, Any], types: dict[str, Installed]) -> Installed | None:
+    at = (*where, "type")
+    name = keys.get("type")
+    names = f"installed are: {', '.join(types) or 'none; is the package installed with its entry points?'}"
+    if "type" not in keys:
+        document.add(where, f"type is missing; {names}")
+    elif name is None and any(problem.where == at for problem in document.problems):
+        pass  # already reported: its variable is not set
+    elif not isinstance(name, str) or name not in types:
+        meant = close(name, types) if isinstance(name, str) and "${" not in document.written[at] else ""
+        document.add(at, f"no type {document.quote(at)}; {names}{meant}")
+    elif types[name].settings is None:
+        document.add(at, f"type {name}: {types[name].problem}")
+    else:
+        return types[name]
+    return None
+
+
+def _settings(
+    document: Document, where: Where, type_name: str, model: type[StateSettings], keys: dict[str, Any]
+) -> StateSettings | None:
+    values = {key: value for key, value in keys.items() if key != "type"}
+    older = values.get("options")
+    if isinstance(older, dict) and "options" not in model.model_fields and not older.keys() & values.keys():
+        values = {key: value for key, value in values.items() if key != "options"} | older  # their older place
+    try:
+        settings = model.model_validate(values)
+    except ValidationError as error:
+        describe_errors(document, where, model, type_name, error)
+        return None
+    return None if document.wrong(where) else settings
+
+
+def _create(document: Document, where: Where, settings: StateSettings) -> StateFactory | None:
+    try:
+        return settings.make()
+    except Exception as error:  # a third-party type may raise anything, with secrets in the text
+        kind = "" if isinstance(error, TridentError) else f"{type(error).__name__}: "
+        document.add(where, f"cannot be created: {kind}{document.hide(str(error), words=True)}")
+    return None

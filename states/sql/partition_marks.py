@@ -1,0 +1,187 @@
+"""Recognizes a replay where rows have no key: which partitions have written their part of the batch.
+
+A partition number stands for the same rows only if the number of partitions and the way (`trident_py.run.ways`) are the
+same. So before the first write the driver records both under the txid, with an open mark for each partition; a lost
+mark thus differs from one never written. A batch begun under another spread is not written again: its replay only
+counts rows. The batch was whole if the count equals that of the written parts, or if every part is written (the part of
+a partition without rows stays open). Otherwise the replay cannot tell which rows are stored, and the run ends with an
+error that says what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from trident_py.context import RunContext
+from trident_py.errors import StateError
+from trident_py.state import Location, Remembered
+
+from ..fences import FenceRow
+from ..partition_layout import Layout, check_whole
+from .connection import Connection, Statement
+from .dialects.base import Dialect
+from .ledger import LAYOUT_PART, SqlFence, SqlLedger, parse_fence_row, peek
+from .store import Store
+
+_OPEN = ""
+_PART = "WHERE topology = ? AND state = ? AND txid = ? AND part = ?"
+
+
+@dataclass(frozen=True)
+class PartitionClaim(SqlFence):
+    """A fence whose partitions claim their part before they write it; the part's mark keeps the count of its rows.
+
+    ``way``: the way of the tuples in this run.
+    """
+
+    way: str = ""
+    tally: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)
+
+    def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
+        """Whether the partition must write its part of the batch; waits until another task that writes it has ended.
+
+        Raises StateError if the mark is gone.
+        """
+        text = f"SELECT token FROM trident_part {_PART}{dialect.exclusive}"
+        mark = connection.execute(text, (*self.own, txid, part)).fetchone()
+        if mark is None:
+            self._refuse(txid)
+        return bool(mark[0] == _OPEN)
+
+    def marks(
+        self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect
+    ) -> list[Statement]:
+        if self.tally[0] == 0:
+            return []
+        text = f"UPDATE trident_part SET token = ?, partitions = ? {_PART}"
+        return [(text, (token, self.tally[0], *self.own, txid, part))]
+
+    def spread(self, connection: Connection, txid: int) -> Layout | None:
+        """The spread under which the batch was begun; None if it was not begun."""
+        text = f"SELECT partitions, token FROM trident_part {_PART}"
+        row = connection.execute(text, (*self.own, txid, LAYOUT_PART)).fetchone()
+        return None if row is None else Layout(*row)
+
+    def record(self, connection: Connection, txid: int, spread: Layout) -> None:
+        """Records the spread of an unwritten batch, with an open mark for each partition."""
+        connection.execute("DELETE FROM trident_part WHERE topology = ? AND state = ? AND txid = ?", (*self.own, txid))
+        self._insert(connection, txid, [(LAYOUT_PART, *spread), *((part, 0, _OPEN) for part in range(spread[0]))])
+
+    def read_counts(self, connection: Connection, txid: int) -> list[int]:
+        """The row counts of the partitions that have written the batch."""
+        text = "SELECT partitions FROM trident_part WHERE topology = ? AND state = ? AND txid = ? AND part >= 0"
+        rows = connection.execute(f"{text} AND token <> ?", (*self.own, txid, _OPEN)).fetchall()
+        return [row[0] for row in rows]
+
+    def check_marks(self, connection: Connection, row: FenceRow) -> None:
+        """Raises StateError if the batch begun last is incomplete and lacks marks."""
+        if row.started <= row.txid:
+            return
+        marks, spread = self.parts(connection, row.started), self.spread(connection, row.started)
+        if spread is None or len(marks) - 1 < spread.partitions:
+            self._refuse(row.started)
+
+    def _refuse(self, txid: int) -> NoReturn:
+        raise StateError(
+            f"{self.shown}: the ledger says that batch {txid} was begun, but marks of its partitions are gone from "
+            "trident_part: rows were deleted there, or only a part of the database was restored. It is unknown which "
+            "rows of the batch the table has, so none is written. Restore the whole database. Or delete the rows of "
+            f"batch {txid} from the table and its marks from trident_part, set started = txid in the state's row of "
+            "trident_fence, and start again: the batch is then written from the beginning"
+        )
+
+    def _insert(self, connection: Connection, txid: int, rows: list[tuple[int, int, str]]) -> None:
+        text = (
+            "INSERT INTO trident_part (topology, state, txid, part, attempt, partitions, token)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)"
+        )
+        connection.executemany(text, [(*self.own, txid, part, self.attempt, *more) for part, *more in rows])
+
+
+class UnfencedClaim(PartitionClaim):
+    """A claim without a driver (a unit test's makeState); recognizes a replay with the same partitions."""
+
+    def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
+        if part in self.parts(connection, txid):
+            return super().claim(connection, txid, part, dialect)
+        self._insert(connection, txid, [(part, 0, _OPEN)])
+        return True
+
+    def fence_row(self, answer: Any) -> FenceRow:
+        return parse_fence_row(answer) or FenceRow(0, "", 0, 0, 0)
+
+    def follows(self, row: Any, txid: int) -> Any:
+        """Nobody completes batches without a driver."""
+        return row
+
+
+def claim_of(conf: dict, table: str) -> PartitionClaim:
+    """The claim of a run; an `UnfencedClaim` one if no cluster runs the state."""
+    claim = PartitionClaim.of(conf)
+    if isinstance(claim, PartitionClaim):
+        return replace(claim, way=Layout.of(0, conf).way)
+    context = RunContext.of(conf)
+    return UnfencedClaim(context.topology, context.state or table, 0, "")
+
+
+class AppendLedger(SqlLedger):
+    """The driver's side of a state that recognizes a replay by partition number."""
+
+    def __init__(
+        self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]]
+    ) -> None:
+        super().__init__(location, stores, places)
+        self._spread: dict[int, Layout] = {}
+
+    def open(self, conf: dict) -> int:
+        generation = super().open(conf)
+        fence = super().fence
+        self._fence = PartitionClaim(*fence.own, generation, fence.lineage, run=fence.run, way=Layout.of(0, conf).way)
+        return generation
+
+    def remembered(self, conf: dict) -> Remembered:
+        """As `SqlLedger.remembered`. Raises StateError also if marks of the current batch are gone."""
+        remembered, store = super().remembered(conf), self._places()[0]
+        context = RunContext.of(conf)
+        row = peek(store, context.topology, context.state).row if remembered.last > 0 else None
+        if row is not None:
+            with store.errors("ask the ledger"), store.reading() as connection:
+                claim = PartitionClaim(context.topology, context.state, row.generation, row.lineage)
+                claim.check_marks(connection, row)
+        return remembered
+
+    @property
+    def fence(self) -> PartitionClaim:
+        claim = super().fence
+        assert isinstance(claim, PartitionClaim)
+        return claim
+
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
+        """Shuts out older attempts and records the spread, unless partitions have written under another one."""
+        self._belongs()
+        store, spread = self._stores()[0], Layout(numPartitions, self.fence.way)
+        with store.errors("begin the batch in the ledger"), store.writing() as connection:
+            row = self.fence.follows(self.fence.row(connection, store.dialect.exclusive), txid)
+            if txid < row.last or txid <= row.txid:
+                return  # complete, or behind: the tasks find out themselves
+            if row.started == txid:
+                self.fence.check_marks(connection, row)
+            self.fence.begun(connection, txid, attempt)
+            if self.fence.spread(connection, txid) != spread and not self.fence.read_counts(connection, txid):
+                self.fence.record(connection, txid, spread)
+        self._spread = {txid: spread}
+
+    def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
+        """Moves the last complete txid. Raises StateError for a batch half written under another spread."""
+        self._belongs()
+        store, now = self._stores()[0], self._spread.get(txid)
+        with store.errors("end the batch in the ledger"), store.writing() as connection:
+            row = self.fence.row(connection, store.dialect.exclusive)
+            then = self.fence.spread(connection, txid)
+            if row.txid < txid and None not in (now, then) and now != then:
+                written = self.fence.read_counts(connection, txid)
+                check_whole(self.location.shown, txid, then, now, written, receipts)  # type: ignore[arg-type]
+            marked = sum(receipt["rows"] > 0 for receipt in receipts) if then in (None, now) else 0
+            self.fence.complete(connection, txid, marked)

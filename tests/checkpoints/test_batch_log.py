@@ -1,0 +1,162 @@
+"""The log of batches: what a start finds of it, whatever happened to the driver or to the machine before."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from linked_files import LinkedFiles
+
+from trident_py.checkpoints.batch_log import BatchLog, Logged
+from trident_py.checkpoints.hash_seed import own_order
+from trident_py.errors import TridentError, ZombieError
+from trident_py.spouts.journal import JOURNAL, JournalMetadataStore
+from trident_py.spouts.metadata import LOG, SharedMetadataStore
+from trident_py.spouts.versions import VersionedMetadataStore
+
+Made = Callable[[Path], BatchLog]
+
+
+def log_of(store: SharedMetadataStore) -> BatchLog:
+    return BatchLog(store, "here", "t", own_order)
+
+
+def journal(folder: Path) -> BatchLog:
+    return log_of(JournalMetadataStore(folder))
+
+
+def versions(folder: Path) -> BatchLog:
+    return log_of(VersionedMetadataStore(LinkedFiles(folder)))
+
+
+@pytest.fixture(params=[journal, versions])
+def made(request: pytest.FixtureRequest) -> Made:
+    found: Made = request.param
+    return found
+
+
+def taken(made: Made, folder: Path) -> BatchLog:
+    log = made(folder)
+    log.take()
+    return log
+
+
+def known(log: BatchLog) -> tuple[int, dict | None, dict | None]:
+    """The last txid that is over, its metadata, and those of the next one."""
+    last = log.last() or Logged(0, None)
+    begun = log.begun(last.txid + 1)
+    return last.txid, last.metadata, None if begun is None else begun.metadata
+
+
+def batches() -> Iterator[tuple[str, int, tuple[int, dict | None, dict | None]]]:
+    """The calls of three batches, and what is known after each."""
+    for txid in range(1, 4):
+        before = {"n": txid - 1} if txid > 1 else None
+        yield "begin", txid, (txid - 1, before, {"n": txid})
+        yield "end", txid, (txid, {"n": txid}, None)
+
+
+def call(log: BatchLog, name: str, txid: int) -> None:
+    log.enter({"query": "q", "number": txid // 2})
+    (log.begin if name == "begin" else log.end)(txid, {"n": txid})
+
+
+@pytest.mark.parametrize("calls", range(7))
+def test_a_driver_killed_anywhere_leaves_what_is_over_and_what_has_begun(tmp_path: Path, calls: int) -> None:
+    log, expected = taken(journal, tmp_path), (0, None, None)
+    for name, txid, after in list(batches())[:calls]:
+        call(log, name, txid)
+        expected = after
+    assert known(journal(tmp_path)) == expected
+    assert known(taken(journal, tmp_path)) == expected
+
+
+@pytest.mark.parametrize("calls", range(7))
+def test_where_a_file_costs_requests_the_end_of_a_batch_is_known_with_the_next(tmp_path: Path, calls: int) -> None:
+    """Until then a killed driver leaves it as begun, and it is repeated as it was."""
+    log, expected = taken(versions, tmp_path), (0, None, None)
+    for name, txid, after in list(batches())[:calls]:
+        call(log, name, txid)
+        expected = after if name == "begin" else expected
+    assert known(taken(versions, tmp_path)) == expected
+
+
+def test_a_driver_that_closes_the_log_leaves_the_end_of_the_last_batch(made: Made, tmp_path: Path) -> None:
+    log = taken(made, tmp_path)
+    for name, txid, _ in batches():
+        call(log, name, txid)
+    log.close()
+    found = made(tmp_path).last()
+    assert found == Logged(3, {"n": 3}, {"query": "q", "number": 1})
+
+
+def test_what_was_not_synced_may_be_lost_with_the_power_and_only_that(tmp_path: Path) -> None:
+    """The end of a batch is not synced: without it the batch has begun, with the metadata that it was emitted with."""
+    log = taken(journal, tmp_path / "whole")
+    for name, txid, _ in batches():
+        call(log, name, txid)
+    lines = (tmp_path / "whole" / JOURNAL).read_bytes().splitlines(keepends=True)
+    shutil.copytree(tmp_path / "whole", tmp_path / "lost")
+    (tmp_path / "lost" / JOURNAL).write_bytes(b"".join(lines[:-1]))
+    assert known(journal(tmp_path / "lost")) == (2, {"n": 2}, {"n": 3})
+
+
+def test_a_replay_with_other_metadata_is_what_counts(made: Made, tmp_path: Path) -> None:
+    log = taken(made, tmp_path)
+    log.begin(1, {"n": 1})
+    log.begin(1, {"n": 7})
+    assert known(taken(made, tmp_path)) == (0, None, {"n": 7})
+
+
+@pytest.mark.parametrize("begins", [1, 2], ids=["the same batch again", "the next batch"])
+def test_an_older_driver_begins_nothing_after_a_newer_one_has_taken_the_log(
+    made: Made, tmp_path: Path, begins: int
+) -> None:
+    older = taken(made, tmp_path)
+    older.begin(1, {"n": 1})
+    newer = taken(made, tmp_path)
+    assert older.moved()
+    with pytest.raises(ZombieError, match=r"the checkpoint here: process \d+ on host .* has taken it over"):
+        older.begin(begins, {"n": begins})
+    with pytest.raises(ZombieError):
+        older.check()
+    older.close()
+    assert known(newer) == (0, None, {"n": 1})
+    newer.begin(1, {"n": 1})
+    newer.check()
+
+
+def test_what_an_older_driver_has_written_until_the_log_is_taken_is_read(made: Made, tmp_path: Path) -> None:
+    older, newer = taken(made, tmp_path), made(tmp_path)
+    assert known(newer) == (0, None, None)
+    older.begin(1, {"n": 1})
+    assert newer.moved()
+    newer.take()
+    assert known(newer) == (0, None, {"n": 1})
+
+
+def test_an_older_driver_that_ends_leaves_the_newer_ones_log_alone(tmp_path: Path) -> None:
+    older = taken(versions, tmp_path)
+    older.begin(1, {"n": 1})
+    older.end(1, {"n": 1})
+    newer = taken(versions, tmp_path)
+    newer.begin(1, {"n": 2})
+    older.close()
+    assert known(versions(tmp_path)) == (0, None, {"n": 2})
+
+
+def test_each_batch_makes_one_file_and_one_is_left(tmp_path: Path) -> None:
+    log = taken(versions, tmp_path)
+    for name, txid, _ in batches():
+        call(log, name, txid)
+    (file,) = (tmp_path / LOG).iterdir()
+    assert file.name == "4.json"  # the owner, and three batches
+
+
+def test_a_log_that_is_lost_beside_the_record_of_the_first_start_is_told(tmp_path: Path) -> None:
+    store = JournalMetadataStore(tmp_path)
+    store.put("component", 0, {"base": 0, "lineage": "x"})
+    with pytest.raises(TridentError, match="no log of batches"):
+        log_of(store).standing(None)  # type: ignore[arg-type]

@@ -1,0 +1,162 @@
+"""The log of a component's batches: the only history of its Python spouts, in one format wherever it is kept.
+
+It is one record, replaced in one step with each batch:
+
+    driver   who owns the checkpoint: the driver that started last
+    over     the last batch that is over: its txid, the spouts' metadata, the micro-batch of Spark in which it ran
+    begun    the batch after it, from before its first tuple is emitted: the same, and the order of sets
+
+Beside it the store has what belongs to the component: what its first start recorded, a decision, the metadata that
+came with commits. So a run moves between the clusters by being started on the other one. Docs: checkpoints.md.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from ..errors import LineageError, ZombieError
+from ..run.deciding import DECIDED
+from ..run.opening import SETTLED
+from ..run.program import Program
+from ..run.standing import BASE, Standing
+from ..spouts.journal import JournalMetadataStore
+from ..spouts.metadata import LOG, MemoryMetadataStore, taken_by
+from .hash_seed import seeded
+
+MicroBatch = Mapping[str, Any]
+_EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
+
+
+def inside(topology: str, component: str) -> str:
+    """Where a component's checkpoint is in the folder of all: the same on both clusters."""
+    return f"{quote(topology, safe=' ')}/{quote(component, safe=' ')}"
+
+
+class Logged(NamedTuple):
+    """What the log says of a batch. ``metadata``: None before the first batch. ``micro_batch``: None on LocalCluster;
+    on Spark the id of the query and the number of its micro-batch, and for sources of Spark their offsets."""
+
+    txid: int
+    metadata: dict | None
+    micro_batch: MicroBatch | None = None
+    order: Mapping[str, str] | None = None
+
+
+class BatchLog:
+    """The log of one component. ``where`` names it in messages; ``order``: the order of sets in the processes that will
+    emit. In memory, it is kept for one run."""
+
+    def __init__(
+        self, store: MemoryMetadataStore, where: str, topology: str, order: Callable[[], Mapping[str, str]]
+    ) -> None:
+        self.store = store
+        self.where = where
+        self.driver = {"host": socket.gethostname(), "pid": os.getpid(), "id": uuid.uuid4().hex}
+        self._topology = topology
+        self._order = order
+        self._micro_batch: MicroBatch | None = None
+
+    @property
+    def order(self) -> Mapping[str, str]:
+        """The order of sets in the processes that emit from now on."""
+        return self._order()
+
+    # -- the start ------------------------------------------------------------------------------------------------
+
+    def standing(self, program: Program) -> Standing:
+        """What the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
+        record = self.store.get(SETTLED, 0)
+        if record is None:
+            return Standing.new(self.where, self._topology)
+        if self.store.get(LOG, 0) is None:
+            raise LineageError(
+                f"the checkpoint {self.where} has the record of its first start, but no log of batches: it is damaged, "
+                "or of a version of trident_py before the log. Restore it from a copy, or move it away: the next start "
+                f"names the {BASE} with which a new one continues"
+            )
+        last = self.last()
+        txid = record["base"] if last is None else last.txid
+        begun = self.begun(txid + 1)
+        decided = self.store.get(DECIDED, txid + 1) is not None
+        other = None if begun is None else seeded(program, begun.order, self.order["order"])
+        return Standing(self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other)
+
+    def take(self) -> None:
+        """Make this driver the owner. An older one is refused when it begins its next batch, or writes anything else,
+        so what is read after this stays as it is. Raises ZombieError if another driver starts at the same moment."""
+
+        def taken(entries: dict[int, Any]) -> tuple[int, Any]:
+            return 0, {**(entries.get(0, _EMPTY)), "driver": self.driver}
+
+        self.store.seize(LOG, taken)
+
+    def moved(self) -> bool:
+        """Whether another driver has written since this one has read the log."""
+        return self.store.changed(LOG)
+
+    def check(self) -> None:
+        """Raises ZombieError if another driver owns the checkpoint now."""
+        if self.moved():
+            raise taken_by(self.where, self.store.newest(LOG))
+
+    # -- batches --------------------------------------------------------------------------------------------------
+
+    def last(self) -> Logged | None:
+        """The last batch that is over."""
+        return _logged(self._record()["over"])
+
+    def begun(self, txid: int) -> Logged | None:
+        """This batch, if it has begun and is not over."""
+        begun = _logged(self._record()["begun"])
+        return begun if begun is not None and begun.txid == txid else None
+
+    def enter(self, micro_batch: MicroBatch) -> None:
+        """Called at the begin of a micro-batch of Spark: the next batches run in it."""
+        self._micro_batch = micro_batch
+
+    def begin(self, txid: int, metadata: dict) -> None:
+        """Called before a batch is emitted. Durable when it returns, because a restart must not change a batch that
+        states may have written. If a state holds a batch without this record, another copy of the log wrote it. Raises
+        ZombieError if another driver has taken the log."""
+        record = self._record()
+        begun = Logged(txid, metadata, self._micro_batch, self.order)._asdict()
+        if record["begun"] == begun:
+            self.check()
+            return
+        try:
+            self.store.put(LOG, 0, {**record, "begun": begun})
+        except ZombieError:
+            raise taken_by(self.where, self.store.newest(LOG)) from None
+
+    def end(self, txid: int, metadata: dict) -> None:
+        """Called after a batch. Durable with the next batch: without it, the batch would be repeated as it was."""
+        over = Logged(txid, metadata, self._micro_batch)._asdict()
+        self.store.note(LOG, 0, {**self._record(), "over": over, "begun": None})
+
+    def close(self) -> None:
+        """Called when the component ends."""
+        self.store.close()
+
+    def _record(self) -> dict[str, Any]:
+        record: dict[str, Any] = self.store.get(LOG, 0) or _EMPTY
+        return record
+
+
+def _logged(record: Mapping[str, Any] | None) -> Logged | None:
+    return None if record is None else Logged(**record)
+
+
+def local_log(
+    checkpoints: str | None, topology: str, component: str, order: Callable[[], Mapping[str, str]]
+) -> BatchLog:
+    """The log in a folder of this machine; without one, a log in memory."""
+    if checkpoints is None:
+        return BatchLog(MemoryMetadataStore(), "in memory", topology, order)
+    folder = Path(checkpoints).absolute() / inside(topology, component)
+    return BatchLog(JournalMetadataStore(folder), str(folder), topology, order)

@@ -1,0 +1,131 @@
+"""Records the input and output of operations in a sampled batch, and compares the output with a second run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ...blame import named_values
+from ...canonical import UnkeyableError, identity
+from ...chunks import Chunk
+from ...errors import TridentError
+from ...pickling import dumps
+from ...plan import Node, ProcessorNode
+from ...processors import Aggregate, Each, Keep, MultiReduce, Replace
+from ...processors.base import NodeContext, Processor
+from ...run.hooks import Difference, TaskWatch
+from ...tuples import BatchId, TransactionAttempt
+from .shadow_run import Run, ShadowProcess, freeze
+
+_CHECKED = Aggregate | Each | Keep | MultiReduce | Replace
+
+
+class Checks(TaskWatch):
+    """The checks of one task. Every ``every``-th txid is a sample. ``values``: messages may show values."""
+
+    def __init__(self, every: int, values: bool, shadow: ShadowProcess) -> None:
+        self.every, self.values, self.shadow = every, values, shadow
+        self.watched: list[Watched] = []
+        self.refused: list[Difference] = []
+        self.attempt: TransactionAttempt | None = None
+
+    def begin(self, attempt: TransactionAttempt) -> None:
+        """Called when an attempt begins, before any of its operations run."""
+        self.attempt = attempt if attempt.txid % self.every == 0 else None
+
+    def make(self, node: ProcessorNode, context: NodeContext) -> Processor:
+        """Makes the processor of a node. If it runs user code and uses no state, it is watched."""
+        if node.state is not None or not isinstance(node.spec, _CHECKED):
+            return node.spec.make(context)
+        try:
+            frozen = freeze(node.spec, context)
+        except Exception as error:
+            self.refused.append(Difference(node, f"cannot be sent to another process: {error}"))
+            return node.spec.make(context)
+        watched = Watched(self, node, context, frozen, node.spec.make(context))
+        self.watched.append(watched)
+        return watched
+
+    def end(self) -> Iterator[Difference]:
+        """Called when the batch is done in this task: runs the operations again and yields the differences."""
+        yield from self.refused
+        self.refused = []
+        if self.attempt is None:
+            return
+        for watched in self.watched:
+            text = self._differs(watched, self.attempt)
+            if text:
+                yield Difference(watched.node, text)
+
+    def _differs(self, watched: Watched, attempt: TransactionAttempt) -> str:
+        try:
+            again = self.shadow.run(Run(watched.frozen, attempt.txid, attempt.attemptId, watched.calls))
+        except TridentError as error:
+            return f"could not be run a second time: {error}"
+        if again.error:
+            return f"raised {again.error} when it ran a second time"
+        return difference(watched.emitted, again.blocks, self.values)
+
+
+class Watched(Processor):
+    """Wraps a processor and records its input and output while the batch is a sample."""
+
+    def __init__(self, checks: Checks, node: Node, context: NodeContext, frozen: bytes, inner: Processor) -> None:
+        super().__init__(context)
+        self.checks, self.node, self.frozen, self.inner = checks, node, frozen, inner
+        self.calls: list[tuple[int, bytes]] = []
+        self.emitted: list[bytes] = []
+        inner.emit = self._emit
+
+    def start(self, attempt: BatchId) -> None:
+        self.calls, self.emitted = [], []
+        self.inner.start(attempt)
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        if self.checks.attempt is not None:
+            self.calls.append((port, chunk.encode()))
+        self.inner.execute(port, chunk)
+
+    def finish(self) -> None:
+        self.inner.finish()
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def _emit(self, chunk: Chunk) -> None:
+        if self.checks.attempt is not None:
+            self.emitted.append(chunk.encode())
+        self.emit(chunk)
+
+
+def difference(first: Iterable[bytes], second: Iterable[bytes], values: bool) -> str:
+    """Describes the first row that differs, or a difference in the number of rows; "" if both runs agree."""
+    names, rows = _rows(first)
+    _, again = _rows(second)
+    for number, (row, other) in enumerate(zip(rows, again, strict=False), 1):
+        if list(map(_same, row)) != list(map(_same, other)):
+            shown = f": first ({named_values(names, row)}), then ({named_values(names, other)})" if values else ""
+            return f"returned a different row {number} in a second run{shown}"
+    return "" if len(rows) == len(again) else f"returned {len(rows)} rows, then {len(again)} in a second run"
+
+
+def _rows(blocks: Iterable[bytes]) -> tuple[list[str], list[tuple]]:
+    names: list[str] = []
+    rows: list[tuple] = []
+    for chunk in map(Chunk.decode, blocks):
+        names = list(chunk.columns)
+        rows += zip(*(_list(chunk, name) for name in names), strict=True) if names else [()] * chunk.length
+    return names, rows
+
+
+def _list(chunk: Chunk, name: str) -> list:
+    column = chunk.columns[name]
+    return column if isinstance(column, list) else column.to_pylist()
+
+
+def _same(value: Any) -> Any:
+    """The value to compare by: the canonical identity, else the pickled bytes."""
+    try:
+        return identity(value)
+    except UnkeyableError:
+        return dumps(value)

@@ -1,0 +1,142 @@
+"""A process that runs operations again: with another hash seed, another clock and no memory of earlier batches."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from typing import IO, Any, NamedTuple
+
+import cloudpickle
+
+from ...blame import describe_error
+from ...chunks import Chunk
+from ...context import without_context
+from ...errors import TridentError
+from ...operations.base import TridentOperationContext
+from ...processors.base import NodeContext
+from ...tuples import TransactionAttempt
+from . import clock
+
+GRACE = 5.0
+_SEEDS = ("4711", "1742")
+
+
+class Run(NamedTuple):
+    """One operation in one partition of one batch: the pickled operation and its input (port, chunk)."""
+
+    operation: bytes
+    txid: int
+    attempt: int
+    calls: list[tuple[int, bytes]]
+
+
+class Again(NamedTuple):
+    """The output of a second run, or the error it raised."""
+
+    blocks: list[bytes]
+    error: str = ""
+
+
+class ShadowProcess:
+    """A worker's handle of the other process. The first run starts it; it ends with `close`, or with its worker."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, run: Run) -> Again:
+        """Runs the operation in the other process. Raises TridentError if that process has ended."""
+        with self._lock:
+            try:
+                process = self._started()
+                assert process.stdin is not None and process.stdout is not None
+                _send(process.stdin, run)
+                return Again(*_receive(process.stdout))
+            except (OSError, EOFError) as error:
+                raise TridentError(f"the process for the second run has ended ({error!r})") from error
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None and process.stdout is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            seed = next(seed for seed in _SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
+            paths = os.pathsep.join(path or str(os.curdir) for path in sys.path)
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", f"from {__name__} import main; main()"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": paths},
+            )
+        return self._process
+
+
+def freeze(spec: Any, context: NodeContext) -> bytes:
+    """Pickles an operation, before its first tuple, with its place. Raises what pickling raises."""
+    conf = without_context(context.conf)
+    place = (context.operations.getPartitionIndex(), context.operations.numPartitions())
+    return cloudpickle.dumps((spec, conf, place, context.inputs, context.fields, context.wanted, context.consumed))
+
+
+def main() -> None:
+    """Entry point of the other process: answers until its worker closes the pipe. Operations print to stderr."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    requests = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
+    clock.move()
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            _send(answers, tuple(_again(Run(*_receive(requests)))))
+
+
+def _again(run: Run) -> Again:
+    blocks: list[bytes] = []
+    try:
+        spec, conf, place, inputs, fields, wanted, consumed = pickle.loads(run.operation)
+        operations = TridentOperationContext(*place)
+        operations.transaction = TransactionAttempt(run.txid, run.attempt + 1)
+        context = NodeContext(conf, operations, inputs, fields, wanted, consumed, _no_state, lambda kind, value: None)
+        processor = spec.make(context)
+        processor.emit = lambda chunk: blocks.append(chunk.encode())
+        processor.start(operations.transaction)
+        for port, block in run.calls:
+            processor.execute(port, Chunk.decode(block))
+        processor.finish()
+        processor.close()
+    except BaseException as error:
+        return Again(blocks, describe_error(error))
+    return Again(blocks)
+
+
+def _no_state() -> Any:
+    raise TridentError("a second run has no states")
+
+
+def _send(line: IO[bytes], value: Any) -> None:
+    block = pickle.dumps(tuple(value))
+    line.write(len(block).to_bytes(8, "big") + block)
+    line.flush()
+
+
+def _receive(line: IO[bytes]) -> Any:
+    size = line.read(8)
+    block = line.read(int.from_bytes(size, "big")) if len(size) == 8 else b""
+    if not block:
+        raise EOFError
+    return pickle.loads(block)

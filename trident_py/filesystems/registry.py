@@ -1,0 +1,31 @@
+"""Finds the file system of a URI."""
+
+from __future__ import annotations
+
+from ..errors import DefinitionError, missing
+from ..secrets import hidden
+from .base import FileSystem
+from .local import LocalFileSystem
+from .object_stores import ArrowFileSystem, S3FileSystem
+from .uris import HDFS, S3, FileUri, Storage, secrets_of
+from .webhdfs import WebHdfsFileSystem
+
+
+def open_filesystem(uri: FileUri | None, storage: Storage, writes: bool = False, sync: bool = True) -> FileSystem:
+    """Return the file system of a URI, of this machine for None; one to write to if ``writes`` (local, HDFS and S3).
+
+    Raises DefinitionError for a missing package, and for settings that it does not take. Asks no store.
+    """
+    if uri is None:
+        return LocalFileSystem(sync)
+    kind = WebHdfsFileSystem if uri.kind is HDFS else S3FileSystem if writes else ArrowFileSystem
+    try:
+        return kind(uri, storage)
+    except ModuleNotFoundError as error:
+        raise DefinitionError(missing(uri.root, error.name, "s3" if uri.kind is S3 else "hdfs")) from None
+    except DefinitionError:
+        raise
+    except (ImportError, TypeError, ValueError) as error:
+        told = hidden(str(error), secrets_of(storage))
+        see = "see storage={...}" if writes else f"storage={{...}} has the keywords of {uri.kind.client}"
+        raise DefinitionError(f"{uri.kind.name} cannot be used: {told}; {see}") from None

@@ -1,0 +1,132 @@
+"""All calls that wait for Kafka: a client's call, the answer of a future, the first contact.
+
+Every failure here becomes a KafkaException, which `errors` (`trident_py.kafka.clients`) turns into an error with
+cluster, topic and next step. Without this, a future without an answer in time raises an empty TimeoutError, a full
+queue a BufferError, a closed client a RuntimeError. A test checks that no other code makes a client's call that waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+from ..patience import again_for
+from .clients import ASKING, Cluster, means
+from .error_codes import Meaning
+
+T = TypeVar("T")
+REACH = 10.0
+ELECTION = 5.0
+SPARE = 5.0
+_PAUSE = 0.02
+_DOWN = "_ALL_BROKERS_DOWN"
+
+
+def call_client(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
+    """Calls a client. Raises KafkaException."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    try:
+        return call(*arguments, **more)
+    except (TimeoutError, CancelledError) as error:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error) or "no answer in time")) from error
+    except BufferError as error:
+        raise KafkaException(KafkaError(KafkaError._QUEUE_FULL, str(error) or "the queue is full")) from error
+    except ValueError as error:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, str(error) or "refused")) from error
+    except RuntimeError as error:
+        raise KafkaException(KafkaError(KafkaError._STATE, str(error) or "the client is closed")) from error
+
+
+def answer(future: Any, seconds: float) -> Any:
+    """Returns the result of an AdminClient's future; ``seconds`` is the timeout of its request. Raises KafkaException.
+
+    Waits a little longer than that: the client's own error says more than a timeout here.
+    """
+    return call_client(future.result, seconds + SPARE)
+
+
+def offsets_of(admin: Any, wanted: Mapping[Any, Any], isolation: Any, seconds: float) -> dict[Any, int]:
+    """Returns the offset that each TopicPartition's OffsetSpec asks for. Raises KafkaException.
+
+    Asks again for some seconds while a leader is being chosen: a new topic has its partitions before these have their
+    leaders, and librdkafka hands such an answer of this one request on.
+    """
+
+    def offsets() -> dict[Any, int]:
+        futures = call_client(admin.list_offsets, wanted, isolation_level=isolation, request_timeout=seconds)
+        return {place: answer(future, seconds).offset for place, future in futures.items()}
+
+    return again_for(ELECTION, _PAUSE, lambda error: means(error, Meaning.ELECTING), offsets)
+
+
+class Complaints:
+    """The errors that a client reports (``error_cb``). Keeps the last one that names a cause."""
+
+    def __init__(self) -> None:
+        self.last: Any = None
+        self.down = False
+
+    def __call__(self, error: Any) -> None:
+        """Called by librdkafka from within `poll`."""
+        if error.name() == _DOWN:
+            self.down = True
+        elif not self.refused:
+            self.last = error
+
+    @property
+    def refused(self) -> bool:
+        """Whether the brokers answer, but refuse this user."""
+        return means(self.last, Meaning.SHUT)
+
+    def forget(self) -> None:
+        """Called when the brokers have answered."""
+        self.last, self.down = None, False
+
+    def instead_of(self, error: Any) -> Any:
+        """Returns the more specific KafkaException: the client's own error if there is one."""
+        from confluent_kafka import KafkaException
+
+        return error if self.last is None else KafkaException(self.last)
+
+
+def connect_admin(cluster: Cluster, seconds: float = REACH) -> Any:
+    """Returns an AdminClient whose brokers have answered.
+
+    Raises KafkaException if none answers, or if they refuse this user; as soon as all addresses have failed.
+    """
+    from confluent_kafka import KafkaException
+
+    complaints = Complaints()
+    admin = cluster.admin({"error_cb": complaints})
+    first = call_client(admin.describe_cluster, request_timeout=seconds)
+    until = time.monotonic() + seconds
+    while not (first.done() or complaints.refused or (complaints.down and complaints.last) or time.monotonic() > until):
+        call_client(admin.poll, _PAUSE)
+    if not first.done() and complaints.last is not None:
+        raise complaints.instead_of(None)
+    try:
+        answer(first, 0)
+    except KafkaException as error:
+        call_client(admin.poll, 0)
+        raise complaints.instead_of(error) from error
+    return admin
+
+
+def fetch_committed(
+    cluster: Cluster, group: str, partitions: list[Any], seconds: float, settled: bool = True
+) -> list[Any]:
+    """Returns the committed offsets of a group in these partitions. ``settled``: waits for open transactions on them,
+    instead of ignoring them. Raises KafkaException.
+
+    Asks through a consumer: librdkafka's AdminClient ends the process by SIGSEGV if the coordinator has moved.
+    """
+    level = "read_committed" if settled else "read_uncommitted"
+    consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": level})
+    try:
+        offsets: list[Any] = call_client(consumer.committed, partitions, seconds)
+        return offsets
+    finally:
+        consumer.close()

@@ -1,0 +1,95 @@
+"""What an extra may put round the start of a component and into its tasks. Found by entry point, it travels with the
+program."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from ..config import Config
+from ..entry_points import load, names
+from ..plan import Node, Plan, ProcessorNode
+from ..processors.base import NodeContext, Processor
+from ..spouts.metadata import MetadataStore
+from ..tuples import TransactionAttempt
+from .agreement import Agreed
+from .standing import Standing
+
+HOOKS = "trident_py.hooks"
+"""The group of entry points; each refers to a subclass of `Hook`."""
+NEEDED = {Config.TOPOLOGY_DETERMINISM_CHECK: "determinism"}
+"""Settings that a hook has to carry out, by its name."""
+
+T = TypeVar("T")
+
+
+class Start(Protocol):
+    """The start of a component: `Opening`, or what stands round one."""
+
+    def open(self) -> tuple[Agreed, dict[str, int]]:
+        """Opens all states. Returns what they agree on, and each state's generation."""
+
+    def examine(self) -> Agreed:
+        """Raises as `open` does, and changes nothing."""
+
+
+@dataclass(frozen=True)
+class StartInfo:
+    """What a start is about. ``store`` is the checkpoint's metadata store. ``tell(txid, text)`` warns the user."""
+
+    plan: Plan
+    conf: Mapping[str, Any]
+    standing: Standing
+    store: MetadataStore
+    tell: Callable[[int, str], None]
+
+
+class Difference(NamedTuple):
+    """What a watch found out about an operation, as text. The run reports it as an event of kind "unsteady"."""
+
+    node: Node
+    text: str
+
+
+class TaskWatch(Protocol):
+    """Watches the attempts of one task."""
+
+    @abstractmethod
+    def begin(self, attempt: TransactionAttempt) -> None:
+        """Called when an attempt begins, before any of its operations run."""
+
+    @abstractmethod
+    def make(self, node: ProcessorNode, context: NodeContext) -> Processor:
+        """Makes the processor of a node: that of its spec, or one round it."""
+
+    @abstractmethod
+    def end(self) -> Iterator[Difference]:
+        """Called when an attempt is done in this task, without a failure."""
+
+
+class Kept(Protocol):
+    """Gives what a run keeps once in this process: made at the first call, and closed when the run ends."""
+
+    def __call__(self, kind: Callable[[], T]) -> T: ...
+
+
+class Hook:
+    """The base of hooks: it does nothing. Made without arguments in the driver; must be picklable."""
+
+    def wrap_start(self, start: Start, about: StartInfo) -> Start:
+        """What stands in place of this start, in the driver."""
+        return start
+
+    def watch(self, conf: Mapping[str, Any], kept: Kept) -> TaskWatch | None:
+        """The watch of one task, where it runs; None if this run has none."""
+        return None
+
+
+def hooks_of(conf: Mapping[str, Any]) -> tuple[Hook, ...]:
+    """The hooks of a run. Raises DefinitionError if a setting needs one that is missing."""
+    for setting, name in NEEDED.items():
+        if conf.get(setting) is not None:
+            load(setting, name, HOOKS)
+    return tuple(load("a run", name, HOOKS)() for name in names(HOOKS))
