@@ -28,7 +28,7 @@ FAILED, WRONG = 1, 2
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class RunCommand:
     """The options that `run` and `drpc serve` share. ``more``: what else the command puts into the conf."""
 
     target: str | None
@@ -101,7 +101,7 @@ class Run:
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of `Run` to a click command."""
+    """Adds the options of `RunCommand` to a click command."""
     for option in reversed(_RUN):
         command = option(command)
     return command
@@ -168,10 +168,10 @@ def serve(port: int, host: str | None, acl: str | None, **options: Any) -> None:
         sys.exit(guarded(lambda: chosen(serve=True), chosen.full))
 
 
-def _chosen(options: dict[str, Any]) -> Run:
-    named = {field.name for field in dataclasses.fields(Run)} & set(options)
+def _chosen(options: dict[str, Any]) -> RunCommand:
+    named = {field.name for field in dataclasses.fields(RunCommand)} & set(options)
     own = {name: options.pop(name) for name in named}
-    chosen = Run(**own, spark=SparkOptions(**options))
+    chosen = RunCommand(**own, spark=SparkOptions(**options))
     chosen.check()
     return chosen
 

@@ -15,7 +15,7 @@ from ...processors import Aggregate, Each, Keep, MultiReduce, Replace
 from ...processors.base import NodeContext, Processor
 from ...run.hooks import Difference, TaskWatch
 from ...tuples import BatchId, TransactionAttempt
-from .shadow_run import Run, ShadowProcess, freeze
+from .shadow_run import ShadowProcess, ShadowRun, freeze
 
 _CHECKED = Aggregate | Each | Keep | MultiReduce | Replace
 
@@ -59,7 +59,7 @@ class Checks(TaskWatch):
 
     def _differs(self, watched: Watched, attempt: TransactionAttempt) -> str:
         try:
-            again = self.shadow.run(Run(watched.frozen, attempt.txid, attempt.attemptId, watched.calls))
+            again = self.shadow.run(ShadowRun(watched.frozen, attempt.txid, attempt.attemptId, watched.calls))
         except TridentError as error:
             return f"could not be run a second time: {error}"
         if again.error:

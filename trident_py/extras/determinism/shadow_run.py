@@ -25,7 +25,7 @@ GRACE = 5.0
 _SEEDS = ("4711", "1742")
 
 
-class Run(NamedTuple):
+class ShadowRun(NamedTuple):
     """One operation in one partition of one batch: the pickled operation and its input (port, chunk)."""
 
     operation: bytes
@@ -48,7 +48,7 @@ class ShadowProcess:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def run(self, run: Run) -> Again:
+    def run(self, run: ShadowRun) -> Again:
         """Runs the operation in the other process. Raises TridentError if that process has ended."""
         with self._lock:
             try:
@@ -102,10 +102,10 @@ def main() -> None:
     clock.move()
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
-            _send(answers, tuple(_again(Run(*_receive(requests)))))
+            _send(answers, tuple(_again(ShadowRun(*_receive(requests)))))
 
 
-def _again(run: Run) -> Again:
+def _again(run: ShadowRun) -> Again:
     blocks: list[bytes] = []
     try:
         spec, conf, place, inputs, fields, wanted, consumed = pickle.loads(run.operation)

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ...cli.failures import guarded
-from ...cli.run import Run, cluster_on_spark
+from ...cli.run import RunCommand, cluster_on_spark
 from ...cli.spark_options import SparkOptions, spark_options
 from ...cli.targets import target_argument
 
@@ -71,7 +71,9 @@ def doctor(
     target: str | None, checkpoint: str | None, as_json: bool, settings: tuple[str, ...], full: bool, **spark: Any
 ) -> None:
     """Check that a topology can run on a cluster: its machines' packages, files, stores and clocks. Starts nothing."""
-    examined = Run(target, False, checkpoint, False, as_json, "trident doctor", settings, full, SparkOptions(**spark))
+    examined = RunCommand(
+        target, False, checkpoint, False, as_json, "trident doctor", settings, full, SparkOptions(**spark)
+    )
     examined.check()
 
     def body() -> int:

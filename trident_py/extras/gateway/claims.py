@@ -46,7 +46,7 @@ class ClaimAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ClaimEntry:
     """The whole record of one event. Times are seconds since 1970 on the store's clock."""
 
     fingerprint: str
@@ -95,7 +95,7 @@ class ClaimStore(Protocol):
         """Sets (fingerprint, outcome) pairs to ``processed``. The first outcome stands. Ignores unknown events."""
         ...
 
-    def get(self, fingerprint: str) -> Entry | None: ...
+    def get(self, fingerprint: str) -> ClaimEntry | None: ...
 
     def expire(self, seconds: float) -> int:
         """Deletes events unchanged for ``seconds``; returns how many. Returns 0 if the store expires them itself."""

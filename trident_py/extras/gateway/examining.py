@@ -10,7 +10,7 @@ from pydantic_core import SchemaValidator, ValidationError
 from pydantic_core import core_schema as core
 
 from ...documents.problems import close
-from .answers import INVALID, Answer
+from .answers import INVALID, EventAnswer
 from .canonical import EventError, canonical, digest
 from .claims import MOST_BYTES
 from .reading import Sent
@@ -82,7 +82,7 @@ class Examined:
     fingerprint: str = ""
     payload: str = ""
     value: bytes = b""
-    refused: Answer | None = None
+    refused: EventAnswer | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -122,12 +122,12 @@ class Examiner:
             encoded = canonical(event)
             problem = self._schema.problem(event)
             if problem is not None:
-                return Examined(refused=Answer(INVALID, reason=problem))
+                return Examined(refused=EventAnswer(INVALID, reason=problem))
             fingerprint = self._fingerprint.of(event)
             payload = self._fingerprint.payload(event) if self._differs else digest(encoded)
         except EventError as error:
-            return Examined(refused=Answer(INVALID, reason=str(error)))
+            return Examined(refused=EventAnswer(INVALID, reason=str(error)))
         if len(fingerprint.encode()) > MOST_BYTES:
             reason = f"the fingerprint is longer than {MOST_BYTES} bytes; use a hash such as blake2b"
-            return Examined(refused=Answer(INVALID, reason=reason))
+            return Examined(refused=EventAnswer(INVALID, reason=reason))
         return Examined(fingerprint, payload, sent.text)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...errors import FailedException, TridentError
-from .answers import ACCEPTED, CONFLICT, DUPLICATE, INVALID, RETRY, Answer
+from .answers import ACCEPTED, CONFLICT, DUPLICATE, INVALID, RETRY, EventAnswer
 from .bloom import RotatingBloom
 from .claims import NEW, Claim, ClaimAnswer, ClaimStore
 from .examining import Examined, Examiner, waves
@@ -47,15 +47,15 @@ class _Batch:
     """The events of one request, and the answers so far."""
 
     examined: list[Examined]
-    answers: dict[tuple[str, str], Answer] = field(default_factory=dict)
+    answers: dict[tuple[str, str], EventAnswer] = field(default_factory=dict)
 
-    def all(self) -> list[Answer]:
+    def all(self) -> list[EventAnswer]:
         """Returns an answer per event. A second copy of an accepted event in the same request is a duplicate."""
         answers, keys = [], set()
         for event in self.examined:
             answer = event.refused or self.answers[event.key]
             if event.refused is None and event.key in keys and answer.status == ACCEPTED:
-                answer = Answer(DUPLICATE, event.fingerprint)
+                answer = EventAnswer(DUPLICATE, event.fingerprint)
             keys.add(event.key)
             answers.append(answer)
         return answers
@@ -77,7 +77,7 @@ class Gateway:
         self._in_flight = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def take(self, events: Sequence[Sent]) -> list[Answer]:
+    async def take(self, events: Sequence[Sent]) -> list[EventAnswer]:
         """Returns an answer per event within ``answerSeconds``. Unfinished events are completed in the background."""
         began = time.perf_counter()
         batch = _Batch(self._examiner.examine(events))
@@ -99,7 +99,7 @@ class Gateway:
             await asyncio.wait([task], timeout=self.settings.answerSeconds)
             reason = "the result is not known yet"
         for event in itertools.chain(*waves):
-            batch.answers.setdefault(event.key, Answer(RETRY, event.fingerprint, reason))
+            batch.answers.setdefault(event.key, EventAnswer(RETRY, event.fingerprint, reason))
 
     def _busy(self, more: int) -> str | None:
         """Returns why no work may start now, or None."""
@@ -118,7 +118,7 @@ class Gateway:
                 delivered = await self._send(batch, claims) if claims else []
                 if delivered:
                     await self._record_produced([event.fingerprint for event in delivered])
-                    batch.answers |= {event.key: Answer(ACCEPTED, event.fingerprint) for event in delivered}
+                    batch.answers |= {event.key: EventAnswer(ACCEPTED, event.fingerprint) for event in delivered}
         except Exception as error:
             expected = isinstance(error, TridentError)
             log.error("%d events were not finished: %s", count, error, exc_info=None if expected else error)
@@ -126,7 +126,7 @@ class Gateway:
             away = isinstance(error, FailedException)
             reason = "the claim store is unavailable" if away else "an error in the gateway; its log has the cause"
             for event in itertools.chain(*waves):
-                batch.answers.setdefault(event.key, Answer(RETRY, event.fingerprint, reason))
+                batch.answers.setdefault(event.key, EventAnswer(RETRY, event.fingerprint, reason))
         finally:
             self._in_flight -= count
 
@@ -210,7 +210,7 @@ class Gateway:
     async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self.threads, call, *arguments)
 
-    def _report(self, answers: Sequence[Answer]) -> None:
+    def _report(self, answers: Sequence[EventAnswer]) -> None:
         """Counts the answers; logs resends and conflicts."""
         self.metrics.answered(answers)
         for status, level in ((DUPLICATE, logging.INFO), (CONFLICT, logging.WARNING)):
@@ -234,17 +234,18 @@ class Gateway:
         self.store.close()
 
 
-def _lost(event: Examined, claim: ClaimAnswer, patience: float) -> Answer:
+def _lost(event: Examined, claim: ClaimAnswer, patience: float) -> EventAnswer:
     """Returns the answer for an event that this request does not produce."""
     if claim.payload != event.payload:
         reason = "another event already has this fingerprint; add a field to the fingerprint in which the two differ"
-        return Answer(CONFLICT, event.fingerprint, reason)
+        return EventAnswer(CONFLICT, event.fingerprint, reason)
     if claim.status == NEW:
-        return Answer(RETRY, event.fingerprint, "another request is producing it now", wait=min(claim.lease, patience))
-    return Answer(DUPLICATE, event.fingerprint)
+        wait = min(claim.lease, patience)
+        return EventAnswer(RETRY, event.fingerprint, "another request is producing it now", wait=wait)
+    return EventAnswer(DUPLICATE, event.fingerprint)
 
 
-def _refused(event: Examined, code: str) -> Answer:
+def _refused(event: Examined, code: str) -> EventAnswer:
     if code in TOO_LARGE:
-        return Answer(INVALID, event.fingerprint, f"an event of {len(event.value)} bytes is too large for Kafka")
-    return Answer(RETRY, event.fingerprint, f"Kafka did not confirm it ({code})")
+        return EventAnswer(INVALID, event.fingerprint, f"an event of {len(event.value)} bytes is too large for Kafka")
+    return EventAnswer(RETRY, event.fingerprint, f"Kafka did not confirm it ({code})")

@@ -9,11 +9,11 @@ from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-Request = tuple[Sequence[Item], "asyncio.Future[Sequence[Answer]]"]
+EventAnswer = TypeVar("EventAnswer")
+Request = tuple[Sequence[Item], "asyncio.Future[Sequence[EventAnswer]]"]
 
 
-class Grouped(Generic[Item, Answer]):
+class Grouped(Generic[Item, EventAnswer]):
     """Calls ``call`` with the items of many requests at once, in a thread. Each request gets its own answers.
 
     ``call`` gets a list of items and returns as many answers. At most ``lanes`` calls run at once, each with at most
@@ -22,16 +22,16 @@ class Grouped(Generic[Item, Answer]):
     """
 
     def __init__(
-        self, call: Callable[[list[Item]], Sequence[Answer]], threads: Executor, lanes: int, most: int
+        self, call: Callable[[list[Item]], Sequence[EventAnswer]], threads: Executor, lanes: int, most: int
     ) -> None:
         self._call, self._threads, self._most = call, threads, most
         self._free = lanes
-        self._waiting: deque[Request[Item, Answer]] = deque()
+        self._waiting: deque[Request[Item, EventAnswer]] = deque()
         self._running: set[asyncio.Task[None]] = set()
 
-    def add(self, items: Sequence[Item]) -> asyncio.Future[Sequence[Answer]]:
+    def add(self, items: Sequence[Item]) -> asyncio.Future[Sequence[EventAnswer]]:
         """Returns a future of the answers, in the order of the items. Called on the event loop."""
-        answers: asyncio.Future[Sequence[Answer]] = asyncio.get_running_loop().create_future()
+        answers: asyncio.Future[Sequence[EventAnswer]] = asyncio.get_running_loop().create_future()
         self._waiting.append((items, answers))
         if self._free:
             self._free -= 1
@@ -56,7 +56,7 @@ class Grouped(Generic[Item, Answer]):
         finally:
             self._free += 1
 
-    def _next(self) -> list[Request[Item, Answer]]:
+    def _next(self) -> list[Request[Item, EventAnswer]]:
         group = [self._waiting.popleft()]
         size = len(group[0][0])
         while self._waiting and size + len(self._waiting[0][0]) <= self._most:
@@ -64,7 +64,7 @@ class Grouped(Generic[Item, Answer]):
             size += len(group[-1][0])
         return group
 
-    def _hand_out(self, group: Sequence[Request[Item, Answer]], answers: Sequence[Answer]) -> None:
+    def _hand_out(self, group: Sequence[Request[Item, EventAnswer]], answers: Sequence[EventAnswer]) -> None:
         start = 0
         for items, future in group:
             if not future.done():

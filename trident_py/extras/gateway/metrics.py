@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from .answers import Answer
+from .answers import EventAnswer
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
@@ -52,7 +52,7 @@ class Metrics:
         )  # fmt: skip
         self._seconds = {step: seconds.labels(step) for step in steps}
 
-    def answered(self, answers: Sequence[Answer]) -> None:
+    def answered(self, answers: Sequence[EventAnswer]) -> None:
         self._answers["received"].inc(len(answers))
         for status, count in Counts(answer.status for answer in answers).items():
             self._answers[status].inc(count)

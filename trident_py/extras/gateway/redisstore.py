@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import DefinitionError, missing
 from ...secrets import hidden, secrets_in, shown
-from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, Entry, by_outcome, store_error
+from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 
 CLAIM = """
 local time = redis.call('TIME'); local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -115,14 +115,14 @@ class RedisClaims:
         for outcome, fingerprints in by_outcome(outcomes).items():
             self._run(MOVE, fingerprints, [PROCESSED, outcome, self._ttl])
 
-    def get(self, fingerprint: str) -> Entry | None:
+    def get(self, fingerprint: str) -> ClaimEntry | None:
         with self._errors("read an event"):
             fields = self._client.hgetall(f"{self._prefix}:{fingerprint}")
         if not fields:
             return None
         lease, created, changed = (float(fields[name]) / 1000 for name in ("lease", "created", "changed"))
         payload, status, owner = fields["payload"], fields["status"], fields["owner"]
-        return Entry(fingerprint, payload, status, owner, lease, created, changed, fields.get("outcome"))
+        return ClaimEntry(fingerprint, payload, status, owner, lease, created, changed, fields.get("outcome"))
 
     def expire(self, seconds: float) -> int:
         """Only pings Redis, to notice if it is away: Redis expires keys itself."""

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from ...errors import DefinitionError
 from ...patience import again_for
 from ...secrets import hidden, secrets_in, shown
-from .claims import NEW, PROCESSED, PRODUCED, TABLE, Claim, ClaimAnswer, Entry, by_outcome, store_error
+from .claims import NEW, PROCESSED, PRODUCED, TABLE, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 from .sqldialects import SqlDialect, dialect_of
 
 AT_ONCE = 500
@@ -133,7 +133,7 @@ class SqlClaims:
                 self._dialect.begin(connection)
                 self._run(connection, text, [*values, *part])
 
-    def get(self, fingerprint: str) -> Entry | None:
+    def get(self, fingerprint: str) -> ClaimEntry | None:
         text = (
             f"SELECT payload, status, owner, lease, created, changed, outcome FROM {self.table} WHERE fingerprint = ?"
         )
@@ -142,7 +142,7 @@ class SqlClaims:
         if row is None:
             return None
         payload, status, owner, lease, created, changed, outcome = row
-        return Entry(fingerprint, payload, status, owner, lease / 1000, created / 1000, changed / 1000, outcome)
+        return ClaimEntry(fingerprint, payload, status, owner, lease / 1000, created / 1000, changed / 1000, outcome)
 
     def expire(self, seconds: float) -> int:
         """Deletes in parts, so that other calls never wait long."""
