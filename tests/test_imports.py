@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 # layers of their own.
 LAYERS = [
     {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "phases", "pickling", "replaced"},
-    {"canonical", "entry_points", "steps"},
+    {"canonical", "entry_points", "roles", "steps"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
     {"filesystems"},
@@ -68,7 +68,7 @@ EXTRAS_MAY_IMPORT: dict[str, set[str]] = {}
 STATES_MAY_IMPORT = {
     "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
     "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "filesystems",
-    "windowing", "replaced",
+    "windowing", "replaced", "roles",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
