@@ -122,7 +122,8 @@ def durations(here: float | None = None, job: float | None = None, fixed: float 
     [
         (durations(), 10_000, True),  # nobody knows better
         (durations(here=0.001), 190, True),
-        (durations(here=0.001), 210, False),
+        (durations(here=0.001), 700, True),  # a job without work takes longer than what it would save
+        (durations(here=0.001), 900, False),
         (durations(here=0.0), 1_000_000, True),  # the time does not follow the size
         (durations(here=0.001, job=0.002), 210, True),
         (durations(here=0.002, job=0.001), 210, False),
@@ -139,11 +140,13 @@ def test_batches_of_one_size_say_nothing_of_others() -> None:
         found.saw(True, 100, seconds)
     assert found.prefer_driver(100_000, 0.3)
     found.saw(True, 100_000, 20.0)
+    found.saw(False, 100_000, 9.0)
+    found.saw(False, 100_000, 9.0)
     assert not found.prefer_driver(100_000, 0.3) and found.prefer_driver(100, 0.3)
 
 
 def test_what_was_seen_long_ago_weighs_less() -> None:
-    found = durations(here=0.01)
+    found = durations(here=0.01, job=0.001)
     assert not found.prefer_driver(200, 0.3)
     for _ in range(50):
         found.saw(True, 100, 0.05)
@@ -151,11 +154,13 @@ def test_what_was_seen_long_ago_weighs_less() -> None:
     assert found.prefer_driver(200, 0.3)
 
 
-@pytest.mark.parametrize("here, job, driver", [(0.02, 0.01, False), (0.01, 0.02, True)])
+@pytest.mark.parametrize("here, job, driver", [(0.013, 0.01, False), (0.01, 0.013, True)])
 def test_the_slower_side_is_tried_again(here: float, job: float, driver: bool) -> None:
     found = durations(here, job)
     tries = [found.prefer_driver(100, 0.3) for _ in range(40)]
     assert tries[0] is driver and (not driver) in tries
+    far = durations(5 * here, job) if here > job else durations(here, 5 * job)
+    assert {far.prefer_driver(100, 0.3) for _ in range(400)} == {driver}, "what is far slower is not"
     found.saw(not driver, 100, 0.1 + 100 * (here if not driver else job))  # it is as slow as before
     assert found.prefer_driver(100, 0.3) is driver
 

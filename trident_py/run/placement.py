@@ -16,11 +16,13 @@ from ..operations.determinism import follows_hash_seed, trusted
 from ..plan import Plan, ProcessorNode, SpoutNode, StateUse, operations_of
 from ..spouts.sparkspout import SparkSpout
 
-MAX_TUPLES = 100_000
 MAX_MILLIS = 300
-MAX_BYTES = 64 << 20
+MAX_BYTES = 256 << 20  # of the tuples and exchanges of a batch in the driver
 WEIGHT = 0.95  # of older batches, with each that is seen
-DOUBT = 0.95  # of an expected duration, with each batch that runs on the other side for it
+DOUBT = 0.98  # of an expected duration, with each batch that runs on the other side for it
+LEAST_DOUBT = 0.6  # what is far slower is never tried again
+JOB_SECONDS = 0.25  # of a job without work, as long as none was seen
+EXCHANGED = 0.2  # the part of the driver's time that a job adds for rows between processes, as long as none was seen
 
 
 class NeedsExecutors(FailedException):
@@ -28,8 +30,8 @@ class NeedsExecutors(FailedException):
     of the batch."""
 
 
-def max_tuples(conf: Mapping[str, Any], default: int) -> int:
-    """The tuples that a batch may have to run in the driver process; 0: none does."""
+def max_tuples(conf: Mapping[str, Any], default: int | None) -> int | None:
+    """The tuples that a batch may have to run in the driver process; 0: none does; None: any number."""
     given = conf.get(Config.TOPOLOGY_INLINE_MAX_TUPLES)
     return default if given is None else int(given)
 
@@ -123,10 +125,15 @@ class _Line:
         self._sums = [WEIGHT * old + new for old, new in zip(self._sums, seen, strict=True)]
         self.doubt = 1.0
 
+    @property
+    def is_known(self) -> bool:
+        """Whether a batch was counted."""
+        return self._sums[0] > 0
+
     def at(self, n: int) -> float:
         """What a batch of so many tuples is expected to take; 0 if nothing is known. Batches of one size say nothing of
         others: then it is theirs."""
-        if not self._sums[0]:
+        if not self.is_known:
             return 0.0
         tuples, seconds, squares, products = (each / self._sums[0] for each in self._sums[1:])
         spread = squares - tuples * tuples
@@ -135,10 +142,14 @@ class _Line:
 
 
 class Durations:
-    """How long batches have taken, in the driver and as jobs."""
+    """How long batches have taken, in the driver and as jobs. ``slots``: the tasks of a job that run at a time.
 
-    def __init__(self) -> None:
+    No job is run only to see how long one takes: until then it is expected to share the driver's time among its tasks.
+    """
+
+    def __init__(self, slots: int = 2) -> None:
         self._driver, self._job = _Line(), _Line()
+        self._share = 1 / max(1, slots) + EXCHANGED
 
     def saw(self, here: bool, tuples: int, seconds: float) -> None:
         """Called after each batch: where it ran, how many tuples it had, and how long it took."""
@@ -150,6 +161,9 @@ class Durations:
         expected = self._driver.at(tuples)
         if expected <= most:
             return True
+        if not self._job.is_known:
+            return expected < JOB_SECONDS + self._share * expected
         prefer = expected < self._job.at(tuples)
-        (self._job if prefer else self._driver).doubt *= DOUBT
+        loser = self._job if prefer else self._driver
+        loser.doubt = max(LEAST_DOUBT, loser.doubt * DOUBT)
         return prefer

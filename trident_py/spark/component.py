@@ -26,7 +26,7 @@ from ..run.progress import RunningTopology
 from ..spouts.coordination import Descriptor
 from . import failures
 from .checkpoint import Checkpoint
-from .inline import Inline, inline_limit
+from .inline import Inline, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
 from .jobs import job_of, python_spouts, source_of, with_streamed_spouts
 from .profiling import HERE, JOB, PROGRESS, Profiler
@@ -75,7 +75,8 @@ class SparkComponent:
         more = import_paths(spark), self.title, driver_levels(), bool(self.profiler)
         self.shipped = shipped(spark, self.key, sent, *more)
         store = checkpoint.batches.store
-        self.inline = Inline(sent, store, inline_limit(spark, program), running.stopping, self._grace)
+        slots = min(spark.sparkContext.defaultParallelism, max(map(program.partitions, range(program.level_count))))
+        self.inline = Inline(sent, store, bounds_of(spark, program), slots, running.stopping, self._grace)
         self.error: BaseException | None = None
         self.query: Any = None
         self._started = threading.Event()

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -23,7 +23,6 @@ from ..plan import Node, SpoutNode
 from ..run.lowering import Exchange
 from ..run.placement import (
     MAX_BYTES,
-    MAX_TUPLES,
     Durations,
     NeedsExecutors,
     max_seconds,
@@ -45,53 +44,72 @@ HERE = "in the driver"
 NO_TASK = -1  # in the report of its phases
 SAMPLE = 16  # values of a column
 LOOK = 0.1  # seconds between two looks at whether the run is stopped
-ALL = None  # the limit of a component whose batches must all run here
 
 
-def inline_limit(spark: SparkSession, program: Program) -> int | None:
-    """The most tuples of a batch that runs in the driver process: of the topology's setting, the session's, or the
-    default. 0: none runs there; `ALL`: a state is kept in its object."""
+@dataclass(frozen=True)
+class Bounds:
+    """Which batches of a component may run here. ``always``: every one must, as a state is kept in its object.
+    ``tuples``: the most of a batch; 0: none runs here; None: any number."""
+
+    always: bool = False
+    tuples: int | None = None
+
+
+def bounds_of(spark: SparkSession, program: Program) -> Bounds:
+    """By the plan, then the topology's setting, then the session's."""
     if needs_driver(program.lowered.plan):
-        return ALL
+        return Bounds(always=True)
     if needs_executors(program.lowered.plan, program.conf):
-        return 0
-    return max_tuples(program.conf, int(spark.conf.get(SETTING, str(MAX_TUPLES)) or 0))
+        return Bounds(tuples=0)
+    of_session = spark.conf.get(SETTING, "")
+    return Bounds(tuples=max_tuples(program.conf, int(of_session) if of_session else None))
 
 
 class Inline:
     """The batches of one component that run in the driver process.
 
-    ``sent``: the program as workers get it, so that its operations hold what they hold there. ``limit``: the most
-    tuples of a batch; 0: none runs here; `ALL`: every one does. Workers and this process serve the same state
-    partitions in turn: each keeps a state only if it saw the attempt before, as workers do among themselves.
+    ``sent``: the program as workers get it, so that its operations hold what they hold there. ``slots``: the tasks of
+    Spark that run at a time. Workers and this process serve the same state partitions in turn: each keeps a state only
+    if it saw the attempt before, as workers do among themselves.
     """
 
     def __init__(
-        self, sent: bytes, store: MetadataStore, limit: int | None, stopping: threading.Event, grace: float
+        self,
+        sent: bytes,
+        store: MetadataStore,
+        bounds: Bounds,
+        slots: int,
+        stopping: threading.Event,
+        grace: float,
     ) -> None:
         self._sent = sent
         self._store = store
-        self._limit = limit
+        self._bounds = bounds
         self._stopping = stopping
         self._grace = grace
         self._program: Program | None = None
         self._memory = RunMemory()
-        self._meter = _Meter(limit or 0)
+        self._meter = _Meter(bounds.tuples)
         self._thread: _Thread | None = None
         self._refused = 0
         self._emitted: int | None = None
-        self._durations = Durations()
+        self._bytes_each = 0.0
+        self._durations = Durations(slots)
 
     def takes(self, batch: BatchInfo, tuples: int | None) -> bool:
         """Whether this attempt runs here. ``tuples``: how many it has at most. If the spouts cannot tell, the batch
         before tells; the attempt fails if it gets larger."""
-        if self._limit is ALL:
+        if self._bounds.always:
             return True
-        if not self._limit or batch.txid == self._refused:
+        if self._bounds.tuples == 0 or batch.txid == self._refused:
             return False
         conf = self._loaded().conf
         expected = tuples if tuples is not None or is_on(conf) else self._emitted
-        if expected is None or expected > self._limit:
+        if expected is None:
+            return not is_on(conf)
+        if self._bounds.tuples is not None and expected > self._bounds.tuples:
+            return False
+        if expected * self._bytes_each > MAX_BYTES:
             return False
         return self._durations.prefer_driver(expected, max_seconds(conf))
 
@@ -105,6 +123,8 @@ class Inline:
     def saw(self, outcome: AttemptOutcome, seconds: float) -> None:
         """Called after each attempt whose tasks have all committed, wherever it ran; ``seconds``: how long it took."""
         self._emitted = emitted(outcome)
+        if outcome.where == HERE:
+            self._bytes_each = self._meter.bytes / max(1, self._emitted)
         self._durations.saw(outcome.where == HERE, self._emitted, seconds)
 
     def close(self) -> None:
@@ -129,7 +149,7 @@ class Inline:
 
         def task_for(level: int, partition: int) -> LevelTask:
             key = (program.component, level, partition)
-            if key not in tasks and self._limit is ALL:
+            if key not in tasks and self._bounds.always:
                 tasks[key] = LevelTask(self._memory, program, level, partition)
             elif key not in tasks:
                 tasks[key] = _InlineTask(self._meter, self._memory, program, level, partition)
@@ -145,17 +165,18 @@ class Inline:
 
     def _examined(self, batch: BatchInfo, outcome: AttemptOutcome) -> AttemptOutcome:
         """A failed attempt, as it is or as one that executors must run. They may have a module that is missing here."""
-        if self._limit is ALL:
+        if self._bounds.always:
             return outcome
         moved = [failure for failure in outcome.failures if isinstance(failure.error, NeedsExecutors)]
         for failure in outcome.failures:
             if isinstance(failure.error, ImportError):
-                self._limit = 0
+                self._bounds = Bounds(tuples=0)
                 error = NeedsExecutors(f"{failure.operation} failed: {failure.error}. No batch runs here any more")
                 moved.append(failure._replace(error=error, replay=True))
         if not moved:
             return outcome
         self._refused = batch.txid
+        self._bytes_each = max(self._bytes_each, self._meter.bytes / max(1, self._meter.tuples))
         return replace(outcome, failures=moved)
 
 
@@ -175,26 +196,26 @@ def bytes_of(column: Column) -> int:
 class _Meter:
     """What an attempt has emitted and sent so far."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, most: int | None) -> None:
+        self._most = most
         self.begin()
 
     def begin(self) -> None:
-        self._tuples = 0
-        self._bytes = 0
+        self.tuples = 0
+        self.bytes = 0
 
     def emitted(self, chunk: Chunk) -> None:
-        self._tuples += chunk.length
-        if self._tuples > self._limit:
-            raise NeedsExecutors(f"it has more than {self._limit} tuples")
+        self.tuples += chunk.length
+        if self._most is not None and self.tuples > self._most:
+            raise NeedsExecutors(f"it has more than {self._most} tuples")
         self._add(sum(map(bytes_of, chunk.columns.values())))
 
     def sent(self, rows: Sequence[Row]) -> None:
         self._add(sum(len(block) for _, _, block in rows))
 
     def _add(self, size: int) -> None:
-        self._bytes += size
-        if self._bytes > MAX_BYTES:
+        self.bytes += size
+        if self.bytes > MAX_BYTES:
             raise NeedsExecutors(f"its tuples and exchanges hold more than {MAX_BYTES >> 20} MB")
 
 
