@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from trident_py.errors import DefinitionError
+from trident_py.model.roles import role
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SilentCollector, StatePlace, StateUpdater
 from trident_py.state.queries import TupleCollectionGet
@@ -21,6 +22,7 @@ class RowState(Protocol):
         ...
 
 
+@role
 @runtime_checkable
 class Reports(Protocol):
     """A row state that has found problems in its batch, such as gaps, which do not fail it."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from ..chunks import Column, arrow_type, typed
 from ..errors import DefinitionError, TridentError, missing
 from ..model.requirements import Needs
+from ..model.roles import role
 from ..spouts.filereaders import single
 from ..spouts.jsonvalues import is_text, json_columns, json_table, json_value
 from ..tuples import Fields, FieldsLike
@@ -24,6 +25,7 @@ from ..tuples import Fields, FieldsLike
 Raw = Sequence[bytes | None]
 
 
+@role
 @runtime_checkable
 class Format(Protocol):
     """How bytes become values. `columns` and `objects` are called in tasks. They raise any error for bytes that they

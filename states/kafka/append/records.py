@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.roles import role
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ..producer import TransactionalProducer
@@ -24,6 +25,7 @@ from .json_codec import Bytes, UnwritableError, as_bytes, json_objects, json_tex
 Headers = list[tuple[str, Bytes]]
 
 
+@role
 @runtime_checkable
 class TupleToKafkaMapper(Protocol):
     """Storm's mapper."""
@@ -32,6 +34,7 @@ class TupleToKafkaMapper(Protocol):
     def getMessageFromTuple(self, tuple: TridentTuple) -> Any: ...
 
 
+@role
 @runtime_checkable
 class KafkaTopicSelector(Protocol):
     """Storm's topic selector."""

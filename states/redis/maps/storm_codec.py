@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from trident_py.canonical import UnkeyableError, identity, meant
 from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.roles import role
 from trident_py.state import (
     JSONNonTransactionalSerializer,
     JSONOpaqueSerializer,
@@ -31,6 +32,7 @@ SERIALIZERS: dict[StateType, Any] = {
 }
 
 
+@role
 @runtime_checkable
 class KeyFactory(Protocol):
     """Makes the name in Redis of a map's key. Called where the state is read and written, for each key of a batch, and
