@@ -21,7 +21,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, partitions: int, conf: dict) -> Layout:
-        """The spread of a run; ``conf``: as passed to a state or a participant."""
+        """Return the spread of a run; ``conf``: as passed to a state or a participant."""
         return cls(partitions, RunContext.of(conf).way)
 
     @property

@@ -18,16 +18,17 @@ from trident_py.entry_points import COMMANDS, EXTRAS
 
 ROOT = Path(__file__).parent.parent
 
-# Each layer may import the layers above it in this list, and itself only within one package. Modules of ``run`` have
+# Each layer may import the layers above it in this list, and itself only within one package. Modules of `LAYERED` have
 # layers of their own.
+LAYERED = {"model", "run"}
 LAYERS = [
-    {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "phases", "pickling", "replaced"},
-    {"canonical", "entry_points", "steps"},
+    {"errors", "context", "pickling", "run/phases", "model/__init__", "model/replaced", "model/secrets"},
+    {"canonical", "entry_points", "model/fault_points", "model/roles"},
     {"config"},
-    {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
+    {"tuples", "databases", "metrics", "model/names", "model/requirements", "model/retry"},
     {"filesystems"},
-    {"blame", "web", "importing"},
-    {"chunks", "home", "documents"},
+    {"model/user_traceback"},
+    {"chunks", "rpc", "documents"},
     {"operations"},
     {"state", "spouts"},
     {"windowing"},
@@ -66,9 +67,9 @@ ENTRANCES = {"__init__", "__main__", "run/__init__", "events", "topology_files"}
 # Extras may import every layer, and of one another only what is here.
 EXTRAS_MAY_IMPORT: dict[str, set[str]] = {}
 STATES_MAY_IMPORT = {
-    "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
-    "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "filesystems",
-    "windowing", "replaced",
+    "context", "errors", "tuples", "canonical", "chunks", "operations", "state", "rpc", "documents",
+    "kafka", "databases", "filesystems", "windowing",
+    "model/names", "model/replaced", "model/requirements", "model/retry", "model/roles", "model/secrets",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
@@ -164,7 +165,7 @@ def room(file: str) -> str:
 
 
 def _room(parts: list[str]) -> str:
-    return "/".join(parts[: 2 if parts[0] == "run" else 1])
+    return "/".join(parts[: 2 if parts[0] in LAYERED else 1])
 
 
 def extra(name: str) -> str | None:

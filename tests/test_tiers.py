@@ -89,7 +89,7 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_lineage.py::test_a_lost_checkpoint_stops_with_the_choices": ("",),
     },
     "a store that is away at the start": {
-        "test_patience.py::test_a_start_waits_for_a_database": SERVERS,
+        "test_retry.py::test_a_start_waits_for_a_database": SERVERS,
         "test_redis_faults.py::test_a_start_waits_for_a_server": ("",),
         "test_kafka_away.py::test_a_start_waits_for_brokers": ("transactional", "compacted"),
     },

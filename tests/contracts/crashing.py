@@ -21,8 +21,8 @@ from unittest import mock
 
 from states.sql.ledger import SqlFence
 from trident_py.errors import FailedException
+from trident_py.model.retry import again_for
 from trident_py.operations import TridentOperationContext
-from trident_py.patience import again_for
 from trident_py.run.agreement import agree
 from trident_py.run.standing import Standing
 from trident_py.state import SILENT, persist

@@ -59,6 +59,8 @@ def reached(folder: Path) -> tuple[int, int]:
         store = JournalMetadataStore(component)
         record = store.get(LOG, 0)
         store.close()
+        if record is None:
+            continue
         over = record["over"]["txid"] if record["over"] else 0
         begun = record["begun"]["txid"] if record["begun"] else over
     return begun, over

@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
-from ..blame import describe_error
 from ..errors import DRPCExecutionException
+from ..model.user_traceback import describe_error
 from .access import Access, Refused
 from .local_drpc import LocalDRPC, timed_out
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from ..blame import describe_error, notes_of
 from ..chunks import Chunk
 from ..context import CurrentBatch, RunContext, with_context
 from ..errors import DRPCExecutionException, TridentError
 from ..metrics import IMetricsContext
+from ..model.user_traceback import describe_error, notes_of
 from ..plan import ProcessorNode
 from ..run.hooks import T
 from ..run.program import AttemptOutcome, BatchInfo, Program, RequestInfo

@@ -11,11 +11,11 @@ import uvicorn
 
 from ..config import Config
 from ..errors import DefinitionError
-from ..web import PatientProtocol
 from .access import access_of, check_host
 from .app import application
 from .limits import QUEUE, THREADS
 from .local_drpc import LocalDRPC
+from .web_server import PatientProtocol
 
 HOST, PORT = "127.0.0.1", 3774
 IDLE_SECONDS = 60

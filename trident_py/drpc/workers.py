@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from ..blame import describe_error
 from ..errors import DRPCExecutionException
+from ..model.user_traceback import describe_error
 from ..run.program import Program
 from .engine import Engine
 

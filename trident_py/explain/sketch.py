@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..guarantees import guarantees
-from ..names import joined
+from ..model.names import joined
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..run.lowering import Lowered, lower
 from ..run.placement import needs_driver, needs_executors

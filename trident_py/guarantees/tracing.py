@@ -17,7 +17,7 @@ from ..processors import (
     PartitionPersist,
     Replace,
     StateQuery,
-    Window,
+    WindowPersist,
 )
 from ..tuples import Fields
 from ..windowing import CountWindow
@@ -57,7 +57,7 @@ def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
 def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
     """The cause if the node aggregates each partition by itself and a replay may distribute tuples differently."""
     spec = node.spec if isinstance(node, ProcessorNode) else None
-    if isinstance(spec, Window):
+    if isinstance(spec, WindowPersist):
         return _by_order(plan, node, judge)
     if not isinstance(spec, Aggregate) or spec.phase != "full" or spec.single is not None:
         return []
@@ -68,7 +68,7 @@ def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
 def _by_order(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
     """The cause if a replay may bring the tuples of a window to other partitions, or in another order where that
     matters: a window of a number of tuples then holds others, and an aggregator may depend on the order."""
-    assert isinstance(node, ProcessorNode) and isinstance(node.spec, Window)
+    assert isinstance(node, ProcessorNode) and isinstance(node.spec, WindowPersist)
     why = unsteady(plan, node, judge)
     if why:
         return [Cause(f"{node.spec.operation}: {why}", "add partitionBy(...) before the window")]

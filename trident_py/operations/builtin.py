@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from ..canonical import UnkeyableError, identity, is_null, meant
 from ..errors import DefinitionError, TridentError
-from ..replaced import absent
+from ..model.replaced import absent
 from ..tuples import TridentTuple
 from .base import CombinerAggregator, Filter, TridentOperationContext
 from .columnar import Columnar

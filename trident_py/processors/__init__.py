@@ -8,7 +8,7 @@ from .joining import Join
 from .letters import LETTER, ChangedBatch, DeadLetters, Excluded, Share
 from .multi import Joiner, Merge, MultiReduce
 from .states import PartitionPersist, StateQuery
-from .windows import Window, WindowSide, WindowUpdater
+from .windows import WindowPersist, WindowSide, WindowUpdater
 
 __all__ = [
     "LETTER",
@@ -33,7 +33,7 @@ __all__ = [
     "Replace",
     "Share",
     "StateQuery",
-    "Window",
+    "WindowPersist",
     "WindowSide",
     "WindowUpdater",
 ]

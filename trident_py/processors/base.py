@@ -17,7 +17,7 @@ from ..errors import TridentError
 from ..metrics import IMetricsContext
 from ..operations.base import GroupedMultiReducer, MultiReducer, TridentOperationContext
 from ..operations.roles import CleansUp, Prepares
-from ..phases import timed
+from ..run.phases import timed
 from ..tuples import BatchId, Fields
 
 

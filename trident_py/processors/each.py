@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..blame import Blame, arguments, named_values, note
 from ..canonical import in_order
 from ..chunks import Chunk, typed
 from ..errors import TridentError
+from ..model.user_traceback import Blame, arguments, named_values, note
 from ..operations.base import TridentCollector, name_of
 from ..operations.columnar import Columnar
 from ..operations.roles import Accepts, Executes, ExecutesColumns, Keeps, KeepsColumns, Maps

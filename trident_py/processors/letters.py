@@ -15,7 +15,7 @@ from typing import Any
 from ..canonical import UnkeyableError, canonical
 from ..chunks import Chunk, encodable, to_list
 from ..errors import SpoutError
-from ..secrets import hidden
+from ..model.secrets import hidden
 from ..tuples import MISSING, Fields
 from .base import NodeContext, Processor, Spec
 

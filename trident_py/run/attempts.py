@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from ..patience import ReadOnlyFor
+from ..model.retry import ReadOnlyFor
 from ..processors import Excluded
 from ..spouts.coordination import Descriptor
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program

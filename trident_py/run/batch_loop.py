@@ -13,18 +13,18 @@ from functools import partial
 
 from ..context import RunContext
 from ..errors import ReportedFailedException, StateError, TopologyError
-from ..patience import Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
-from ..phases import REPORTED, Seen, phase, taken
+from ..model.fault_points import steps_of_driver
+from ..model.retry import Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
 from ..plan import describe
 from ..processors import Excluded
 from ..spouts.coordination import Coordination, Descriptor
-from ..steps import steps_of_driver
 from .agreement import Agreed
 from .attempts import Attempted, ChosenTuples, Execute, Work
 from .bisection import Bisection
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
-from .hooks import Start, StartInfo
+from .hooks import Start, StartInfo, wrap_start
 from .opening import Opening, participants_of
+from .phases import REPORTED, Seen, phase, taken
 from .placement import NeedsExecutors
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
@@ -88,7 +88,7 @@ class BatchLoop:
         """Called once before the first batch: checks the stores against the checkpoint and raises every generation.
 
         Raises LineageError, before it changes anything, if they disagree. Waits for an unavailable store
-        (`trident_py.patience`). Raises Stopped if the run is stopped meanwhile.
+        (`trident_py.model.retry`). Raises Stopped if the run is stopped meanwhile.
         """
         self.lineage = standing.lineage
         opening = self._opening(standing)
@@ -109,10 +109,7 @@ class BatchLoop:
     def _start(self, opening: Opening) -> Start:
         """The opening, with what extras put round it."""
         info = StartInfo(self.program.lowered.plan, self.program.conf, opening.standing, opening.store, self._warn)
-        start: Start = opening
-        for hook in self.program.hooks:
-            start = hook.wrap_start(start, info)
-        return start
+        return wrap_start(opening, info)
 
     def _warn(self, txid: int, text: str) -> None:
         log.warning("%s", text)

@@ -14,10 +14,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..blame import describe_error
 from ..config import Config
 from ..errors import SpoutError, StateError
-from ..patience import Stopped, back_off_seconds
+from ..model.retry import Stopped, back_off_seconds
+from ..model.user_traceback import describe_error
 from ..plan import ProcessorNode, SpoutNode, describe
 from ..processors import ChangedBatch, Excluded
 from ..processors.letters import as_text

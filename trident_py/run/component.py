@@ -11,11 +11,11 @@ from dataclasses import replace
 from ..checkpoints.batch_log import BatchLog
 from ..context import with_context
 from ..errors import LineageError
-from ..phases import phase
 from ..spouts.coordination import Coordination
 from ..spouts.inspection import SpoutNodeInfo
 from .attempts import Execute
 from .batch_loop import BatchLoop
+from .phases import phase
 from .program import Program
 from .progress import RunningTopology
 from .standing import Standing

@@ -12,10 +12,10 @@ from typing import Any
 
 from ..context import RunContext
 from ..errors import FailedException, LostCommits, StateError, TopologyError, ZombieError
-from ..patience import ReadOnlyFor, start_wait, until_stopped
-from ..phases import phase
+from ..model.fault_points import steps_of_driver
+from ..model.retry import ReadOnlyFor, start_wait, until_stopped
 from ..state.participants import BatchParticipant
-from ..steps import steps_of_driver
+from .phases import phase
 from .program import BatchInfo, Program, failure_of, topology_error
 from .progress import RunningTopology
 

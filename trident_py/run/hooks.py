@@ -1,5 +1,4 @@
-"""What an extra may put round the start of a component and into its tasks. Found by entry point, it travels with the
-program."""
+"""What extras may put round the start of a component and into its tasks, found by entry point."""
 
 from __future__ import annotations
 
@@ -17,10 +16,12 @@ from ..tuples import TransactionAttempt
 from .agreement import Agreed
 from .standing import Standing
 
-HOOKS = "trident_py.hooks"
-"""The group of entry points; each refers to a subclass of `Hook`."""
+STARTS = "trident_py.starts"
+"""The group of entry points that refer to a `WrapStart`."""
+WATCHES = "trident_py.watches"
+"""The group of entry points that refer to a `MakeWatch`."""
 NEEDED = {Config.TOPOLOGY_DETERMINISM_CHECK: "determinism"}
-"""Settings that a hook has to carry out, by its name."""
+"""Settings that a watch has to carry out, by its name."""
 
 T = TypeVar("T")
 
@@ -75,21 +76,23 @@ class Kept(Protocol):
     def __call__(self, kind: Callable[[], T]) -> T: ...
 
 
-class Hook:
-    """The base of hooks: it does nothing. Made without arguments in the driver; must be picklable."""
-
-    def wrap_start(self, start: Start, about: StartInfo) -> Start:
-        """What stands in place of this start, in the driver."""
-        return start
-
-    def watch(self, conf: Mapping[str, Any], kept: Kept) -> TaskWatch | None:
-        """The watch of one task, where it runs; None if this run has none."""
-        return None
+WrapStart = Callable[[Start, StartInfo], Start]
+"""Gives what stands in place of a start. Called in the driver."""
+MakeWatch = Callable[[Mapping[str, Any], Kept], TaskWatch | None]
+"""Makes the watch of a task from the run's configuration, where the task runs; None if it has none. Picklable: it
+travels with the program."""
 
 
-def hooks_of(conf: Mapping[str, Any]) -> tuple[Hook, ...]:
-    """The hooks of a run. Raises DefinitionError if a setting needs one that is missing."""
+def wrap_start(start: Start, about: StartInfo) -> Start:
+    """The start, with what extras put round it."""
+    for name in names(STARTS):
+        start = load("a start", name, STARTS)(start, about)
+    return start
+
+
+def watches_of(conf: Mapping[str, Any]) -> tuple[MakeWatch, ...]:
+    """What makes the watches of a run. Raises DefinitionError if a setting needs one that is missing."""
     for setting, name in NEEDED.items():
         if conf.get(setting) is not None:
-            load(setting, name, HOOKS)
-    return tuple(load("a run", name, HOOKS)() for name in names(HOOKS))
+            load(setting, name, WATCHES)
+    return tuple(load("a run", name, WATCHES) for name in names(WATCHES))

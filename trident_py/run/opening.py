@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from ..context import RunContext, with_context
-from ..patience import Patience
+from ..model.retry import Patience
 from ..spouts.metadata import MetadataStore
 from ..state.participants import BatchParticipant, Remembered, participant_of
 from .agreement import Agreed, agree, check_spouts, check_streams

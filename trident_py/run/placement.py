@@ -10,7 +10,7 @@ from typing import Any
 from ..canonical import WORKERS_SEED
 from ..config import Config
 from ..errors import DefinitionError, FailedException
-from ..needs import needs_of
+from ..model.requirements import needs_of
 from ..operations.base import short_name
 from ..operations.determinism import follows_hash_seed, trusted
 from ..plan import Plan, ProcessorNode, SpoutNode, StateUse, operations_of

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..phases import PHASES, BatchPhases, Phase
+from .phases import PHASES, BatchPhases, Phase
 from .progress import RunningTopology
 
 ORDER = {name: number for number, name in enumerate(PHASES)}

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from ..blame import blame, describe_error, note, notes_of
 from ..config import Config
 from ..errors import FailedException, TopologyError, TridentError
-from ..names import joined
+from ..model.names import joined
+from ..model.user_traceback import blame, describe_error, note, notes_of
 from ..pickling import loads
 from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
 from ..processors import Excluded, Share
 from ..spouts import Descriptor, SpoutNodeInfo
 from ..tuples import BatchId, RichSpoutBatchId, TransactionAttempt
-from .hooks import Hook, Kept, TaskWatch, hooks_of
+from .hooks import Kept, MakeWatch, TaskWatch, watches_of
 from .lowering import Lowered, lower
 from .ways import ways
 
@@ -142,14 +142,14 @@ class AttemptOutcome:
 @dataclass(frozen=True)
 class Program:
     """One lowered component of a topology; picklable. ``component`` names it in checkpoints. ``ways``: for each state
-    that it updates, the way of the state's tuples (see `ways`). ``hooks``: what extras add to its runs."""
+    that it updates, the way of the state's tuples (see `ways`). ``watches``: what extras put into its tasks."""
 
     component: str
     lowered: Lowered
     conf: dict
     spouts: tuple[SpoutNodeInfo, ...]
     ways: dict[str, str] = field(default_factory=dict)
-    hooks: tuple[Hook, ...] = ()
+    watches: tuple[MakeWatch, ...] = ()
 
     @property
     def level_count(self) -> int:
@@ -167,15 +167,15 @@ class Program:
         return any(isinstance(n, ProcessorNode) and n.committer and n.state == node.state for n in nodes)
 
     def watch(self, kept: Kept) -> TaskWatch | None:
-        """The watch of a task. A task has one: the first that a hook gives."""
-        return next((watch for hook in self.hooks if (watch := hook.watch(self.conf, kept)) is not None), None)
+        """The watch of a task. A task has one: the first that there is."""
+        return next((watch for make in self.watches if (watch := make(self.conf, kept)) is not None), None)
 
     def states(self) -> dict[str, Any]:
         """The factories of the states that this component updates, by state name."""
         return {state.name: state.factory for _, state in self.lowered.plan.updates()}
 
 
-def compile_component(component: Plan, plan: Plan, conf: dict, hooks: tuple[Hook, ...] = ()) -> Program:
+def compile_component(component: Plan, plan: Plan, conf: dict, watches: tuple[MakeWatch, ...] = ()) -> Program:
     """The program of one connected component of a whole plan. Raises DefinitionError if partition counts contradict
     each other."""
     lowered = lower(component, plan, conf.get(Config.TOPOLOGY_MAX_TASK_PARALLELISM))
@@ -184,7 +184,7 @@ def compile_component(component: Plan, plan: Plan, conf: dict, hooks: tuple[Hook
         for node in component.nodes
         if isinstance(node, SpoutNode)
     )
-    return Program(joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, ways(lowered), hooks)
+    return Program(joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, ways(lowered), watches)
 
 
 def compile_plan(plan: Plan, conf: dict) -> list[Program]:
@@ -192,8 +192,8 @@ def compile_plan(plan: Plan, conf: dict) -> list[Program]:
 
     Raises DefinitionError also if a setting needs an extra that is missing.
     """
-    components, hooks = [part for part in plan.components() if any(map(_has_batches, part.nodes))], hooks_of(conf)
-    return [compile_component(component, plan, conf, hooks) for component in components]
+    components, watches = [part for part in plan.components() if any(map(_has_batches, part.nodes))], watches_of(conf)
+    return [compile_component(component, plan, conf, watches) for component in components]
 
 
 def compile_functions(plan: Plan, conf: dict) -> list[Program]:

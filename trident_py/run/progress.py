@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from ..errors import TopologyError, TridentError
 from ..metrics import Reported, Tallies
-from ..patience import Stopped
-from ..phases import BatchPhases, Seen
+from ..model.retry import Stopped
+from .phases import BatchPhases, Seen
 from .program import failure_of, topology_error
 
 log = logging.getLogger("trident_py")

@@ -10,18 +10,18 @@ from typing import Any, Protocol
 from ..chunks import Chunk
 from ..context import with_context
 from ..metrics import IMetricsContext
+from ..model.fault_points import steps_of
 from ..operations.base import TridentOperationContext
 from ..partitioning import Partitioner, Route
-from ..phases import profiled, timed
 from ..pickling import dumps
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
 from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
-from ..steps import steps_of
 from .commits import begin_commits, commits_apart, settled
 from .hooks import T
 from .lowering import Exchange, TaskStage
+from .phases import profiled, timed
 from .program import (
     FAILURE,
     REPORT,

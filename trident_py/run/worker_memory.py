@@ -11,12 +11,12 @@ from typing import Any
 
 from ..context import CurrentBatch, RunContext, with_context
 from ..metrics import IMetricsContext
-from ..phases import phase
 from ..plan import ProcessorNode
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
 from .commits import begin_commits
 from .hooks import T
+from .phases import phase
 from .program import BatchInfo, Program, Row
 from .task import LevelTask
 

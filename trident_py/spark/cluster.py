@@ -10,14 +10,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from .. import home
 from ..context import with_context
 from ..drpc.functions import functions_of
 from ..entry_points import find, load
 from ..errors import TridentError
-from ..leftovers import own_folder
-from ..phases import BatchPhases, Seen
+from ..filesystems.tempdirs import own_folder
 from ..plan import Plan
+from ..rpc import service
+from ..run.phases import BatchPhases, Seen
 from ..run.placement import check_placement
 from ..run.program import Program, compile_plan
 from ..run.progress import Requests, RunningTopology, kill
@@ -173,7 +173,7 @@ class SparkRunningTopology(RunningTopology):
 
     def _clean_up(self) -> None:
         active_runs.end(self.run)
-        home.forget(self.run)
+        service.forget(self.run)
 
     def phases_of(self, component: str, seen: Sequence[Seen]) -> list[BatchPhases]:
         return self._components[component].phases_of(seen)

@@ -12,14 +12,14 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from .. import home
 from ..context import RunContext, with_context
 from ..errors import TopologyError, TridentError, ZombieError
-from ..home import HomeService, Proxy
-from ..patience import Stopped
-from ..phases import BatchPhases, Seen, phase, profiled
+from ..model.retry import Stopped
+from ..rpc import service
+from ..rpc.service import HomeService, Proxy
 from ..run.attempts import Execute
 from ..run.component import ComponentRun
+from ..run.phases import BatchPhases, Seen, phase, profiled
 from ..run.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
 from ..run.program import outcome as outcome_of
 from ..run.progress import RunningTopology
@@ -108,7 +108,7 @@ class SparkComponent:
         finally:
             self._end_calls()
             self.inline.close()
-            home.forget(self.key)
+            service.forget(self.key)
             self.batches.close()
 
     def phases_of(self, seen: Sequence[Seen]) -> list[BatchPhases]:

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
-from .. import phases
 from ..chunks import Chunk, Column
 from ..context import with_context
-from ..patience import Stopped
-from ..phases import REPORTED, TaskPhases, phase, profiled
+from ..model.retry import Stopped
 from ..pickling import loads
 from ..plan import Node, SpoutNode
+from ..run import phases
 from ..run.lowering import Exchange
+from ..run.phases import REPORTED, TaskPhases, phase, profiled
 from ..run.placement import (
     MAX_BYTES,
     Durations,

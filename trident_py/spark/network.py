@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from ..config import Config
 from ..errors import DefinitionError
-from ..home import HomeAddress, HomeService
-from ..needs import needs_of
+from ..model.requirements import needs_of
 from ..plan import Plan, ProcessorNode, SpoutNode
+from ..rpc.service import HomeAddress, HomeService
 from ..spouts import IPartitionedTridentSpout
 from .launching import is_one_machine, master_of
 

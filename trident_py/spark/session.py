@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from pyspark.sql import SparkSession
 
 from ..canonical import WORKERS_SEED
-from ..leftovers import own_folder
+from ..filesystems.tempdirs import own_folder
 from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
 from .java_output import passed_on

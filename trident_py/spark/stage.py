@@ -21,9 +21,9 @@ import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import SparkSession
 
-from .. import phases
-from ..phases import TaskPhases, handed, phase, pulled
 from ..pickling import dumps
+from ..run import phases
+from ..run.phases import TaskPhases, handed, phase, pulled
 from ..run.program import REPORT, BatchInfo, NodeReport, Program, Row
 from ..run.worker_memory import end_run, run_level
 from .worker_logs import enter_task

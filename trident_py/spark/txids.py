@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from ..config import Config
 from ..errors import LineageError
-from ..phases import profiled
 from ..run.attempts import Execute
 from ..run.component import ComponentRun
+from ..run.phases import profiled
 from ..run.standing import BASE
 
 FOLLOW_MILLIS = 60_000

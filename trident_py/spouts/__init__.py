@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ..needs import Needs
-from ..replaced import answer
+from ..model.replaced import answer
+from ..model.requirements import Needs
 from ..tuples import RichSpoutBatchId
 from .collectors import SpoutOutputCollector, WrongNumberOfValues
 from .feeder import FeederBatchSpout, FeederCommitterBatchSpout

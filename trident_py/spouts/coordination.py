@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..errors import FailedException
 from ..metrics import Reported
-from ..steps import steps_of_driver
+from ..model.fault_points import steps_of_driver
 from ..tuples import TransactionAttempt
 from .coordinators import Report, SpoutCoordinator, make_coordinator
 from .inspection import SpoutNodeInfo

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..chunks import Chunk, arrow_type
 from ..errors import DefinitionError, SpoutError, TridentError
 from ..filesystems.uris import Storage, check_storage, naming, needs_of_paths, shown_storage
-from ..needs import Needs
+from ..model.requirements import Needs
 from ..operations.base import TridentCollector
 from ..tuples import Fields, FieldsLike, TransactionAttempt
 from .filelist import FORMATS, Files, SourceFile, format_of

@@ -18,7 +18,7 @@ from abc import abstractmethod
 from typing import Any
 
 from ..errors import DefinitionError
-from ..needs import Needs
+from ..model.requirements import Needs
 from ..operations.base import TridentCollector, TridentOperationContext
 from ..tuples import Fields, FieldsLike, TransactionAttempt
 

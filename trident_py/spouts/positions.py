@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import FailedException
-from ..names import escaped
+from ..model.names import escaped
 from ..tuples import TransactionAttempt
 from .metadata import MetadataStore
 

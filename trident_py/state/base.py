@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..errors import StateError
-from ..needs import Needs
+from ..model.requirements import Needs
 from ..operations.base import BaseOperation, EachOperation, Operation, TridentCollector
 from ..tuples import Fields, TridentTuple
 

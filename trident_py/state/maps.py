@@ -14,7 +14,7 @@ from typing import Any
 
 from ..canonical import keys_of
 from ..errors import StateError
-from ..phases import phase
+from ..run.phases import phase
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
 from .roles import CombinesInStore
 from .updates import Replaces, applied, combination_of

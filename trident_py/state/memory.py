@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from .. import home
 from ..canonical import keys_of
 from ..errors import DefinitionError, StateError
-from ..needs import Needs
+from ..model.requirements import Needs
+from ..rpc import service
 from .base import BackingMap, ITupleCollection, Key, Location, Reading, RemovableMapState, StateFactory
 from .keys import ExactKey
 from .maps import OpaqueMap, SnapshottableMap
@@ -169,7 +169,7 @@ class _MemoryFactory(StateFactory):
         """Returns this state's store: the object itself in the driver process, a proxy in a worker."""
         size = self._size()
         # As in Storm, memory outlives the topology, not the process.
-        return home.store(home.of_any_run(conf), f"memory/{self.id}", partial(MemoryStore, size))
+        return service.store(service.of_any_run(conf), f"memory/{self.id}", partial(MemoryStore, size))
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all rows of all partitions, read in the driver process: key tuple -> OpaqueValue."""

@@ -56,7 +56,7 @@ class BatchParticipant(ABC):
     attempt. On replay `prepare` and `publish` are called again with the same txid.
 
     All of them raise FailedException if the store is away or locked: `remembered` and `open` are then called again, the
-    others fail the batch (`trident_py.patience`).
+    others fail the batch (`trident_py.model.retry`).
 
     A participant with ``decides = True`` makes a batch visible in `publish`. The batch loop then writes the receipts
     (plain JSON values) into the checkpoint first, and runs no further attempt of the batch: it calls `publish` with

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..operations.base import TridentCollector
-from ..phases import phase
+from ..run.phases import phase
 from .base import State, StateUpdater
 from .roles import RollsBack
 
@@ -41,7 +41,7 @@ def persist(
     Runs where the tuples are. Without tuples it calls nothing and returns None, unless ``always``. On replay it is
     called again with the same txid. An exception of any of the three calls passes through; if the state has
     ``rollback(txid)``, that is called first, and its errors do not hide the first one. ``step`` is told the steps
-    (`trident_py.steps`).
+    (`trident_py.model.fault_points`).
     """
     if len(tuples) == 0 and not always:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TridentError
-from ..replaced import answer
+from ..model.replaced import answer
 from ..spouts import FeederBatchSpout, FeederCommitterBatchSpout, FixedBatchSpout
 from ..state import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
 from ..state.roles import Shows

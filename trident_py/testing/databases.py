@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import DefinitionError, TridentError, missing
-from ..secrets import shown
+from ..model.secrets import shown
 
 
 def create_database(url: str, name: str | None = None) -> str:

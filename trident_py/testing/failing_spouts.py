@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import DefinitionError
-from ..needs import Needs, needs_of
+from ..model.requirements import Needs, needs_of
 from ..spouts import (
     IBatchSpout,
     ICommitterTridentSpout,

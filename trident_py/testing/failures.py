@@ -9,7 +9,7 @@ from typing import Any
 
 from ..context import RunContext
 from ..errors import DefinitionError, FailedException, TridentError
-from ..needs import Needs, needs_of
+from ..model.requirements import Needs, needs_of
 from ..spouts.inspection import method_of
 from ..state import BatchParticipant, Location, Reading, State, StateClass, StateFactory, StateUpdater, participant_of
 from ..state.roles import located

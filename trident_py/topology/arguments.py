@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any, get_overloads
 
 from ..errors import DefinitionError
+from ..model.secrets import hidden
 from ..operations.base import Aggregator, CombinerAggregator, ReducerAggregator
 from ..operations.columnar import Columnar
-from ..secrets import hidden
 from ..tuples import Fields
 
 

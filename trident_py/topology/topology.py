@@ -12,7 +12,7 @@ from ..drpc import LocalDRPC
 from ..errors import DefinitionError
 from ..explain import explained
 from ..guarantees import Guarantees, announce, guarantees
-from ..names import check_folder_name
+from ..model.names import check_folder_name
 from ..operations.base import GroupedMultiReducer, MultiReducer
 from ..plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ..processors import Join, Joiner, Merge, MultiReduce

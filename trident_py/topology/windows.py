@@ -6,7 +6,7 @@ from typing import Any, Self, overload
 
 from ..errors import DefinitionError
 from ..plan import ProcessorNode, StateUse
-from ..processors import Window, WindowSide, WindowUpdater
+from ..processors import WindowPersist, WindowSide, WindowUpdater
 from ..processors.windows import LATE
 from ..tuples import Fields, FieldsLike
 from ..windowing import (
@@ -113,8 +113,8 @@ class Windowed(NodeHandle):
         return window._process(WindowSide(True, inputs, outputs), outputs)
 
     def _default_name(self) -> str:
-        nodes = self.graph.plan().nodes
-        return f"window{sum(isinstance(node, ProcessorNode) and isinstance(node.spec, Window) for node in nodes) + 1}"
+        specs = [node.spec for node in self.graph.plan().nodes if isinstance(node, ProcessorNode)]
+        return f"window{sum(isinstance(spec, WindowPersist) for spec in specs) + 1}"
 
     def _window(self, config: WindowConfig, use: StateUse, call: dict[str, Any]) -> Self:
         """The window's node, and in event time behind it the node of its results."""
@@ -125,7 +125,7 @@ class Windowed(NodeHandle):
         aggregator = check_aggregator("a window", call["aggregator"])
         updater = WindowUpdater(config, aggregator, inputs, len(outputs), len(ends), whole if late else Fields())
         everything = results.concat(Fields(LATE)).concat(late) if late else results
-        spec = Window(updater, whole if late else inputs, everything)
+        spec = WindowPersist(updater, whole if late else inputs, everything)
         window = self._process(spec, everything, state=use, committer=True)
         return window._process(WindowSide(False, results, results), results) if late else window
 

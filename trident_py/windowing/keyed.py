@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from .. import home
 from ..context import CurrentBatch, RunContext, attempt_of
 from ..errors import StateError
-from ..needs import Needs
+from ..model.requirements import Needs
+from ..rpc import service
 from ..state import Location, StateFactory
 from .config import WindowConfig
 from .state import CACHE_LIMIT, CACHED_TUPLES, WindowState
@@ -137,7 +137,7 @@ class MemoryWindow(KeyedWindow):
         """The store itself in the driver process, a proxy in a worker."""
         assert isinstance(self.store, InMemoryWindowsStoreFactory)
         # As in Storm, memory outlives the topology, not the process.
-        return home.store(home.of_any_run(conf), f"windows/{self.store.id}/{self.name}", InMemoryWindowsStore)
+        return service.store(service.of_any_run(conf), f"windows/{self.store.id}/{self.name}", InMemoryWindowsStore)
 
 
 class KeyedBacking:

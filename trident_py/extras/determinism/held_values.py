@@ -21,12 +21,12 @@ import numpy as np
 from ...canonical import UnkeyableError, canonical
 from ...errors import LineageError
 from ...guarantees import GUARANTEE, Guarantee, Guarantees, weakened
+from ...model.secrets import is_secret
 from ...operations.base import name_of
 from ...operations.determinism import is_declared
 from ...plan import Plan, operations_of
 from ...run.agreement import Agreed
 from ...run.hooks import Start, StartInfo
-from ...secrets import is_secret
 from .sources import is_ours, is_users
 
 DIGESTS = "given"  # the checkpoint's path for the digests

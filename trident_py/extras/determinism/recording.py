@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...blame import named_values
 from ...canonical import UnkeyableError, identity
 from ...chunks import Chunk
+from ...config import Config
 from ...errors import TridentError
+from ...model.user_traceback import named_values
 from ...pickling import dumps
 from ...plan import Node, ProcessorNode
 from ...processors import Aggregate, Each, Keep, MultiReduce, Replace
 from ...processors.base import NodeContext, Processor
-from ...run.hooks import Difference, TaskWatch
+from ...run.hooks import Difference, Kept, TaskWatch
 from ...tuples import BatchId, TransactionAttempt
 from .shadow_run import ShadowProcess, ShadowRun, freeze
 
 _CHECKED = Aggregate | Each | Keep | MultiReduce | Replace
+
+
+def watch(conf: Mapping[str, Any], kept: Kept) -> TaskWatch | None:
+    """The checks of one task; None if they are not configured."""
+    every, values = conf.get(Config.TOPOLOGY_DETERMINISM_CHECK), conf.get(Config.TOPOLOGY_ERROR_VALUES, True)
+    return None if every is None else Checks(every, values is not False, kept(ShadowProcess))
 
 
 class Checks(TaskWatch):

@@ -12,10 +12,10 @@ from typing import IO, Any, NamedTuple
 
 import cloudpickle
 
-from ...blame import describe_error
 from ...chunks import Chunk
 from ...context import without_context
 from ...errors import TridentError
+from ...model.user_traceback import describe_error
 from ...operations.base import TridentOperationContext
 from ...processors.base import NodeContext
 from ...tuples import TransactionAttempt

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ...blame import named_values
 from ...chunks import arrow_type
 from ...errors import DefinitionError
+from ...model.user_traceback import named_values
 from ...operations.columnar import Columnar
 from ...tuples import Fields
 from .compiled import Compiled, SqlRows, SqlValueError, full

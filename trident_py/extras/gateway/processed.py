@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...errors import StateError
-from ...needs import Needs
+from ...model.requirements import Needs
+from ...model.secrets import shown
 from ...operations.base import TridentCollector
-from ...secrets import shown
 from ...state import Location, State, StateClass, StateFactory, StateUpdater
 from ...tuples import TridentTuple
 from .claims import REFUSED, SUCCEEDED, ClaimStore

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import DefinitionError, missing
-from ...secrets import hidden, secrets_in, shown
+from ...model.secrets import hidden, secrets_in, shown
 from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 
 CLAIM = """

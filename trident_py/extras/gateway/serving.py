@@ -10,8 +10,8 @@ from pathlib import Path
 
 import uvicorn
 
-from ...leftovers import own_folder
-from ...web import PatientProtocol, logging_settings
+from ...drpc.web_server import PatientProtocol, logging_settings
+from ...filesystems.tempdirs import own_folder
 from .app import CONFIG, claims
 from .metrics import FOLDER
 from .settings import read_settings

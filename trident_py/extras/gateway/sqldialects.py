@@ -7,9 +7,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
-from ...errors import DefinitionError
-from ...sessions import driver_of, pin_engine
-from ...sqlcodes import (
+from ...databases.error_codes import (
     lost_a_lock_on_mysql,
     lost_a_lock_on_postgresql,
     lost_a_lock_on_sqlite,
@@ -22,6 +20,8 @@ from ...sqlcodes import (
     sqlite_code_of,
     sqlstate_of,
 )
+from ...databases.sessions import driver_of, pin_engine
+from ...errors import DefinitionError
 
 PATIENCE = 5.0
 _TOOK_LONG = "57014"  # our own statement_timeout has expired

@@ -18,8 +18,8 @@ from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ...errors import DefinitionError
-from ...patience import again_for
-from ...secrets import hidden, secrets_in, shown
+from ...model.retry import again_for
+from ...model.secrets import hidden, secrets_in, shown
 from .claims import NEW, PROCESSED, PRODUCED, TABLE, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 from .sqldialects import SqlDialect, dialect_of
 

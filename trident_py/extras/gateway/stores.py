@@ -8,7 +8,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from ...errors import DefinitionError
-from ...needs import Needs, address_of
+from ...model.requirements import Needs, address_of
 from .claims import ClaimStore
 from .redisstore import RedisClaims
 from .sqlstore import SqlClaims

@@ -13,7 +13,7 @@ from typing import Any
 from ...config import Config, check, known_keys
 from ...documents import close, stop
 from ...errors import DefinitionError
-from ...names import check_folder_name
+from ...model.names import check_folder_name
 from ...topology import Topology, TridentTopology
 from .building import Building
 from .models import SourceKeys

@@ -8,10 +8,10 @@ from operator import methodcaller
 from typing import Any
 
 from ... import spouts
-from ...blame import blame, describe_error
 from ...documents import close
-from ...importing import NotFound, find
+from ...model.user_traceback import blame, describe_error
 from ...operations import builtin
+from ...topology.user_modules import NotFound, find
 from .models import MethodKeys, ObjectKeys
 from .places import Located, Told
 

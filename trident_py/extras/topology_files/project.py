@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import DefinitionError
-from ...names import check_folder_name
+from ...model.names import check_folder_name
 
 TOPOLOGY = """\
 # The topology. Run it with: trident run --local    Look at it with: trident explain

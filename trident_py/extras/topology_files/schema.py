@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ...documents import open_to_variables
-from ...importing import states_loading
+from ...topology.user_modules import states_loading
 from .calls import OPERATIONS, SOURCES, Call
 from .models import MethodKeys, ObjectKeys, SourceKeys, TopologyKeys, WindowKeys
 from .objects import BUILT_IN

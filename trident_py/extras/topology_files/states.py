@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...importing import states_loading
+from ...topology.user_modules import states_loading
 from .objects import Objects
 from .places import Located, Told
 from .sections import unknown
@@ -15,7 +15,7 @@ class States:
 
     def __init__(self, places: dict[str, Located], components: dict[str, Located]) -> None:
         self._places = places
-        self._types = states_loading().installed()
+        self._types = states_loading().find_types()
         self._under_way: list[str] = []
         self.objects = Objects(components, self.factory)
         self.factories: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """The test kit: a topology of the user's own, disturbed at every point that it reaches (docs/testing.md)."""
 
-from ...steps import STEPS, Watcher
+from ...model.fault_points import STEPS, Watcher
 from .campaign import everywhere
 from .disturbances import FAULTS
 from .points import LINE, FaultCase, Point

@@ -17,7 +17,7 @@ from ...errors import DefinitionError, TridentError
 from ...guarantees import guarantees
 from ...guarantees.matrix import EXACTLY, IN_EFFECT
 from ...local import LocalCluster
-from ...needs import needs_of
+from ...model.requirements import needs_of
 from ...plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ...run.program import compile_plan
 from ...state import LRUMemoryMapState, MemoryMapState

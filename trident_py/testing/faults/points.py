@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from ...errors import DefinitionError
-from ...steps import DRIVER, STEPS
+from ...model.fault_points import DRIVER, STEPS
 
 LINE = "line"
 """A step of the kit's own: before a line of the user's code, between a state's `begin` and `committed`."""

@@ -29,7 +29,7 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 @dataclass(frozen=True)
 class Tripwire:
-    """A `trident_py.steps.Watcher`. Made in the driver, picklable, goes to the workers.
+    """A `trident_py.model.fault_points.Watcher`. Made in the driver, picklable, goes to the workers.
 
     ``record``: writes every step that is reached to a file. ``point``: there, once, ``action`` happens: "kill" sends
     SIGKILL to ``processes`` and this one, "fail" raises FailedException, "hold" waits for a file of the test.

@@ -11,7 +11,7 @@ from states.sql import AppendState, SqlMapState
 from trident_py.errors import DefinitionError
 from trident_py.extras.gateway.processed import ProcessedState
 from trident_py.kafka import Avro, KafkaSpout
-from trident_py.needs import Needs, needs_of, split_addresses, together
+from trident_py.model.requirements import Needs, needs_of, split_addresses, together
 from trident_py.spouts import FileSpout, FixedBatchSpout
 from trident_py.state import MemoryMapState
 from trident_py.testing import Crashing

@@ -17,8 +17,8 @@ from users_code import PLACES, RAISING, WITH_THE_TUPLE, fail, interrupt, leave, 
 import trident_py
 from states.kafka.append.records import RecordForm
 from trident_py import LocalCluster, TopologyError, TridentTopology, TridentTuple
-from trident_py.blame import LONGEST, NOTHING_LEFT, arguments, notes_of
 from trident_py.chunks import CHUNK_ROWS
+from trident_py.model.user_traceback import LONGEST, NOTHING_LEFT, arguments, notes_of
 from trident_py.state import BaseStateUpdater
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
@@ -165,7 +165,7 @@ OURS_OR_A_LIBRARYS = {
     "states/kafka/sender.py": {"self.producer.produce"},
     "states/kafka/append/json_codec.py": {"simple"},
     "states/sql/rows/sequence/state.py": {"arrived.position"},
-    "states/sql/table.py": {"dialect.address", "dialect.folded"},
+    "states/sql/table.py": {"dialect.address", "dialect.fold_name"},
     "states/sql/inspect.py": {"_GRANT.match"},
     "states/sql/rows/insert_ignore.py": {"position"},
     "trident_py/chunks.py": {"kind"},

@@ -5,7 +5,7 @@ worker, a proxy whose method calls travel over a socket.
 
 A call is executed at most once. A client that lost its connection repeats the call with the same number, waits if it is
 still running, and gets the kept reply; see `Calls`. An exception is raised in the caller. Arguments and results must be
-picklable. Nothing is unpickled before the other end has proved that it has the key (`trident_py.channel`).
+picklable. Nothing is unpickled before the other end has proved that it has the key (`trident_py.rpc.transport`).
 
 The loopback address serves the driver's machine. Workers on other machines call only what really lives in the
 driver, such as memory states, and only if the user allows it (`trident_py.spark.network`).
@@ -26,13 +26,13 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Listener
 from typing import Any, TypeVar
 
-from .blame import blame, describe_error, note
-from .calls import Calls
-from .channel import Channel
-from .context import RunContext, with_context
-from .errors import TridentError
-from .phases import phase
-from .pickling import dumps
+from ..context import RunContext, with_context
+from ..errors import TridentError
+from ..model.user_traceback import blame, describe_error, note
+from ..pickling import dumps
+from ..run.phases import phase
+from .dedup import Calls
+from .transport import Channel
 
 T = TypeVar("T")
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
-from .errors import DefinitionError
+from ..errors import DefinitionError
+from .roles import role
 
 _ADDRESS = re.compile(r"\s*(\[[^\]\s]+\]|[^\s,:/@]+):(\d{1,5})\s*")
 
@@ -47,6 +48,7 @@ class Needs:
         return any(vars(self)[field.name] for field in fields(self))
 
 
+@role
 @runtime_checkable
 class HasNeeds(Protocol):
     """A spout, or a factory of states, that says what it needs. Read on the driver, before the start. Of an operation's

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TypeVar
 
-from .errors import DefinitionError, FailedException, ReadOnlyStore, StateError
+from ..errors import DefinitionError, FailedException, ReadOnlyStore, StateError
 
 log = logging.getLogger("trident_py")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .errors import DefinitionError
+from ..errors import DefinitionError
 
 
 def joined(separator: str, names: Iterable[str]) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from trident_py import channel as channels
-from trident_py.channel import Channel, ChannelError
+from trident_py.rpc import transport as channels
+from trident_py.rpc.transport import Channel, ChannelError
 
 KEY = b"k" * 32
 Change = Callable[[int, bytes], list[bytes]]

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from trident_py import home
-from trident_py.calls import Calls
-from trident_py.home import HomeAddress, HomeError, HomeService, Proxy
+from trident_py.rpc import service as home
+from trident_py.rpc.dedup import Calls
+from trident_py.rpc.service import HomeAddress, HomeError, HomeService, Proxy
 
 
 class Odd(Exception):

@@ -14,9 +14,14 @@ from sqlalchemy.exc import DBAPIError
 from states.sql.dialects.mysql.dialect import MySql
 from states.sql.dialects.postgresql.dialect import PostgreSql
 from states.sql.store import ConnectionLost, parse_url, store_of
+from trident_py.databases.error_codes import (
+    lost_a_lock_on_mysql,
+    lost_a_lock_on_postgresql,
+    mysql_is_away,
+    postgresql_is_away,
+)
 from trident_py.extras.gateway.sqldialects import MySqlDialect
 from trident_py.extras.gateway.sqldialects import SqlDialect as PostgreSqlClaims
-from trident_py.sqlcodes import lost_a_lock_on_mysql, lost_a_lock_on_postgresql, mysql_is_away, postgresql_is_away
 
 SQLSTATES = sorted(code for code in _sqlcodes if re.fullmatch(r"[0-9A-Z]{5}", code) and re.search(r"\d", code))
 LOCKED = ["40000", "40001", "40P01", "55P03", "72000"]

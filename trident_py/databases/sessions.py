@@ -13,8 +13,8 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, event
 
-from .errors import DefinitionError, missing
-from .secrets import shown
+from ..errors import DefinitionError, missing
+from ..model.secrets import shown
 
 _POSTGRESQL = {
     "client_encoding": "UTF8",

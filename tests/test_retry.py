@@ -15,8 +15,8 @@ from servers.waiting import soon
 from states.sql import BatchState, InsertIgnoreState, RowUpdater, SqlMapState
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, LineageError, StateError
+from trident_py.model.retry import START_WAIT, Patience, Stopped, start_wait
 from trident_py.operations.builtin import Count
-from trident_py.patience import START_WAIT, Patience, Stopped, start_wait
 from trident_py.testing import FixedBatchSpout
 
 SERVERS = databases.SERVERS

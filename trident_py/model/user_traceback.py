@@ -18,10 +18,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..tuples import TridentTuple
 from .secrets import HIDDEN, is_secret
-from .tuples import TridentTuple
 
-_HERE = Path(__file__).parent
+_HERE = Path(__file__).parents[1]
 OURS = tuple(f"{folder.as_posix()}/" for folder in (_HERE, _HERE.with_name("states")))
 _INSTALLED = tuple({f"{Path(sysconfig.get_path(name)).as_posix()}/" for name in ("stdlib", "purelib", "platlib")})
 _MADE_UP = ("<frozen ", "<__array_function__", "<attrs ", "pyarrow/")  # Arrow has relative paths in its frames
