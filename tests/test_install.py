@@ -13,7 +13,6 @@ import sys
 import tarfile
 import venv
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -248,11 +247,8 @@ class FiveMinutes:
         """Types the commands, and then runs the topology again, on the same cluster or on the other one."""
         assert self.types(self.check) == self.checked
         assert self.types(self.run, clusters[0]) == self.first
-        for before, cluster in pairwise(clusters):
-            kind = "LocalCluster (--local)" if cluster else "Spark"
-            converted = f"/home/you/checkpoints/counting/sentences is one of {kind} now: batch 2 is over\n"
-            printed = self.table + (converted if cluster != before else "") + self.again.removeprefix(self.table)
-            assert self.types(self.run, cluster) == printed
+        for cluster in clusters[1:]:
+            assert self.types(self.run, cluster) == self.again
         with sqlite3.connect(self.folder / "counts.db") as db:
             assert db.execute("SELECT SUM(count), MAX(txid) FROM counts").fetchall() == [(15, 2)]
 
