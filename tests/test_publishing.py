@@ -11,7 +11,7 @@ import pytest
 from trident_py import FailedException, TopologyError, TridentTopology
 from trident_py.errors import LostCommits, StateError, ZombieError
 from trident_py.operations.builtin import Count
-from trident_py.run.deciding import Publisher
+from trident_py.run.two_phase import Publisher
 from trident_py.run.program import BatchInfo, compile_plan
 from trident_py.run.progress import RunningTopology
 from trident_py.spouts.journal import JournalMetadataStore

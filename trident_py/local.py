@@ -17,7 +17,7 @@ from .run.phases import phase, profiled, start
 from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from .run.progress import Requests, RunningTopology, kill
 from .run.task import run_attempt
-from .run.worker_memory import end_run, task_for
+from .run.worker_cache import end_run, task_for
 from .spouts.coordination import Descriptor
 from .topology import Topology
 from .topology.topology import check_submission

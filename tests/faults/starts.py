@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trident_py import SparkCluster
-from trident_py.run.standing import ACCEPT, BASE
+from trident_py.run.store_position import ACCEPT, BASE
 from trident_py.spark.component import SparkComponent
 from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession

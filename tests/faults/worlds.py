@@ -1,4 +1,4 @@
-"""A store, a checkpoint and a cluster, on which what `trident_py.run.agreement` has a row for really happens."""
+"""A store, a checkpoint and a cluster, on which what `trident_py.run.recovery` has a row for really happens."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from trident_py import TopologyError
 from trident_py.errors import LineageError
-from trident_py.run import agreement, opening
-from trident_py.run.standing import Relation
+from trident_py.run import recovery, startup
+from trident_py.run.store_position import StorePosition
 from trident_py.spouts.journal import JournalMetadataStore
 from trident_py.spouts.metadata import LOG
 
@@ -22,7 +22,7 @@ from .stores import EXACT, MAPS, Source, build, differences
 from .weak import Weak
 
 TOPOLOGY = "t"
-Found = set[tuple[str, Relation]]
+Found = set[tuple[str, StorePosition]]
 
 
 class World:
@@ -106,9 +106,9 @@ class World:
 def watch(monkeypatch: pytest.MonkeyPatch) -> Found:
     """What every start of this process finds from now on."""
     found: Found = set()
-    relation, agree, check = agreement.Case.relation, opening.agree, opening.check_spouts
+    relation, agree, check = recovery.Recovery.relation, startup.agree, startup.check_spouts
 
-    def noted(case: Any, name: str) -> Relation:
+    def noted(case: Any, name: str) -> StorePosition:
         found.add((name, relation(case, name)))
         return relation(case, name)
 
@@ -121,10 +121,10 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Found:
         try:
             check(*args)
         except LineageError:
-            found.add(("", Relation.OTHER_SPOUT))
+            found.add(("", StorePosition.OTHER_SPOUT))
             raise
 
-    monkeypatch.setattr(agreement.Case, "relation", noted)
-    monkeypatch.setattr(opening, "agree", noted_all)
-    monkeypatch.setattr(opening, "check_spouts", noted_spout)
+    monkeypatch.setattr(recovery.Recovery, "relation", noted)
+    monkeypatch.setattr(startup, "agree", noted_all)
+    monkeypatch.setattr(startup, "check_spouts", noted_spout)
     return found

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ..errors import LineageError, ZombieError
-from ..run.deciding import DECIDED
-from ..run.opening import SETTLED
+from ..run.two_phase import DECIDED
+from ..run.startup import AGREEMENT
 from ..run.program import Program
-from ..run.standing import BASE, Standing
+from ..run.store_position import BASE, CheckpointState
 from ..spouts.journal import JournalMetadataStore
 from ..spouts.metadata import LOG, MemoryMetadataStore, taken_by
 from .hash_seed import seeded
@@ -69,11 +69,11 @@ class BatchLog:
 
     # -- the start ------------------------------------------------------------------------------------------------
 
-    def standing(self, program: Program) -> Standing:
+    def standing(self, program: Program) -> CheckpointState:
         """What the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
-        record = self.store.get(SETTLED, 0)
+        record = self.store.get(AGREEMENT, 0)
         if record is None:
-            return Standing.new(self.where, self._topology)
+            return CheckpointState.new(self.where, self._topology)
         if self.store.get(LOG, 0) is None:
             raise LineageError(
                 f"the checkpoint {self.where} has the record of its first start, but no log of batches: it is damaged, "
@@ -85,7 +85,7 @@ class BatchLog:
         begun = self.begun(txid + 1)
         decided = self.store.get(DECIDED, txid + 1) is not None
         other = None if begun is None else seeded(program, begun.order, self.order["order"])
-        return Standing(self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other)
+        return CheckpointState(self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other)
 
     def take(self) -> None:
         """Make this driver the owner. An older one is refused when it begins its next batch, or writes anything else,

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any
 
 from ..canonical import SET_ORDER, WORKERS_SEED
-from ..run.placement import by_hash_seed
+from ..run.execution_mode import by_hash_seed
 from ..run.program import Program
-from ..run.standing import Seeded
+from ..run.store_position import Seeded
 
 
 def own_order() -> dict[str, str]:

@@ -18,17 +18,17 @@ from ..model.retry import Patience, ReadOnlyFor, Stopped, back_off_seconds, star
 from ..plan import describe
 from ..processors import Excluded
 from ..spouts.coordination import Coordination, Descriptor
-from .agreement import Agreed
+from .recovery import Agreement
 from .attempts import Attempted, ChosenTuples, Execute, Work
 from .bisection import Bisection
-from .deciding import MAX_ATTEMPTS, Publisher, Receipts
+from .two_phase import MAX_ATTEMPTS, Publisher, Receipts
 from .hooks import Start, StartInfo, wrap_start
-from .opening import Opening, participants_of
+from .startup import Startup, participants_of
 from .phases import REPORTED, Seen, phase, taken
-from .placement import NeedsExecutors
+from .execution_mode import NeedsExecutors
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
-from .standing import Standing
+from .store_position import CheckpointState
 
 log = logging.getLogger("trident_py")
 
@@ -84,7 +84,7 @@ class BatchLoop:
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
         self._names = {node.id: state.name for node, state in program.lowered.plan.updates()}
 
-    def open(self, standing: Standing) -> Agreed:
+    def open(self, standing: CheckpointState) -> Agreement:
         """Called once before the first batch: checks the stores against the checkpoint and raises every generation.
 
         Raises LineageError, before it changes anything, if they disagree. Waits for an unavailable store
@@ -98,15 +98,15 @@ class BatchLoop:
         self._step("opened", agreed.txid)
         return agreed
 
-    def examine(self, standing: Standing) -> None:
+    def examine(self, standing: CheckpointState) -> None:
         """Raises LineageError as `open` does. Changes nothing, in no store and not in the checkpoint."""
         self._start(self._opening(standing)).examine()
 
-    def _opening(self, standing: Standing) -> Opening:
+    def _opening(self, standing: CheckpointState) -> Startup:
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
-        return Opening(self.program, self.participants, patience, store, standing)
+        return Startup(self.program, self.participants, patience, store, standing)
 
-    def _start(self, opening: Opening) -> Start:
+    def _start(self, opening: Startup) -> Start:
         """The opening, with what extras put round it."""
         info = StartInfo(self.program.lowered.plan, self.program.conf, opening.standing, opening.store, self._warn)
         return wrap_start(opening, info)

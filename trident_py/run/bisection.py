@@ -23,7 +23,7 @@ from ..processors import ChangedBatch, Excluded
 from ..processors.letters import as_text
 from ..spouts.metadata import MetadataStore
 from .attempts import Attempted, Attempts, ChosenTuples, Kept, Work
-from .placement import NeedsExecutors
+from .execution_mode import NeedsExecutors
 from .poison import is_on, takes_back
 from .program import BatchInfo, Failure, Program, topology_error
 

@@ -13,8 +13,8 @@ from ..plan import Node, Plan, ProcessorNode
 from ..processors.base import NodeContext, Processor
 from ..spouts.metadata import MetadataStore
 from ..tuples import TransactionAttempt
-from .agreement import Agreed
-from .standing import Standing
+from .recovery import Agreement
+from .store_position import CheckpointState
 
 STARTS = "trident_py.starts"
 """The group of entry points that refer to a `WrapStart`."""
@@ -29,10 +29,10 @@ T = TypeVar("T")
 class Start(Protocol):
     """The start of a component: `Opening`, or what stands round one."""
 
-    def open(self) -> tuple[Agreed, dict[str, int]]:
+    def open(self) -> tuple[Agreement, dict[str, int]]:
         """Opens all states. Returns what they agree on, and each state's generation."""
 
-    def examine(self) -> Agreed:
+    def examine(self) -> Agreement:
         """Raises as `open` does, and changes nothing."""
 
 
@@ -42,7 +42,7 @@ class StartInfo:
 
     plan: Plan
     conf: Mapping[str, Any]
-    standing: Standing
+    standing: CheckpointState
     store: MetadataStore
     tell: Callable[[int, str], None]
 

@@ -25,7 +25,7 @@ from ..spouts import Descriptor, SpoutNodeInfo
 from ..tuples import BatchId, RichSpoutBatchId, TransactionAttempt
 from .hooks import Kept, MakeWatch, TaskWatch, watches_of
 from .lowering import Lowered, lower
-from .ways import ways
+from .routing_digest import routing_digests
 
 FAILURE = -1
 REPORT = -2
@@ -141,14 +141,14 @@ class AttemptOutcome:
 
 @dataclass(frozen=True)
 class Program:
-    """One lowered component of a topology; picklable. ``component`` names it in checkpoints. ``ways``: for each state
-    that it updates, the way of the state's tuples (see `ways`). ``watches``: what extras put into its tasks."""
+    """One lowered component of a topology; picklable. ``component`` names it in checkpoints. ``routes``: for each state
+    that it updates, how its tuples are routed (see `routing_digests`). ``watches``: what extras put into its tasks."""
 
     component: str
     lowered: Lowered
     conf: dict
     spouts: tuple[SpoutNodeInfo, ...]
-    ways: dict[str, str] = field(default_factory=dict)
+    routes: dict[str, str] = field(default_factory=dict)
     watches: tuple[MakeWatch, ...] = ()
 
     @property
@@ -184,7 +184,7 @@ def compile_component(component: Plan, plan: Plan, conf: dict, watches: tuple[Ma
         for node in component.nodes
         if isinstance(node, SpoutNode)
     )
-    return Program(joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, ways(lowered), watches)
+    return Program(joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, routing_digests(lowered), watches)
 
 
 def compile_plan(plan: Plan, conf: dict) -> list[Program]:

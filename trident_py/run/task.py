@@ -18,7 +18,7 @@ from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
 from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
-from .commits import begin_commits, commits_apart, settled
+from .parallel_commit import start_commits, can_commit_concurrently, await_commit
 from .hooks import T
 from .lowering import Exchange, TaskStage
 from .phases import profiled, timed
@@ -103,7 +103,7 @@ class LevelTask:
         self.children = {node.id: self._children(node) for node in self.nodes}
         self.fed_by = {stage: self._fed_by(stage) for stage in self.stages}
         free = [stage for stage in self.stages if not any(other.commits for other in self.fed_by[stage])]
-        self.may_be_apart = [stage for stage in free if stage.commits and commits_apart(lowered.plan, stage)]
+        self.may_be_apart = [stage for stage in free if stage.commits and can_commit_concurrently(lowered.plan, stage)]
         self.spouts = [node.id for node in lowered.plan.nodes if isinstance(node, SpoutNode)]
 
     def _children(self, node: Node) -> list[tuple[int, int]]:
@@ -181,7 +181,7 @@ class LevelTask:
             return self._finish(stage.nodes)
         node, begun = self.begun.pop(stage)
         own = begun.cancel()  # no thread of the pool has come to it
-        return self._guard(node, self._processor(node).finish if own else partial(settled, begun))
+        return self._guard(node, self._processor(node).finish if own else partial(await_commit, begun))
 
     def _end_dry(self) -> Iterator[Row]:
         """The end of an attempt that commits nothing: what finishes before the first commit finishes."""
@@ -401,7 +401,7 @@ def _run_level(tasks: list[LevelTask], batch: BatchInfo, rows: Iterable[Row]) ->
     for task, arrived in zip(tasks, arriving, strict=True):
         yield from task.execute(batch, arrived)
     if not any(task.failed for task in tasks):
-        begin_commits(tasks, tasks[0].program.conf)
+        start_commits(tasks, tasks[0].program.conf)
         for task in tasks:
             yield from task.commit()
 

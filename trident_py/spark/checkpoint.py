@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from ..checkpoints.batch_log import BatchLog, inside, local_log
 from ..checkpoints.hash_seed import order_of_workers
 from ..errors import LineageError
-from ..run.opening import SETTLED
-from ..run.standing import BASE
+from ..run.startup import AGREEMENT
+from ..run.store_position import BASE
 from ..spouts.journal import JOURNAL, entries_of
 from ..spouts.metadata import LOG
 from ..spouts.versions import VersionedMetadataStore
@@ -75,10 +75,10 @@ def _adopt(folder: HadoopFolder, store: VersionedMetadataStore) -> None:
     """A checkpoint that was copied from a local folder goes on here. Its first record is written last: a copy that is
     interrupted is repeated."""
     copied = folder.read(JOURNAL)
-    if copied is None or store.get(SETTLED, 0) is not None:
+    if copied is None or store.get(AGREEMENT, 0) is not None:
         return
     entries = entries_of(copied.encode(), f"{folder.where}/{JOURNAL}")
-    for path in sorted(entries, key=lambda path: path == SETTLED):
+    for path in sorted(entries, key=lambda path: path == AGREEMENT):
         for txid, value in entries[path].items():
             store.put(path, txid, value)
 

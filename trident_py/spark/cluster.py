@@ -18,7 +18,7 @@ from ..filesystems.tempdirs import own_folder
 from ..plan import Plan
 from ..rpc import service
 from ..run.phases import BatchPhases, Seen
-from ..run.placement import check_placement
+from ..run.execution_mode import check_execution_mode
 from ..run.program import Program, compile_plan
 from ..run.progress import Requests, RunningTopology, kill
 from ..topology import Topology
@@ -81,7 +81,7 @@ class SparkCluster:
             raise TridentError("this SparkCluster is shut down; create a new one")
         check_submission(name, conf, topology)
         on_workers = topology.plan.without_requests()
-        check_placement(on_workers, conf or {})
+        check_execution_mode(on_workers, conf or {})
         self._check_machines(on_workers, conf or {})
         run = uuid.uuid4().hex
         workers_home = self._homes.for_workers(self.spark, on_workers, conf or {})
@@ -100,7 +100,7 @@ class SparkCluster:
         of the extra ``doctor``; raises DefinitionError if that is missing."""
         doctor = load("SparkCluster.examine", DOCTOR)
         check_submission("examined", conf, topology)
-        check_placement(topology.plan.without_requests(), conf or {})
+        check_execution_mode(topology.plan.without_requests(), conf or {})
         return doctor.examine(self.spark, topology.plan.without_requests(), conf or {}, self.checkpoints, again=True)
 
     def _check_machines(self, plan: Plan, conf: Mapping[str, Any]) -> None:

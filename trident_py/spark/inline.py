@@ -21,7 +21,7 @@ from ..plan import Node, SpoutNode
 from ..run import phases
 from ..run.lowering import Exchange
 from ..run.phases import REPORTED, TaskPhases, phase, profiled
-from ..run.placement import (
+from ..run.execution_mode import (
     MAX_BYTES,
     Durations,
     NeedsExecutors,
@@ -33,7 +33,7 @@ from ..run.placement import (
 from ..run.poison import is_on
 from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
-from ..run.worker_memory import RunMemory
+from ..run.worker_cache import WorkerCache
 from ..spouts.metadata import MetadataStore
 from .stage import NO_NODE
 
@@ -88,7 +88,7 @@ class Inline:
         self._stopping = stopping
         self._grace = grace
         self._program: Program | None = None
-        self._memory = RunMemory()
+        self._memory = WorkerCache()
         self._meter = _Meter(bounds.tuples)
         self._thread: _Thread | None = None
         self._refused = 0
@@ -222,7 +222,7 @@ class _Meter:
 class _InlineTask(LevelTask):
     """A task that fails when the batch is too large for this process."""
 
-    def __init__(self, meter: _Meter, memory: RunMemory, program: Program, level: int, partition: int) -> None:
+    def __init__(self, meter: _Meter, memory: WorkerCache, program: Program, level: int, partition: int) -> None:
         self.meter = meter
         super().__init__(memory, program, level, partition)
 

@@ -25,7 +25,7 @@ from ..pickling import dumps
 from ..run import phases
 from ..run.phases import TaskPhases, handed, phase, pulled
 from ..run.program import REPORT, BatchInfo, NodeReport, Program, Row
-from ..run.worker_memory import end_run, run_level
+from ..run.worker_cache import end_run, run_level
 from .worker_logs import enter_task
 
 BATCH = "trident.batch"

@@ -23,7 +23,7 @@ from ..errors import LineageError
 from ..run.attempts import Execute
 from ..run.component import ComponentRun
 from ..run.phases import profiled
-from ..run.standing import BASE
+from ..run.store_position import BASE
 
 FOLLOW_MILLIS = 60_000
 READY_WAIT = 0.05  # seconds that a run with availableNow waits for a spout to be ready

@@ -25,7 +25,7 @@ from ...model.secrets import is_secret
 from ...operations.base import name_of
 from ...operations.determinism import is_declared
 from ...plan import Plan, operations_of
-from ...run.agreement import Agreed
+from ...run.recovery import Agreement
 from ...run.hooks import Start, StartInfo
 from .sources import is_ours, is_users
 
@@ -81,12 +81,12 @@ class ComparedStart:
     def __init__(self, start: Start, about: StartInfo) -> None:
         self._start, self._about = start, about
 
-    def examine(self) -> Agreed:
+    def examine(self) -> Agreement:
         agreed = self._start.examine()
         self._compare()
         return agreed
 
-    def open(self) -> tuple[Agreed, dict[str, int]]:
+    def open(self) -> tuple[Agreement, dict[str, int]]:
         digests, warning = self._compare()
         agreed, generations = self._start.open()
         if warning:

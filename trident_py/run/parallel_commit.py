@@ -21,7 +21,7 @@ from .lowering import TaskStage
 THREADS = 8
 
 
-def commits_apart(plan: Plan, stage: TaskStage) -> bool:
+def can_commit_concurrently(plan: Plan, stage: TaskStage) -> bool:
     """Whether the stage ends with the update of a state that only waits for its store, and that no other node reads or
     uses. The updater then calls no code of the topology's author."""
     nodes = [plan.by_id[node_id] for node_id in stage.nodes]
@@ -39,7 +39,7 @@ def commits_apart(plan: Plan, stage: TaskStage) -> bool:
     return waits and own and alone and next(plan.children(last), None) is None
 
 
-class Commits(Protocol):
+class CommitTask(Protocol):
     """A task in its commit phase."""
 
     def apart(self) -> list[TaskStage]:
@@ -49,7 +49,7 @@ class Commits(Protocol):
     def begin_commit(self, stage: TaskStage, pool: Executor) -> None: ...
 
 
-def begin_commits(tasks: Sequence[Commits], conf: Mapping[str, Any]) -> None:
+def start_commits(tasks: Sequence[CommitTask], conf: Mapping[str, Any]) -> None:
     """Begins the commits that may run beside others, but for the first: the calling thread does that one itself."""
     apart = [(task, stage) for task in tasks for stage in task.apart()]
     threads = (conf.get(Config.TOPOLOGY_COMMIT_THREADS) or THREADS) if len(apart) > 1 else 1
@@ -57,7 +57,7 @@ def begin_commits(tasks: Sequence[Commits], conf: Mapping[str, Any]) -> None:
         task.begin_commit(stage, _pool(threads - 1))
 
 
-def settled(begun: Future[None]) -> None:
+def await_commit(begun: Future[None]) -> None:
     """Returns when the commit has ended, and raises what it raised. Whatever happens meanwhile, it has ended then: the
     next attempt uses the same state."""
     try:

@@ -14,16 +14,16 @@ from ..metrics import IMetricsContext
 from ..plan import ProcessorNode
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
-from .commits import begin_commits
+from .parallel_commit import start_commits
 from .hooks import T
 from .phases import phase
 from .program import BatchInfo, Program, Row
 from .task import LevelTask
 
-_runs: dict[str, RunMemory] = {}
+_runs: dict[str, WorkerCache] = {}
 
 
-class RunMemory:
+class WorkerCache:
     """The memory of one run in one process: tasks by component, level and partition; states by partition."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class RunMemory:
             state=name,
             lineage=batch.lineage,
             generation=batch.generations.get(name),
-            way=program.ways.get(name, ""),
+            way=program.routes.get(name, ""),
             run=batch.run,
             running=self.current[program.component],
         )
@@ -87,7 +87,7 @@ class RunMemory:
 
 def task_for(program: Program, level: int, partition: int, batch: BatchInfo) -> LevelTask:
     """The task of this partition. Reuses the one from earlier batches of the run, if any."""
-    memory = _runs.setdefault(batch.run, RunMemory())
+    memory = _runs.setdefault(batch.run, WorkerCache())
     key = (program.component, level, partition)
     if key not in memory.tasks:
         memory.tasks[key] = LevelTask(memory, program, level, partition)
@@ -100,7 +100,7 @@ def run_level(
     """Runs one partition of one level of one attempt: executes, then commits unless there was a failure."""
     task = task_for(program, level, partition, batch)
     yield from task.execute(batch, rows)
-    begin_commits([task], program.conf)
+    start_commits([task], program.conf)
     yield from task.commit()
 
 

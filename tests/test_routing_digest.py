@@ -48,7 +48,7 @@ def way(route: Callable[[Any], Any], *, hint: int = 2, state: int = 3, name: str
     made = route(stream).groupBy("word").persistentAggregate(MemoryMapState.Factory(), Count(), "count", stateName="x")
     made.parallelismHint(state)
     (program,) = compile_plan(topology.build().plan, {})
-    return program.ways["x"]
+    return program.routes["x"]
 
 
 def shuffled(stream: Any) -> Any:
@@ -80,7 +80,7 @@ def test_whatever_decides_where_a_tuple_goes_makes_another_way() -> None:
 
 
 def test_another_version_of_the_hash_makes_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trident_py.run.ways.ROUTING_VERSION", -1)
+    monkeypatch.setattr("trident_py.run.routing_digest.ROUTING_VERSION", -1)
     assert way(shuffled) != USUAL
 
 
@@ -99,11 +99,11 @@ def test_what_stands_beside_is_no_part_of_the_way() -> None:
     made = shuffled(stream).groupBy("word")
     made = made.persistentAggregate(MemoryMapState.Factory(), Count(), "count", stateName="x").parallelismHint(3)
     made.newValuesStream().filter("count", keep)
-    assert {"x": USUAL} in [program.ways for program in compile_plan(topology.build().plan, {})]
+    assert {"x": USUAL} in [program.routes for program in compile_plan(topology.build().plan, {})]
 
 
 def test_other_processes_with_other_hash_seeds_find_the_same_way() -> None:
-    text = "import test_ways; print([test_ways.USUAL, *test_ways.OTHERS.values()])"
+    text = "import test_routing_digest as ways; print([ways.USUAL, *ways.OTHERS.values()])"
     for seed in ("1", "2"):
         path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path}

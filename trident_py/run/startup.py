@@ -12,12 +12,12 @@ from ..context import RunContext, with_context
 from ..model.retry import Patience
 from ..spouts.metadata import MetadataStore
 from ..state.participants import BatchParticipant, Remembered, participant_of
-from .agreement import Agreed, agree, check_spouts, check_streams
+from .recovery import Agreement, agree, check_spouts, check_streams
 from .program import Program
-from .standing import Standing
+from .store_position import CheckpointState
 
 T = TypeVar("T")
-SETTLED = "component"  # the checkpoint's path for the record of `Agreed`
+AGREEMENT = "component"  # the checkpoint's path for the record of `Agreement`
 
 
 def participants_of(program: Program) -> dict[str, BatchParticipant]:
@@ -27,16 +27,16 @@ def participants_of(program: Program) -> dict[str, BatchParticipant]:
 
 
 @dataclass(frozen=True)
-class Opening:
+class Startup:
     """One start of one component. ``store`` is the checkpoint's metadata store."""
 
     program: Program
     participants: Mapping[str, BatchParticipant]
     patience: Patience
     store: MetadataStore
-    standing: Standing
+    standing: CheckpointState
 
-    def open(self) -> tuple[Agreed, dict[str, int]]:
+    def open(self) -> tuple[Agreement, dict[str, int]]:
         """Opens all states, records the agreement in the checkpoint, and returns it with each state's generation.
 
         Raises LineageError if a store disagrees, StateError if a store stays unavailable, Stopped if the run is stopped
@@ -47,10 +47,10 @@ class Opening:
         while (again := self._agreed()) != agreed:
             agreed, generations = again, self._raised(again)
         run = RunContext.of(self.program.conf).token
-        self.store.put(SETTLED, 0, agreed.record(self.standing, self._spouts(), run))
+        self.store.put(AGREEMENT, 0, agreed.record(self.standing, self._spouts(), run))
         return agreed, generations
 
-    def examine(self) -> Agreed:
+    def examine(self) -> Agreement:
         """Asks all states and compares. Raises as `open` does, and changes nothing."""
         check_streams(self.standing, self._spouts())
         check_spouts(self.program.conf, self.standing, self._spouts())
@@ -66,19 +66,19 @@ class Opening:
     def _remembered(self) -> dict[str, Remembered | None]:
         return self._of_participants(lambda name: self.participants[name].remembered(self._conf(name, None)))
 
-    def _agreed(self) -> Agreed:
+    def _agreed(self) -> Agreement:
         deciding = [name for name, participant in self.participants.items() if participant.decides]
         return agree(self.program.conf, self.standing, self._remembered(), deciding)
 
-    def _raised(self, agreed: Agreed) -> dict[str, int]:
+    def _raised(self, agreed: Agreement) -> dict[str, int]:
         return self._of_participants(lambda name: self.participants[name].open(self._conf(name, agreed)))
 
     def _of_participants(self, call: Callable[[str], T]) -> dict[str, T]:
         return {name: self.patience.until_there(f"state {name}", partial(call, name)) for name in self.participants}
 
-    def _conf(self, name: str, agreed: Agreed | None) -> dict:
+    def _conf(self, name: str, agreed: Agreement | None) -> dict:
         """The configuration for a participant, with its context."""
-        way = self.program.ways.get(name, "")
+        way = self.program.routes.get(name, "")
         conf = with_context(self.program.conf, state=name, lineage=self.standing.lineage, way=way)
         if agreed is not None:
             joined = agreed.joined.get(name)

@@ -17,14 +17,14 @@ from .lowering import Lowered
 _LONGEST = 120
 
 
-def ways(lowered: Lowered) -> dict[str, str]:
+def routing_digests(lowered: Lowered) -> dict[str, str]:
     """The way of each state that the component updates, by state name: a digest, then a readable summary.
 
     Called once for each submission, on the driver. The digest covers everything before the state: spouts with their
     partitions, steps, groupings, the partition count of every stage, field types, and the version of the hash. It does
     not cover what users' functions do.
     """
-    return {state.name: _way(_before(lowered, node), lowered.partitions) for node, state in lowered.plan.updates()}
+    return {state.name: _digest(_before(lowered, node), lowered.partitions) for node, state in lowered.plan.updates()}
 
 
 def _before(lowered: Lowered, last: Node) -> list[Node]:
@@ -36,21 +36,21 @@ def _before(lowered: Lowered, last: Node) -> list[Node]:
     return [node for node in lowered.plan.nodes if node.id in wanted]
 
 
-def _way(nodes: list[Node], counts: dict[int, int]) -> str:
+def _digest(nodes: list[Node], counts: dict[int, int]) -> str:
     places = {node.id: place for place, node in enumerate(nodes)}
     steps = [
-        [*_step(node), counts.get(node.id), [places[parent] for parent in node.parents], node.fields.declarations()]
+        [*_identify(node), counts.get(node.id), [places[parent] for parent in node.parents], node.fields.declarations()]
         for node in nodes
     ]
     text = json.dumps([ROUTING_VERSION, steps])
     behind = {node.id for node in nodes for parent in node.parents if isinstance(nodes[places[parent]], PartitionNode)}
-    words = ", ".join(word for node in nodes if (word := _word(node, counts, node.id in behind)))
+    words = ", ".join(word for node in nodes if (word := _describe(node, counts, node.id in behind)))
     if len(words) > _LONGEST:
         words = f"{words[: _LONGEST // 2]}...{words[-_LONGEST // 2 :]}"
     return f"{hashlib.sha256(text.encode()).hexdigest()[:32]} {words}"
 
 
-def _step(node: Node) -> list[Any]:
+def _identify(node: Node) -> list[Any]:
     if isinstance(node, SpoutNode):
         return ["spout", node.spout_id, type(node.spout).__name__]
     if isinstance(node, PartitionNode):
@@ -59,7 +59,7 @@ def _step(node: Node) -> list[Any]:
     return ["step", type(node.spec).__name__]
 
 
-def _word(node: Node, counts: dict[int, int], sent: bool) -> str:
+def _describe(node: Node, counts: dict[int, int], sent: bool) -> str:
     """The word for a node in the summary; "" if its tuples stay in their partition."""
     if isinstance(node, PartitionNode):
         return str(node.partitioner.name)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from trident_py.context import with_context
 from trident_py.errors import DefinitionError, LineageError
-from trident_py.run.agreement import Agreed, agree, check_spouts
-from trident_py.run.standing import ABANDON, ACCEPT, BASE, Relation, Seeded, Standing
+from trident_py.run.recovery import Agreement, agree, check_spouts
+from trident_py.run.store_position import ABANDON, ACCEPT, BASE, StorePosition, Seeded, CheckpointState
 from trident_py.state import Remembered
 
 ROOT = Path(__file__).parent.parent
@@ -26,75 +26,75 @@ def store(lineage: str = "mine", written: int = 5, **more: Any) -> Remembered:
     return Remembered("table 't'", lineage, written, **{"last": written, **more})
 
 
-def standing(committed: int = 5, states: Mapping | None = JOINED, **more: Any) -> Standing:
+def standing(committed: int = 5, states: Mapping | None = JOINED, **more: Any) -> CheckpointState:
     record = {"base": 0, "topology": more.pop("wrote", "t"), "spouts": {"lines": "Lines"}, "run": more.pop("run", "")}
     record |= {} if states is None else {"states": states}
-    return Standing("/c/t/lines", "t", record, "mine", committed, **more)
+    return CheckpointState("/c/t/lines", "t", record, "mine", committed, **more)
 
 
 SEEDED = Seeded("each words depends on the order of a set: list(set(s)) (words.py:1)", "7")
 DRAWN = SEEDED._replace(seed="")
-NEW = Standing("/c/t/lines", "t", None, "mine")
-KNOWN: list[tuple[Relation, Standing, Remembered | None, dict]] = [
-    (Relation.UNASKED, standing(), None, {}),
-    (Relation.NEW, NEW, store("", 0), {}),
-    (Relation.NEW, standing(states={}), store("", 0), {}),
-    (Relation.NEW, standing(states={}), store("", 0, valued=5), {}),
-    (Relation.NEW, standing(0, states=None), store("", 0), {}),
-    (Relation.SAME, standing(), store(), {}),
-    (Relation.BETWEEN, standing(begun=True), store(written=6, whole=5), {}),
-    (Relation.BETWEEN, standing(begun=True, seeded=SEEDED), store(written=6, whole=5), {ACCEPT: "s@6:5"}),
-    (Relation.SAME, standing(begun=True, seeded=SEEDED), store(), {}),
-    (Relation.REORDERED, standing(begun=True, seeded=SEEDED), store(written=6, whole=5), {}),
-    (Relation.REORDERED, standing(begun=True, seeded=DRAWN), store(written=6, whole=5), {ACCEPT: "s@5:5"}),
-    (Relation.JOINED, standing(5, {"s": ["theirs", 3, 5, False]}), store("theirs", 3), {}),
-    (Relation.CONTINUED, NEW, store("theirs"), {BASE: 7}),
-    (Relation.CONTINUED, NEW, store("", 0, valued=5), {BASE: 5}),
-    (Relation.ABANDONED, NEW, store("theirs"), {ABANDON: "theirs"}),
-    (Relation.ACCEPTED, standing(), store(written=3), {ACCEPT: "s@3:5"}),
-    (Relation.ACCEPTED, standing(), store("", 0), {ACCEPT: ["r@1:5", "s@0:5"]}),
-    (Relation.ACCEPTED, standing(states={}), store("theirs", 3), {ACCEPT: "s@3:5"}),
-    (Relation.ACCEPTED, standing(run="a"), store(run="b"), {ACCEPT: "s@5:5"}),
-    (Relation.JOINED, standing(5, {"s": ["mine", 3, 5, False, "a", 3]}), store(written=3), {}),
-    (Relation.LOST, NEW, store("theirs"), {}),
-    (Relation.LOST, NEW, store("theirs"), {BASE: 4}),
-    (Relation.LOST, NEW, store("theirs"), {ABANDON: "others"}),
-    (Relation.LOST, NEW, store("theirs", valued=5), {ABANDON: "theirs"}),
-    (Relation.UNOWNED, NEW, store("", 0, valued=5), {}),
-    (Relation.UNOWNED, standing(states={}), store("", 0, valued=6), {}),
-    (Relation.BEHIND, standing(), store(written=4), {}),
-    (Relation.BEHIND, standing(), store(written=5, whole=4), {}),
-    (Relation.BEHIND, standing(), store(written=3), {ACCEPT: "s@2:5"}),
-    (Relation.BEHIND, standing(), store(written=3), {ACCEPT: ["s@3", "s@3:4"]}),
-    (Relation.BEHIND, standing(5, {"s": ["mine", 5, 5, False, "a", 5]}), store(written=5, whole=4), {}),
-    (Relation.BEHIND, standing(states={}), store(written=3), {}),
-    (Relation.BEHIND, standing(5, {"s": ["theirs", 3, 3, False]}), store(written=3), {}),
-    (Relation.GONE, standing(), store("", 0), {}),
-    (Relation.GONE, standing(states=None), store("", 0), {}),
-    (Relation.GONE, standing(), store("", 0, valued=5), {}),
-    (Relation.RENAMED, standing(wrote="before"), store("", 0), {}),
-    (Relation.AHEAD, standing(begun=True), store(written=7), {}),
-    (Relation.AHEAD, standing(), store(written=6), {}),
-    (Relation.FOREIGN, standing(), store("theirs"), {}),
-    (Relation.FOREIGN, standing(5, {"s": ["theirs", 3, 5, False]}), store("theirs", 4), {}),
-    (Relation.FOREIGN, standing(states={}), store("theirs", 6), {ACCEPT: "s@6:5"}),
-    (Relation.SAME, standing(run="a"), store(run="a"), {}),
-    (Relation.SAME, standing(run="a"), store(run=""), {}),
-    (Relation.SAME, standing(), store(run="b"), {}),
-    (Relation.SAME, standing(5, {"s": ["mine", 5, 5, False, "b", 5]}, run="a"), store(run="b"), {}),
-    (Relation.CROSSED, standing(run="a"), store(run="b"), {}),
-    (Relation.CROSSED, standing(5, {"s": ["mine", 4, 4, False, "b", 4]}, run="a"), store(run="b"), {}),
-    (Relation.CROSSED, standing(begun=True, run="a"), store(written=6, run="b"), {ACCEPT: "s@5:5"}),
+NEW = CheckpointState("/c/t/lines", "t", None, "mine")
+KNOWN: list[tuple[StorePosition, CheckpointState, Remembered | None, dict]] = [
+    (StorePosition.UNASKED, standing(), None, {}),
+    (StorePosition.NEW, NEW, store("", 0), {}),
+    (StorePosition.NEW, standing(states={}), store("", 0), {}),
+    (StorePosition.NEW, standing(states={}), store("", 0, valued=5), {}),
+    (StorePosition.NEW, standing(0, states=None), store("", 0), {}),
+    (StorePosition.SAME, standing(), store(), {}),
+    (StorePosition.BETWEEN, standing(begun=True), store(written=6, whole=5), {}),
+    (StorePosition.BETWEEN, standing(begun=True, seeded=SEEDED), store(written=6, whole=5), {ACCEPT: "s@6:5"}),
+    (StorePosition.SAME, standing(begun=True, seeded=SEEDED), store(), {}),
+    (StorePosition.REORDERED, standing(begun=True, seeded=SEEDED), store(written=6, whole=5), {}),
+    (StorePosition.REORDERED, standing(begun=True, seeded=DRAWN), store(written=6, whole=5), {ACCEPT: "s@5:5"}),
+    (StorePosition.JOINED, standing(5, {"s": ["theirs", 3, 5, False]}), store("theirs", 3), {}),
+    (StorePosition.CONTINUED, NEW, store("theirs"), {BASE: 7}),
+    (StorePosition.CONTINUED, NEW, store("", 0, valued=5), {BASE: 5}),
+    (StorePosition.ABANDONED, NEW, store("theirs"), {ABANDON: "theirs"}),
+    (StorePosition.ACCEPTED, standing(), store(written=3), {ACCEPT: "s@3:5"}),
+    (StorePosition.ACCEPTED, standing(), store("", 0), {ACCEPT: ["r@1:5", "s@0:5"]}),
+    (StorePosition.ACCEPTED, standing(states={}), store("theirs", 3), {ACCEPT: "s@3:5"}),
+    (StorePosition.ACCEPTED, standing(run="a"), store(run="b"), {ACCEPT: "s@5:5"}),
+    (StorePosition.JOINED, standing(5, {"s": ["mine", 3, 5, False, "a", 3]}), store(written=3), {}),
+    (StorePosition.LOST, NEW, store("theirs"), {}),
+    (StorePosition.LOST, NEW, store("theirs"), {BASE: 4}),
+    (StorePosition.LOST, NEW, store("theirs"), {ABANDON: "others"}),
+    (StorePosition.LOST, NEW, store("theirs", valued=5), {ABANDON: "theirs"}),
+    (StorePosition.UNOWNED, NEW, store("", 0, valued=5), {}),
+    (StorePosition.UNOWNED, standing(states={}), store("", 0, valued=6), {}),
+    (StorePosition.BEHIND, standing(), store(written=4), {}),
+    (StorePosition.BEHIND, standing(), store(written=5, whole=4), {}),
+    (StorePosition.BEHIND, standing(), store(written=3), {ACCEPT: "s@2:5"}),
+    (StorePosition.BEHIND, standing(), store(written=3), {ACCEPT: ["s@3", "s@3:4"]}),
+    (StorePosition.BEHIND, standing(5, {"s": ["mine", 5, 5, False, "a", 5]}), store(written=5, whole=4), {}),
+    (StorePosition.BEHIND, standing(states={}), store(written=3), {}),
+    (StorePosition.BEHIND, standing(5, {"s": ["theirs", 3, 3, False]}), store(written=3), {}),
+    (StorePosition.GONE, standing(), store("", 0), {}),
+    (StorePosition.GONE, standing(states=None), store("", 0), {}),
+    (StorePosition.GONE, standing(), store("", 0, valued=5), {}),
+    (StorePosition.RENAMED, standing(wrote="before"), store("", 0), {}),
+    (StorePosition.AHEAD, standing(begun=True), store(written=7), {}),
+    (StorePosition.AHEAD, standing(), store(written=6), {}),
+    (StorePosition.FOREIGN, standing(), store("theirs"), {}),
+    (StorePosition.FOREIGN, standing(5, {"s": ["theirs", 3, 5, False]}), store("theirs", 4), {}),
+    (StorePosition.FOREIGN, standing(states={}), store("theirs", 6), {ACCEPT: "s@6:5"}),
+    (StorePosition.SAME, standing(run="a"), store(run="a"), {}),
+    (StorePosition.SAME, standing(run="a"), store(run=""), {}),
+    (StorePosition.SAME, standing(), store(run="b"), {}),
+    (StorePosition.SAME, standing(5, {"s": ["mine", 5, 5, False, "b", 5]}, run="a"), store(run="b"), {}),
+    (StorePosition.CROSSED, standing(run="a"), store(run="b"), {}),
+    (StorePosition.CROSSED, standing(5, {"s": ["mine", 4, 4, False, "b", 4]}, run="a"), store(run="b"), {}),
+    (StorePosition.CROSSED, standing(begun=True, run="a"), store(written=6, run="b"), {ACCEPT: "s@5:5"}),
 ]
 
 
-def found(where: Standing, each: Remembered | None, conf: dict, deciding: Any = ()) -> Agreed:
+def found(where: CheckpointState, each: Remembered | None, conf: dict, deciding: Any = ()) -> Agreement:
     return agree(conf, where, {"s": each}, deciding)
 
 
 @pytest.mark.parametrize(("relation", "where", "each", "conf"), KNOWN)
 def test_every_relation_goes_on_or_is_refused_with_the_ways_on(
-    relation: Relation, where: Standing, each: Remembered | None, conf: dict
+    relation: StorePosition, where: CheckpointState, each: Remembered | None, conf: dict
 ) -> None:
     if relation.value.goes_on:
         assert found(where, each, conf).relations == {"s": relation}
@@ -108,9 +108,9 @@ def test_every_relation_goes_on_or_is_refused_with_the_ways_on(
 
 
 def test_every_row_of_the_table_is_tried_and_printed() -> None:
-    assert {relation for relation, *_ in KNOWN} | {Relation.OTHER_SPOUT} == set(Relation)
+    assert {relation for relation, *_ in KNOWN} | {StorePosition.OTHER_SPOUT} == set(StorePosition)
     page = (ROOT / "docs/reliability.md").read_text()
-    for each in Relation:
+    for each in StorePosition:
         does = "goes on" if each.value.goes_on else "**refused**"
         assert f"| {each.value.case} | {does} | {each.value.action} |" in page
 
@@ -118,7 +118,7 @@ def test_every_row_of_the_table_is_tried_and_printed() -> None:
 def test_a_state_that_shows_batches_needs_the_decision_for_the_one_between() -> None:
     """An older copy of the checkpoint may have begun the same batch; an opaque spout would emit it otherwise."""
     shown = store(written=6)
-    assert found(standing(begun=True, decided=True), shown, {}, ["s"]).relations == {"s": Relation.BETWEEN}
+    assert found(standing(begun=True, decided=True), shown, {}, ["s"]).relations == {"s": StorePosition.BETWEEN}
     with pytest.raises(LineageError, match="has committed batch 5 and has no decision about it"):
         found(standing(begun=True), shown, {}, ["s"])
 
@@ -128,7 +128,7 @@ def test_states_that_are_not_at_one_txid_do_not_go_on_together_under_a_new_check
     with pytest.raises(LineageError, match="up to 4, other states of this topology have batch 6"):
         agree({BASE: 6}, NEW, asked)
     agreed = agree({BASE: 6, ACCEPT: "b@4:6"}, NEW, asked)
-    assert (agreed.txid, list(agreed.relations.values())) == (6, [Relation.CONTINUED, Relation.ACCEPTED])
+    assert (agreed.txid, list(agreed.relations.values())) == (6, [StorePosition.CONTINUED, StorePosition.ACCEPTED])
     assert agree({BASE: 6}, NEW, {"a": store("old", 6), "b": store("old", 5)}).txid == 6  # one between
 
 
@@ -228,8 +228,8 @@ def test_what_was_agreed_is_known_to_the_next_start_without_the_setting() -> Non
     told = found(NEW, store("theirs", run="b"), {BASE: 5})
     record = pickle.loads(pickle.dumps(told.record(NEW, {"lines": "Lines"}, "a")))
     assert record["base"] == 5 and record["states"] == {"s": ["theirs", 5, 5, False, "b", 5]}
-    again = Standing("/c/t/lines", "t", record, "mine", 5)
-    assert found(again, store("theirs"), {}).relations == {"s": Relation.JOINED}
-    assert found(again, store("mine"), {}).relations == {"s": Relation.SAME}
+    again = CheckpointState("/c/t/lines", "t", record, "mine", 5)
+    assert found(again, store("theirs"), {}).relations == {"s": StorePosition.JOINED}
+    assert found(again, store("mine"), {}).relations == {"s": StorePosition.SAME}
     with pytest.raises(LineageError):
         found(again, store("theirs", 6), {})  # the old checkpoint has gone on meanwhile

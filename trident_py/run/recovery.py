@@ -1,6 +1,6 @@
 """Checks that a checkpoint and the stores agree. Runs at every start, before anything is written.
 
-A start whose relation (`trident_py.run.standing`) is not one that goes on ends with a list of choices. One choice is
+A start whose relation (`trident_py.run.store_position`) is not one that goes on ends with a list of choices. One choice is
 always a setting that names exactly what it accepts, with both txids, so it expires after use.
 """
 
@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 from ..context import RunContext
 from ..errors import DefinitionError, LineageError
 from ..state.participants import Remembered
-from .standing import ABANDON, ACCEPT, BASE, Case, Joined, Relation, Standing, accepted, may_be_abandoned
+from .store_position import ABANDON, ACCEPT, BASE, Recovery, Joined, StorePosition, CheckpointState, accepted, may_be_abandoned
 
 Text = tuple[str, list[str | None]]  # the finding, and the choices; None for one that does not help here
 
 
-class Agreed(NamedTuple):
+class Agreement(NamedTuple):
     """The result of `agree`: the txid to go on from, and each state's join and relation."""
 
     txid: int
     joined: dict[str, Joined]
-    relations: dict[str, Relation]
+    relations: dict[str, StorePosition]
 
-    def record(self, standing: Standing, spouts: Mapping[str, str], run: str) -> dict:
+    def record(self, standing: CheckpointState, spouts: Mapping[str, str], run: str) -> dict:
         """The JSON value that the checkpoint keeps. ``run``: the token of the run that begins."""
         base = self.txid if standing.record is None else standing.record["base"]
         states = {name: list(joined) for name, joined in self.joined.items()}
@@ -37,22 +37,22 @@ class Agreed(NamedTuple):
 
 
 def agree(
-    conf: Mapping[str, Any], standing: Standing, asked: Mapping[str, Remembered | None], deciding: Collection[str] = ()
-) -> Agreed:
+    conf: Mapping[str, Any], standing: CheckpointState, asked: Mapping[str, Remembered | None], deciding: Collection[str] = ()
+) -> Agreement:
     """Compares the checkpoint with each store's answer (``asked``). Changes nothing. ``deciding``: the states that show
     a batch as a whole. Raises LineageError, listing the choices, if one disagrees; DefinitionError for a wrong base."""
     answers = {name: answer for name, answer in asked.items() if answer is not None}
     txid = _base(conf, answers) if standing.is_new else standing.committed
-    case = Case(conf, standing, txid, answers, deciding)
-    relations = {name: case.relation(name) if name in answers else Relation.UNASKED for name in asked}
+    case = Recovery(conf, standing, txid, answers, deciding)
+    relations = {name: case.relation(name) if name in answers else StorePosition.UNASKED for name in asked}
     _refuse(case, {name: relation for name, relation in relations.items() if not relation.value.goes_on})
     joined = {}
     for name, answer in answers.items():
         before, relation = standing.joined(name), relations[name]
-        kept = relation is Relation.JOINED and before is not None and before.forget
-        forget = kept or relation is Relation.ABANDONED
+        kept = relation is StorePosition.JOINED and before is not None and before.forget
+        forget = kept or relation is StorePosition.ABANDONED
         joined[name] = Joined(answer.lineage, answer.last, txid, forget, answer.run, answer.least)
-    return Agreed(txid, joined, relations)
+    return Agreement(txid, joined, relations)
 
 
 def _base(conf: Mapping[str, Any], answers: Mapping[str, Remembered]) -> int:
@@ -67,7 +67,7 @@ def _base(conf: Mapping[str, Any], answers: Mapping[str, Remembered]) -> int:
     return base
 
 
-def check_spouts(conf: Mapping[str, Any], standing: Standing, spouts: Mapping[str, str]) -> None:
+def check_spouts(conf: Mapping[str, Any], standing: CheckpointState, spouts: Mapping[str, str]) -> None:
     """Raises LineageError if the checkpoint holds a stream's position from a spout of another class."""
     record = standing.record or {}
     if standing.committed == record.get("base", 0) and not standing.begun:
@@ -87,7 +87,7 @@ def check_spouts(conf: Mapping[str, Any], standing: Standing, spouts: Mapping[st
             )
 
 
-def check_streams(standing: Standing, streams: Iterable[str]) -> None:
+def check_streams(standing: CheckpointState, streams: Iterable[str]) -> None:
     """Raises LineageError if a batch has begun with other streams: a state that has it takes nothing more of it."""
     now = sorted(streams)
     before = sorted((standing.record or {}).get("spouts", now))
@@ -101,7 +101,7 @@ def check_streams(standing: Standing, streams: Iterable[str]) -> None:
         )
 
 
-def _refuse(case: Case, refused: Mapping[str, Relation]) -> None:
+def _refuse(case: Recovery, refused: Mapping[str, StorePosition]) -> None:
     """Raises LineageError for the first state, and names all others with the same relation."""
     if not refused:
         return
@@ -130,20 +130,20 @@ _AGAIN = "process everything again into a new table or topic"
 _SENT = "data that the source sends again is applied again"
 
 
-def _anew(conf: Mapping[str, Any], standing: Standing, base: int, then: str) -> str:
+def _anew(conf: Mapping[str, Any], standing: CheckpointState, base: int, then: str) -> str:
     return f"move {standing.where} away and continue in a new checkpoint, {_set(conf, BASE, base)}: {then}"
 
 
-def _accepting(case: Case, names: list[str], parts: bool = False) -> str:
+def _accepting(case: Recovery, names: list[str], parts: bool = False) -> str:
     tokens = [case.part(name) if parts else case.token(name) for name in names]
     return _set(case.conf, ACCEPT, tokens[0] if len(tokens) == 1 else tokens)
 
 
-def _anew_of(case: Case) -> str:
+def _anew_of(case: Recovery) -> str:
     return _anew(case.conf, case.standing, max(case.txid, case.highest), _SENT)
 
 
-def _lost(case: Case, answer: Remembered, names: list[str]) -> Text:
+def _lost(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     conf, base, abandon = case.conf, case.conf.get(BASE), case.conf.get(ABANDON)
     why = "" if base is None else f". {BASE} is {base!r}, which is before that batch"
     if abandon is not None and answer.valued > 0:
@@ -165,7 +165,7 @@ def _lost(case: Case, answer: Remembered, names: list[str]) -> Text:
     )
 
 
-def _unowned(case: Case, answer: Remembered, names: list[str]) -> Text:
+def _unowned(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     after = f"continue after them, {_set(case.conf, BASE, case.highest)}: {_SENT}"
     return (
         f"has values with txids up to {answer.highest}, but its ledger knows nothing of this topology and state: they "
@@ -178,7 +178,7 @@ def _unowned(case: Case, answer: Remembered, names: list[str]) -> Text:
     )
 
 
-def _behind(case: Case, answer: Remembered, names: list[str]) -> Text:
+def _behind(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     new, last = case.standing.is_new, case.txid
     others = "other states of this topology have" if new else f"the checkpoint {case.standing.where} has committed"
     return (
@@ -193,7 +193,7 @@ def _behind(case: Case, answer: Remembered, names: list[str]) -> Text:
     )
 
 
-def _gone(case: Case, answer: Remembered, names: list[str]) -> Text:
+def _gone(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     topology = (case.standing.record or {}).get("topology", case.standing.topology)
     renamed = topology != case.standing.topology
     why = "The table, topic or database was deleted or replaced, or the marks expired on Kafka's brokers "
@@ -211,7 +211,7 @@ def _gone(case: Case, answer: Remembered, names: list[str]) -> Text:
     )
 
 
-def _ahead(case: Case, answer: Remembered, names: list[str]) -> Text:
+def _ahead(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     standing = case.standing
     undecided = " and has no decision about it" if standing.begun and answer.written == case.txid + 1 else ""
     return (
@@ -222,7 +222,7 @@ def _ahead(case: Case, answer: Remembered, names: list[str]) -> Text:
     )
 
 
-def _reordered(case: Case, answer: Remembered, names: list[str]) -> Text:
+def _reordered(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     batch, seeded = case.txid + 1, case.standing.seeded
     assert seeded is not None
     once = f"start once with PYTHONHASHSEED={seeded.seed}, as in that process" if seeded.seed else None
@@ -238,7 +238,7 @@ def _reordered(case: Case, answer: Remembered, names: list[str]) -> Text:
     )
 
 
-def _foreign(case: Case, answer: Remembered, names: list[str]) -> Text:
+def _foreign(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     standing = case.standing
     joins = not standing.had(names[0]) and answer.highest <= case.txid
     return (
@@ -254,7 +254,7 @@ def _foreign(case: Case, answer: Remembered, names: list[str]) -> Text:
     )
 
 
-def _crossed(case: Case, answer: Remembered, names: list[str]) -> Text:
+def _crossed(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     return (
         f"has batch {answer.written}, as the checkpoint {case.standing.where} expects, but it was last written by the "
         f"run {answer.run!r}, which this checkpoint does not know: checkpoint and store were copied, both copies ran "
@@ -269,13 +269,13 @@ def _crossed(case: Case, answer: Remembered, names: list[str]) -> Text:
 
 
 _TEXTS = {
-    Relation.LOST: _lost,
-    Relation.UNOWNED: _unowned,
-    Relation.BEHIND: _behind,
-    Relation.GONE: _gone,
-    Relation.RENAMED: _gone,
-    Relation.AHEAD: _ahead,
-    Relation.FOREIGN: _foreign,
-    Relation.REORDERED: _reordered,
-    Relation.CROSSED: _crossed,
+    StorePosition.LOST: _lost,
+    StorePosition.UNOWNED: _unowned,
+    StorePosition.BEHIND: _behind,
+    StorePosition.GONE: _gone,
+    StorePosition.RENAMED: _gone,
+    StorePosition.AHEAD: _ahead,
+    StorePosition.FOREIGN: _foreign,
+    StorePosition.REORDERED: _reordered,
+    StorePosition.CROSSED: _crossed,
 }

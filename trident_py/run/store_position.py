@@ -1,7 +1,7 @@
 """How a checkpoint and a store may stand to each other: the facts of one start, and the relations that follow.
 
 The checkpoint knows the last committed txid, a store the last txid it holds. They agree if both are equal, or if the
-store also holds the one batch that was begun and not committed. `Relation` lists all cases: a start either goes on, or
+store also holds the one batch that was begun and not committed. `StorePosition` lists all cases: a start either goes on, or
 is refused.
 
 Equal txids do not make one history: two copies of checkpoint and store may have run on by themselves. So both keep the
@@ -31,7 +31,7 @@ class TableLine(NamedTuple):
     action: str
 
 
-class Relation(enum.Enum):
+class StorePosition(enum.Enum):
     """The relation of a store to a checkpoint (printed in docs/reliability.md)."""
 
     UNASKED = TableLine(True, "the state keeps nothing that outlives its driver, or no txids", "nothing is compared")
@@ -129,7 +129,7 @@ class Seeded(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Standing:
+class CheckpointState:
     """The content of a checkpoint. ``record``: what its first start recorded; None for a new checkpoint. ``committed``:
     the last committed txid. ``begun``, ``decided``, ``seeded`` describe the txid after it."""
 
@@ -143,7 +143,7 @@ class Standing:
     seeded: Seeded | None = None
 
     @classmethod
-    def new(cls, where: str, topology: str) -> Standing:
+    def new(cls, where: str, topology: str) -> CheckpointState:
         return cls(where, topology, None, uuid.uuid4().hex)
 
     @property
@@ -161,65 +161,65 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Case:
+class Recovery:
     """One start: its facts, and the relation of each state that follows from them."""
 
     conf: Mapping[str, Any]
-    standing: Standing
+    standing: CheckpointState
     txid: int
     answers: Mapping[str, Remembered]
     deciding: Collection[str]
 
-    def relation(self, name: str) -> Relation:
+    def relation(self, name: str) -> StorePosition:
         return self._of_new(name) if self.standing.is_new else self._of_settled(name)
 
-    def _of_new(self, name: str) -> Relation:
+    def _of_new(self, name: str) -> StorePosition:
         answer = self.answers[name]
         if answer.highest == 0:
-            return Relation.NEW
+            return StorePosition.NEW
         if BASE in self.conf and self.txid >= answer.highest:
             txids = [other.written for other in self.answers.values() if other.lineage == answer.lineage]
             if answer.lineage and max(txids) - answer.least > 1:
-                return self._unlessaccepted(name, Relation.BEHIND)
-            return Relation.CONTINUED
+                return self._unlessaccepted(name, StorePosition.BEHIND)
+            return StorePosition.CONTINUED
         if self._abandons(answer):
-            return Relation.ABANDONED
-        return Relation.LOST if answer.lineage or answer.last else Relation.UNOWNED
+            return StorePosition.ABANDONED
+        return StorePosition.LOST if answer.lineage or answer.last else StorePosition.UNOWNED
 
-    def _of_settled(self, name: str) -> Relation:
+    def _of_settled(self, name: str) -> StorePosition:
         standing, answer = self.standing, self.answers[name]
         if answer.lineage == standing.lineage:
             return self._of_same_lineage(name, answer)
         if self._is_unchanged(name):
-            return Relation.JOINED
+            return StorePosition.JOINED
         if standing.had(name):
             if answer.lineage:
-                return Relation.FOREIGN
+                return StorePosition.FOREIGN
             renamed = standing.topology != (standing.record or {}).get("topology", standing.topology)
-            return self._unlessaccepted(name, Relation.RENAMED if renamed else Relation.GONE)
+            return self._unlessaccepted(name, StorePosition.RENAMED if renamed else StorePosition.GONE)
         if answer.highest == 0 or (not answer.lineage and answer.highest <= self.txid):
-            return Relation.NEW
+            return StorePosition.NEW
         if not answer.lineage:
-            return Relation.UNOWNED
+            return StorePosition.UNOWNED
         if self._abandons(answer):
-            return Relation.ABANDONED
-        return self._unlessaccepted(name, Relation.FOREIGN) if answer.highest <= self.txid else Relation.FOREIGN
+            return StorePosition.ABANDONED
+        return self._unlessaccepted(name, StorePosition.FOREIGN) if answer.highest <= self.txid else StorePosition.FOREIGN
 
-    def _of_same_lineage(self, name: str, answer: Remembered) -> Relation:
+    def _of_same_lineage(self, name: str, answer: Remembered) -> StorePosition:
         standing = self.standing
         between = standing.begun and (name not in self.deciding or standing.decided)
         if answer.written > self.txid + 1 or (answer.written == self.txid + 1 and not between):
-            return Relation.AHEAD
+            return StorePosition.AHEAD
         if answer.least < self.txid:
             joined = standing.joined(name)
             agreed = joined is not None and joined.least == answer.least and self._is_unchanged(name)
-            return Relation.JOINED if agreed else self._unlessaccepted(name, Relation.BEHIND)
+            return StorePosition.JOINED if agreed else self._unlessaccepted(name, StorePosition.BEHIND)
         if not self._is_own_run(name):
-            return self._unlessaccepted(name, Relation.CROSSED)
+            return self._unlessaccepted(name, StorePosition.CROSSED)
         if answer.written == self.txid:
-            return Relation.SAME
+            return StorePosition.SAME
         other = standing.seeded is not None and name not in self.deciding
-        return Relation.REORDERED if other and self.part(name) not in accepted(self.conf) else Relation.BETWEEN
+        return StorePosition.REORDERED if other and self.part(name) not in accepted(self.conf) else StorePosition.BETWEEN
 
     def _is_unchanged(self, name: str) -> bool:
         """Whether store and checkpoint are where the last start has found them."""
@@ -234,8 +234,8 @@ class Case:
             return True  # "": an older version of this library, which keeps none
         return joined is not None and (answer.run, answer.last) == (joined.run, joined.last)
 
-    def _unlessaccepted(self, name: str, relation: Relation) -> Relation:
-        return Relation.ACCEPTED if self.token(name) in accepted(self.conf) else relation
+    def _unlessaccepted(self, name: str, relation: StorePosition) -> StorePosition:
+        return StorePosition.ACCEPTED if self.token(name) in accepted(self.conf) else relation
 
     def token(self, name: str) -> str:
         """What accepts one relation once: the state, the txid of its store, that of the checkpoint."""

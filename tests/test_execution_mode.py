@@ -10,10 +10,10 @@ import pytest
 from trident_py import Config, DefinitionError, Fields, LocalCluster, TridentTopology
 from trident_py.operations import BaseFilter
 from trident_py.operations.builtin import Count, MapGet
-from trident_py.run.placement import (
+from trident_py.run.execution_mode import (
     MAX_MILLIS,
     Durations,
-    check_placement,
+    check_execution_mode,
     max_seconds,
     max_tuples,
     needs_driver,
@@ -210,7 +210,7 @@ def test_a_state_that_does_not_say_where_its_data_is_keeps_every_batch_in_the_dr
     plan = counting(spout(), Heap())
     assert needs_driver(plan) == f"{UNSAID}and one object has to serve all batches"
     assert needs_driver(counting(spout(), MemoryMapState.Factory())) == ""
-    check_placement(plan, {})
+    check_execution_mode(plan, {})
     topology = TridentTopology()
     grouped = topology.newStream("words", spout()).groupBy("word")
     grouped.persistentAggregate(Heap(), Count(), "count")
@@ -235,12 +235,12 @@ def test_it_is_refused_where_not_every_batch_can_run_in_the_driver(
 ) -> None:
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     with pytest.raises(DefinitionError) as told:
-        check_placement(counting(source, Heap(), keep), {})
+        check_execution_mode(counting(source, Heap(), keep), {})
     text, must = str(told.value), "so on Spark one object in the driver process has to serve all batches; but "
     assert text.startswith(f"{UNSAID}{must}{reason}")
     assert "Say in the factory where the data is" in text
     assert text.endswith("start the driver with PYTHONHASHSEED=0" if keep is by_order else "(docs/states.md)")
-    check_placement(counting(source, MemoryMapState.Factory(), keep), {})
+    check_execution_mode(counting(source, MemoryMapState.Factory(), keep), {})
 
 
 def test_it_is_refused_if_another_stream_asks_it() -> None:
@@ -248,4 +248,4 @@ def test_it_is_refused_if_another_stream_asks_it() -> None:
     counts = topology.newStream("words", spout()).groupBy("word").persistentAggregate(Heap(), Count(), "count")
     topology.newStream("asking", spout()).stateQuery(counts, "word", MapGet(), "n")
     with pytest.raises(DefinitionError, match="another stream, whose batches run apart, asks it too"):
-        check_placement(topology.build().plan, {})
+        check_execution_mode(topology.build().plan, {})

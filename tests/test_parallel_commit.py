@@ -16,7 +16,7 @@ from trident_py import FailedException, Fields, LocalCluster, TridentTopology
 from trident_py.config import Config
 from trident_py.operations import Aggregator
 from trident_py.operations.builtin import Count, MapGet
-from trident_py.run.commits import begin_commits, commits_apart, settled
+from trident_py.run.parallel_commit import start_commits, can_commit_concurrently, await_commit
 from trident_py.run.lowering import lower
 from trident_py.state import State, StateFactory, StateUpdater
 
@@ -179,7 +179,7 @@ def apart(topology: TridentTopology) -> list[bool]:
     plan = topology.build().plan
     lowered = [lower(part, plan) for part in plan.components()]
     stages = [(one.plan, stage) for one in lowered for level in one.levels for stage in level if stage.commits]
-    return [commits_apart(plan, stage) for plan, stage in stages]
+    return [can_commit_concurrently(plan, stage) for plan, stage in stages]
 
 
 def test_only_a_state_on_a_server_commits_apart_and_none_that_calls_or_feeds_others() -> None:
@@ -205,7 +205,7 @@ def test_whoever_waits_is_interrupted_only_when_the_commit_has_ended() -> None:
 
     begun: Any = Interrupted()
     with pytest.raises(KeyboardInterrupt):
-        settled(begun)
+        await_commit(begun)
     assert begun.done()
 
 
@@ -221,10 +221,10 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
             self.done.append(pool.submit(os.getpid))
 
     task = Task()
-    begin_commits([task], {})
+    start_commits([task], {})
     assert task.done[0].result(20) == os.getpid()
     child = os.fork()
     if not child:
-        begin_commits([task], {})
+        start_commits([task], {})
         os._exit(0 if task.done[1].result(20) == os.getpid() else 1)
     assert os.waitpid(child, 0)[1] == 0

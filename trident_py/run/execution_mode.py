@@ -71,7 +71,7 @@ def needs_driver(plan: Plan) -> str:
     return next((f"{_unsaid(state)}, and one object has to serve all batches" for state in _in_objects(plan)), "")
 
 
-def check_placement(plan: Plan, conf: Mapping[str, Any]) -> None:
+def check_execution_mode(plan: Plan, conf: Mapping[str, Any]) -> None:
     """Called at submit to Spark. Raises DefinitionError if a state that counts as kept in its object cannot have one
     object for all batches."""
     users: dict[str, Plan] = {}

@@ -13,7 +13,7 @@ import databases
 import pytest
 
 from trident_py import LocalCluster
-from trident_py.run.standing import Relation
+from trident_py.run.store_position import StorePosition
 
 from .stores import TABLES
 from .stories import STORIES
@@ -40,10 +40,10 @@ def cases() -> list[Any]:
     """Spark's workers always have the same hash seed, so only the other cluster can be REORDERED. The rows are those of
     `trident_py.run`, the same for both clusters: `make test` takes one on Spark."""
     found = []
-    for relation, cluster in itertools.product(Relation, ("local", "spark")):
-        if (relation, cluster) != (Relation.REORDERED, "spark"):
+    for relation, cluster in itertools.product(StorePosition, ("local", "spark")):
+        if (relation, cluster) != (StorePosition.REORDERED, "spark"):
             marks = [pytest.mark.spark] if cluster == "spark" else []
-            if cluster == "spark" and relation is not Relation.CONTINUED:
+            if cluster == "spark" and relation is not StorePosition.CONTINUED:
                 marks.append(pytest.mark.whole)
             found.append(pytest.param(relation, cluster, id=f"{relation.name.lower()}-{cluster}", marks=marks))
     return found
@@ -51,14 +51,14 @@ def cases() -> list[Any]:
 
 @pytest.mark.one_of_each
 @pytest.mark.parametrize(("relation", "cluster"), cases())
-def test_a_row_of_the_table_comes_about_and_does_what_it_says(world: Make, cluster: str, relation: Relation) -> None:
+def test_a_row_of_the_table_comes_about_and_does_what_it_says(world: Make, cluster: str, relation: StorePosition) -> None:
     made = world(cluster)
     states = STORIES[relation](made)
     assert {(TABLES.get(state, state), relation) for state in states} <= made.found
 
 
 def test_every_row_has_its_test_on_every_store_and_both_clusters() -> None:
-    rows = [relation.name.lower() for relation in Relation]
+    rows = [relation.name.lower() for relation in StorePosition]
     wanted = {"-".join(each) for each in itertools.product(databases.kinds(), rows, ("local", "spark"))}
     wanted -= {f"{kind}-reordered-spark" for kind in databases.kinds()}
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", __file__]
@@ -66,4 +66,4 @@ def test_every_row_has_its_test_on_every_store_and_both_clusters() -> None:
     name = test_a_row_of_the_table_comes_about_and_does_what_it_says.__name__
     found = {line.partition("[")[2].rstrip("]") for line in listed.splitlines() if f"::{name}[" in line}
     assert found == wanted
-    assert set(STORIES) == set(Relation)
+    assert set(STORIES) == set(StorePosition)
