@@ -21,7 +21,7 @@ from trident_py.run.execution_mode import (
 )
 from trident_py.spouts import FeederBatchSpout, FileSpout, SparkSpout, SpoutNodeInfo
 from trident_py.spouts.coordination import Coordination
-from trident_py.spouts.metadata import MemoryMetadataStore
+from trident_py.checkpoints.metadata_store import MemoryMetadataStore
 from trident_py.state import MemoryBackingMap, Needs, NonTransactionalMap, StateFactory
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 from trident_py.testing.faults.feeding import FedSpout

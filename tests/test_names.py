@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.model.names import joined
 from trident_py.run.program import compile_plan
-from trident_py.spouts.positions import partition_path
+from trident_py.spouts.opaque_offsets import partition_path
 from trident_py.testing import FixedBatchSpout, collect
 
 ROOT = Path(__file__).parent.parent

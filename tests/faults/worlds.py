@@ -13,8 +13,8 @@ from trident_py import TopologyError
 from trident_py.errors import LineageError
 from trident_py.run import recovery, startup
 from trident_py.run.store_position import StorePosition
-from trident_py.spouts.journal import JournalMetadataStore
-from trident_py.spouts.metadata import LOG
+from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.checkpoints.metadata_store import LOG
 
 from . import backups
 from .readings import Fold, Readings
@@ -91,7 +91,7 @@ class World:
     def begun_under(self, seed: str) -> None:
         """The process that began the batch in the checkpoint had this hash seed; "" stands for one that Python drew."""
         for folder in self.checkpoints.glob("*/*"):
-            store = JournalMetadataStore(folder)
+            store = AppendLogStore(folder)
             record = store.get(LOG, 0)
             record["begun"]["order"] = {"order": "another", "seed": seed}
             store.put(LOG, 0, record)

@@ -23,7 +23,7 @@ from trident_py.operations import builtin
 from trident_py.spark.inline import HERE
 from trident_py.spark.txids import MicroBatch, Txids
 from trident_py.spouts import FeederBatchSpout, SparkSpout
-from trident_py.spouts.metadata import LOG, MemoryMetadataStore
+from trident_py.checkpoints.metadata_store import LOG, MemoryMetadataStore
 from trident_py.testing import FixedBatchSpout, MemoryMapState, collect
 
 from .test_inline import inline, places

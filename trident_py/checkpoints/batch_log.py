@@ -25,8 +25,8 @@ from ..run.two_phase import DECIDED
 from ..run.startup import AGREEMENT
 from ..run.program import Program
 from ..run.store_position import BASE, CheckpointState
-from ..spouts.journal import JournalMetadataStore
-from ..spouts.metadata import LOG, MemoryMetadataStore, taken_by
+from .append_log import AppendLogStore
+from .metadata_store import LOG, MemoryMetadataStore, taken_by
 from .hash_seed import seeded
 
 MicroBatch = Mapping[str, Any]
@@ -159,4 +159,4 @@ def local_log(
     if checkpoints is None:
         return BatchLog(MemoryMetadataStore(), "in memory", topology, order)
     folder = Path(checkpoints).absolute() / inside(topology, component)
-    return BatchLog(JournalMetadataStore(folder), str(folder), topology, order)
+    return BatchLog(AppendLogStore(folder), str(folder), topology, order)

@@ -21,7 +21,7 @@ from ..model.user_traceback import describe_error
 from ..plan import ProcessorNode, SpoutNode, describe
 from ..processors import ChangedBatch, Excluded
 from ..processors.letters import as_text
-from ..spouts.metadata import MetadataStore
+from ..checkpoints.metadata_store import MetadataStore
 from .attempts import Attempted, Attempts, ChosenTuples, Kept, Work
 from .execution_mode import NeedsExecutors
 from .poison import is_on, takes_back

@@ -11,7 +11,7 @@ from ..config import Config
 from ..entry_points import load, names
 from ..plan import Node, Plan, ProcessorNode
 from ..processors.base import NodeContext, Processor
-from ..spouts.metadata import MetadataStore
+from ..checkpoints.metadata_store import MetadataStore
 from ..tuples import TransactionAttempt
 from .recovery import Agreement
 from .store_position import CheckpointState

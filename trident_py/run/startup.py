@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ..context import RunContext, with_context
 from ..model.retry import Patience
-from ..spouts.metadata import MetadataStore
+from ..checkpoints.metadata_store import MetadataStore
 from ..state.participants import BatchParticipant, Remembered, participant_of
 from .recovery import Agreement, agree, check_spouts, check_streams
 from .program import Program

@@ -19,9 +19,9 @@ from ..checkpoints.hash_seed import order_of_workers
 from ..errors import LineageError
 from ..run.startup import AGREEMENT
 from ..run.store_position import BASE
-from ..spouts.journal import JOURNAL, entries_of
-from ..spouts.metadata import LOG
-from ..spouts.versions import VersionedMetadataStore
+from ..checkpoints.append_log import JOURNAL, entries_of
+from ..checkpoints.metadata_store import LOG
+from ..checkpoints.versioned_store import VersionedStore
 from .hadoop_folder import HadoopFolder
 from .session import LOCAL_CHECKPOINT
 
@@ -63,7 +63,7 @@ def checkpoint_of(
             "drivers that run on it at once may not notice each other. See to it that only one is started",
             folder.where,
         )
-    store = VersionedMetadataStore(folder)
+    store = VersionedStore(folder)
     _adopt(folder, store)
     batches = BatchLog(store, folder.where, topology, order_of_workers)
     if not streamed:
@@ -71,7 +71,7 @@ def checkpoint_of(
     return Checkpoint(batches, f"{folder.where}/{SPARKS}", folder.query_settings)
 
 
-def _adopt(folder: HadoopFolder, store: VersionedMetadataStore) -> None:
+def _adopt(folder: HadoopFolder, store: VersionedStore) -> None:
     """A checkpoint that was copied from a local folder goes on here. Its first record is written last: a copy that is
     interrupted is repeated."""
     copied = folder.read(JOURNAL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ..errors import FailedException, LineageError, TridentError
-from ..spouts.metadata import other_driver
+from ..checkpoints.metadata_store import other_driver
 from .internals import java_causes
 from .storage import is_of_storage, storage_error
 

@@ -34,7 +34,7 @@ from ..run.poison import is_on
 from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
 from ..run.worker_cache import WorkerCache
-from ..spouts.metadata import MetadataStore
+from ..checkpoints.metadata_store import MetadataStore
 from .stage import NO_NODE
 
 T = TypeVar("T")

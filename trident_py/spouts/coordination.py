@@ -19,7 +19,7 @@ from ..model.fault_points import steps_of_driver
 from ..tuples import TransactionAttempt
 from .coordinators import Report, SpoutCoordinator, make_coordinator
 from .inspection import SpoutNodeInfo
-from .metadata import MetadataStore, to_json
+from ..checkpoints.metadata_store import MetadataStore, to_json
 
 log = logging.getLogger(__name__)
 

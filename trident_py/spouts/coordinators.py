@@ -13,9 +13,9 @@ from ..tuples import TransactionAttempt
 from .collectors import SpoutOutputCollector, checked
 from .inspection import SpoutNodeInfo, configuration, ended, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import IBatchSpout, ICommitterTridentSpout, IRichSpout, ITridentSpout, SpoutContext
-from .metadata import MetadataStore
+from ..checkpoints.metadata_store import MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
-from .positions import OpaquePositions, partition_path
+from .opaque_offsets import OpaqueOffsets, partition_path
 
 MAX_BATCH_SIZE = "topology.spout.max.batch.size"
 Rows = list[list[Any]]
@@ -308,7 +308,7 @@ class PartitionedCoordinator(_Coordinated):
         self._id = info.id
         self._store = store
         opaque = isinstance(info.spout, IOpaquePartitionedTridentSpout)
-        self._positions = OpaquePositions(info.id, store) if opaque else None
+        self._positions = OpaqueOffsets(info.id, store) if opaque else None
         spout = snapshot(info.spout)
         self.contexts = [SpoutContext(info.id, 0, info.partitions)]
         super().__init__(spout, spout.getCoordinator(conf, self.contexts[0]))

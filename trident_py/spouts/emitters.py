@@ -18,7 +18,7 @@ from .collectors import checked
 from .inspection import SpoutNodeInfo, configuration, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import ITridentSpout, SpoutContext
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
-from .positions import last_metadata, partition_path
+from .opaque_offsets import last_metadata, partition_path
 
 Wanted = Iterable[str] | None
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TridentError
-from ...spouts.journal import JournalMetadataStore
-from ...spouts.metadata import LOG
+from ...checkpoints.append_log import AppendLogStore
+from ...checkpoints.metadata_store import LOG
 from ..proxy import CuttingProxy, commit_of
 from .drivers import KILLED, Drivers, Driving, was_hit
 from .driving import CHECKPOINTS, NAME, Outcome, Run
@@ -182,7 +182,7 @@ def proxy_to(url: str) -> Iterator[CuttingProxy]:
 def forget(checkpoint: Path) -> None:
     """Removes the last committed batch of every component from a checkpoint: it has begun, and is not over."""
     for folder in checkpoint.iterdir():
-        store = JournalMetadataStore(folder)
+        store = AppendLogStore(folder)
         record = store.get(LOG, 0)
         over = record["over"]
         before = {**over, "txid": over["txid"] - 1, "metadata": None}

@@ -106,7 +106,7 @@ class MemoryMetadataStore:
             self._write(path, self._read(path) | {txid: json.loads(text)})
 
     def note(self, path: str, txid: int, value: Any) -> None:
-        """As `put`. A store may make it durable later; see `trident_py.spouts.journal`."""
+        """As `put`. A store may make it durable later; see `trident_py.checkpoints.append_log`."""
         self.put(path, txid, value)
 
     def put_all(self, txid: int, values: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import FailedException
 from ..model.names import escaped
 from ..tuples import TransactionAttempt
-from .metadata import MetadataStore
+from ..checkpoints.metadata_store import MetadataStore
 
 
 def partition_path(spout: str, partition: str) -> str:
@@ -20,7 +20,7 @@ def positions_path(spout: str) -> str:
     return f"{escaped('/', spout)}/positions"
 
 
-class OpaquePositions:
+class OpaqueOffsets:
     """The driver's side of an opaque spout's positions: one value with the metadata of all partitions, so that a commit
     writes one file, however many partitions there are.
 

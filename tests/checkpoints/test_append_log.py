@@ -13,23 +13,23 @@ import pytest
 from faults.disk import kill_before
 
 from trident_py.errors import SpoutError, TridentError, ZombieError
-from trident_py.spouts import journal
-from trident_py.spouts.journal import HEADER, JournalMetadataStore, entries_of
-from trident_py.spouts.metadata import LOG
+from trident_py.checkpoints import append_log
+from trident_py.checkpoints.append_log import HEADER, AppendLogStore, entries_of
+from trident_py.checkpoints.metadata_store import LOG
 
 FORK = multiprocessing.get_context("fork")
 Entries = dict[str, dict[int, Any]]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[JournalMetadataStore]:
-    made = JournalMetadataStore(tmp_path)
+def store(tmp_path: Path) -> Iterator[AppendLogStore]:
+    made = AppendLogStore(tmp_path)
     yield made
     made.close()
 
 
 def read(folder: Path) -> Entries:
-    found = JournalMetadataStore(folder)
+    found = AppendLogStore(folder)
     try:
         return found.entries()
     finally:
@@ -42,7 +42,7 @@ def read(folder: Path) -> Entries:
 def writes(folder: Path, number: int, told: Any) -> None:
     """In a process of its own: writes until it is killed; tells what has returned. Small, so it rewrites often."""
     kill_before(number, 150)
-    store = JournalMetadataStore(folder)
+    store = AppendLogStore(folder)
     for txid in range(1, 7):
         store.put("begun", txid, "x" * 40)
         store.cleanup_before("begun", txid)
@@ -81,7 +81,7 @@ def test_a_process_killed_before_any_call_to_the_disk_loses_nothing_that_has_ret
 
 
 def test_a_file_that_was_cut_off_anywhere_holds_what_stands_before_the_cut(tmp_path: Path) -> None:
-    store = JournalMetadataStore(tmp_path / "whole")
+    store = AppendLogStore(tmp_path / "whole")
     ends = [len(HEADER)]
     for txid in range(1, 6):
         store.put("p", txid, {"at": txid})
@@ -89,18 +89,18 @@ def test_a_file_that_was_cut_off_anywhere_holds_what_stands_before_the_cut(tmp_p
     data = store.file.read_bytes()
     store.close()
     for cut in range(len(HEADER), len(data) + 1):
-        file = tmp_path / "cut" / journal.JOURNAL
+        file = tmp_path / "cut" / append_log.JOURNAL
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(data[:cut])
         whole = sum(end <= cut for end in ends) - 1
         assert read(file.parent) == ({"p": {txid: {"at": txid} for txid in range(1, whole + 1)}} if whole else {})
-        again = JournalMetadataStore(file.parent)  # and it goes on behind what is left
+        again = AppendLogStore(file.parent)  # and it goes on behind what is left
         again.put("q", 9, "next")
         again.close()
         assert read(file.parent)["q"] == {9: "next"}
 
 
-def test_what_was_written_since_the_last_sync_may_be_lost_in_any_part(store: JournalMetadataStore) -> None:
+def test_what_was_written_since_the_last_sync_may_be_lost_in_any_part(store: AppendLogStore) -> None:
     """The disk may have taken the second of two writes and not the first."""
     store.put("begun", 1, "one")
     before = store.file.stat().st_size
@@ -114,7 +114,7 @@ def test_what_was_written_since_the_last_sync_may_be_lost_in_any_part(store: Jou
 
 
 def test_a_write_returns_when_it_is_on_the_disk_and_a_note_before(
-    store: JournalMetadataStore, monkeypatch: pytest.MonkeyPatch
+    store: AppendLogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
     sync = os.fdatasync
@@ -132,7 +132,7 @@ def test_a_write_returns_when_it_is_on_the_disk_and_a_note_before(
     store.__init__(store.file.parent)  # type: ignore[misc]
 
 
-def test_any_bit_that_flips_in_a_whole_file_is_damage_and_none_is_a_torn_end(store: JournalMetadataStore) -> None:
+def test_any_bit_that_flips_in_a_whole_file_is_damage_and_none_is_a_torn_end(store: AppendLogStore) -> None:
     """The last line counts: it was synced, so a driver may have gone on from it."""
     for txid in range(1, 4):
         store.put("begun", txid, {"spout@1": txid})
@@ -145,7 +145,7 @@ def test_any_bit_that_flips_in_a_whole_file_is_damage_and_none_is_a_torn_end(sto
             entries_of(bytes(flipped), store.file)
 
 
-def test_damage_is_told_with_the_file_which_stays_as_it_is(store: JournalMetadataStore) -> None:
+def test_damage_is_told_with_the_file_which_stays_as_it_is(store: AppendLogStore) -> None:
     store.put("p", 1, "one")
     data = store.file.read_bytes().replace(b"one", b"One")
     store.file.write_bytes(data)
@@ -154,14 +154,14 @@ def test_damage_is_told_with_the_file_which_stays_as_it_is(store: JournalMetadat
     assert store.file.read_bytes() == data
 
 
-def test_a_value_that_was_removed_stays_removed(store: JournalMetadataStore) -> None:
+def test_a_value_that_was_removed_stays_removed(store: AppendLogStore) -> None:
     store.put("decided", 1, {"attempt": 0})
     store.remove("decided", 1)
     assert read(store.file.parent) == {}
 
 
-def test_the_file_is_bounded(store: JournalMetadataStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "LEAST_SIZE", 1000)
+def test_the_file_is_bounded(store: AppendLogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(append_log, "LEAST_SIZE", 1000)
     store._limit = 1000
     for txid in range(500):
         store.put("p", txid, {"offset": txid})
@@ -175,7 +175,7 @@ def test_the_file_is_bounded(store: JournalMetadataStore, monkeypatch: pytest.Mo
 
 
 def test_after_an_error_of_the_disk_nothing_is_written_any_more(
-    store: JournalMetadataStore, monkeypatch: pytest.MonkeyPatch
+    store: AppendLogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("p", 1, "one")
     write, calls = os.write, []
@@ -196,7 +196,7 @@ def test_after_an_error_of_the_disk_nothing_is_written_any_more(
 
 
 def test_after_a_sync_that_failed_nothing_is_written_any_more(
-    store: JournalMetadataStore, monkeypatch: pytest.MonkeyPatch
+    store: AppendLogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the disk has the line is unknown then, and a second sync would not tell."""
     store.put("p", 1, "one")
@@ -215,9 +215,9 @@ def test_after_a_sync_that_failed_nothing_is_written_any_more(
 # -- another driver ---------------------------------------------------------------------------------------------------
 
 
-def test_the_older_of_two_is_refused_with_host_and_process_whatever_it_writes(store: JournalMetadataStore) -> None:
+def test_the_older_of_two_is_refused_with_host_and_process_whatever_it_writes(store: AppendLogStore) -> None:
     store.put("begun", 1, "older")
-    newer = JournalMetadataStore(store.file.parent)
+    newer = AppendLogStore(store.file.parent)
     newer.seize(LOG, lambda entries: (0, {"driver": {"host": "there", "pid": 4711}}))
     before = store.file.read_bytes()
     for write in (store.put, store.note):
@@ -232,8 +232,8 @@ def test_the_older_of_two_is_refused_with_host_and_process_whatever_it_writes(st
     assert read(store.file.parent)["begun"] == {1: "older", 2: "newer"}
 
 
-def test_who_seizes_it_has_everything_that_the_older_one_has_written(store: JournalMetadataStore) -> None:
-    newer = JournalMetadataStore(store.file.parent)
+def test_who_seizes_it_has_everything_that_the_older_one_has_written(store: AppendLogStore) -> None:
+    newer = AppendLogStore(store.file.parent)
     assert newer.get("batches", 1) is None
     store.put("batches", 1, "over")
     newer.seize(LOG, lambda entries: (0, {"driver": {}}))
@@ -243,7 +243,7 @@ def test_who_seizes_it_has_everything_that_the_older_one_has_written(store: Jour
     newer.close()
 
 
-def test_a_journal_that_is_gone_is_not_made_anew(store: JournalMetadataStore) -> None:
+def test_a_journal_that_is_gone_is_not_made_anew(store: AppendLogStore) -> None:
     store.put("p", 1, "one")
     store.file.unlink()
     for _ in range(2):
@@ -253,10 +253,10 @@ def test_a_journal_that_is_gone_is_not_made_anew(store: JournalMetadataStore) ->
 
 
 def test_a_folder_that_a_stopped_process_has_locked_is_told(
-    store: JournalMetadataStore, monkeypatch: pytest.MonkeyPatch
+    store: AppendLogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("p", 1, "one")
-    monkeypatch.setattr(journal, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(append_log, "LOCK_SECONDS", 0.05)
     with store._locked(), pytest.raises(TridentError, match=r"is locked: .*fuser .*lock"):
         read(store.file.parent)
     assert read(store.file.parent) == {"p": {1: "one"}}

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import SpoutError, TridentError
-from .metadata import LOG, SharedMetadataStore, make_folder, sync_folder, taken_by, to_json
+from .metadata_store import LOG, SharedMetadataStore, make_folder, sync_folder, taken_by, to_json
 
 log = logging.getLogger("trident_py")
 
@@ -41,7 +41,7 @@ class _Extent(NamedTuple):
     durable: int
 
 
-class JournalMetadataStore(SharedMetadataStore):
+class AppendLogStore(SharedMetadataStore):
     """Keeps metadata in a folder of this machine, in one file. Made for short batches.
 
     A reader sees each write whole or not at all, also after a crash. Raises SpoutError for a damaged file, and

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 from ..errors import SpoutError, TridentError
-from .metadata import SharedMetadataStore, other_driver, taken_over, to_json
+from .metadata_store import SharedMetadataStore, other_driver, taken_over, to_json
 
 TRIES = 5
 _SUFFIX = ".json"
@@ -43,7 +43,7 @@ class Folder(Protocol):
         """Deletes a file. It may be gone already."""
 
 
-class VersionedMetadataStore(SharedMetadataStore):
+class VersionedStore(SharedMetadataStore):
     """Keeps metadata in a `Folder`, a few small files per path. One write costs a listing, a file, and a deletion.
 
     A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a damaged file, and
