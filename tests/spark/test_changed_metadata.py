@@ -15,7 +15,7 @@ from trident_py.run.two_phase import Publisher
 from trident_py.spouts import ITridentSpout
 
 from .folder import FolderFactory, WriteRows, written
-from .test_inline import inline
+from .test_driver_execution import inline
 from .test_txids import LONG, NONE
 
 pytestmark = pytest.mark.spark

@@ -26,9 +26,9 @@ from ..topology.topology import check_submission
 from .checkpoint import Checkpoint, checkpoint_of
 from .component import SparkComponent
 from .jobs import python_spouts
-from .launching import is_alone, master_of
+from .launcher import is_alone, master_of
 from .network import Homes
-from .runs import active_runs
+from .active_runs import active_runs
 from .session import session_of
 
 SCRATCH = "trident-queries-"

@@ -26,15 +26,15 @@ from ..run.progress import RunningTopology
 from ..spouts.coordination import Descriptor
 from . import failures
 from .checkpoint import Checkpoint
-from .inline import Inline, bounds_of
+from .driver_execution import DriverExecution, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
 from .jobs import job_of, python_spouts, source_of, with_streamed_spouts
 from .profiling import HERE, JOB, PROGRESS, Profiler
-from .runs import active_runs
+from .active_runs import active_runs
 from .session import query_settings, workers_seed
-from .shipping import pickled
+from .program_pickle import pickle_program
 from .stage import BATCH, RETRY, RUNS, shipped
-from .travelling import import_paths
+from .pickle_by_value import import_paths
 from .txids import MicroBatch, Txids
 from .worker_logs import driver_levels
 
@@ -70,13 +70,13 @@ class SparkComponent:
         self.available_now = available_now
         self._python = python_spouts(program)
         self._streamed = len(self._python) < len(program.spouts)
-        sent = pickled(with_streamed_spouts(self._for_workers(program)), spark)
+        sent = pickle_program(with_streamed_spouts(self._for_workers(program)), spark)
         self.profiler = Profiler(self.title) if profiled(program.conf) else None
         more = import_paths(spark), self.title, driver_levels(), bool(self.profiler)
         self.shipped = shipped(spark, self.key, sent, *more)
         store = checkpoint.batches.store
         slots = min(spark.sparkContext.defaultParallelism, max(map(program.partitions, range(program.level_count))))
-        self.inline = Inline(sent, store, bounds_of(spark, program), slots, running.stopping, self._grace)
+        self.inline = DriverExecution(sent, store, bounds_of(spark, program), slots, running.stopping, self._grace)
         self.error: BaseException | None = None
         self.query: Any = None
         self._started = threading.Event()

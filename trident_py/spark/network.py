@@ -19,7 +19,7 @@ from ..model.requirements import needs_of
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..rpc.service import HomeAddress, HomeService
 from ..spouts import IPartitionedTridentSpout
-from .launching import is_one_machine, master_of
+from .launcher import is_one_machine, master_of
 
 AUTHENTICATE = "spark.authenticate"
 _ANY = ("", "0.0.0.0", "::", "[::]")

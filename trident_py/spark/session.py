@@ -17,7 +17,7 @@ from ..filesystems.tempdirs import own_folder
 from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
 from .java_output import passed_on
-from .launching import is_alone, master_of, start
+from .launcher import is_alone, master_of, start
 from .versions import CHECKPOINTING
 
 MANAGER = f"{CHECKPOINTING}.FileSystemBasedCheckpointFileManager"

@@ -15,7 +15,7 @@ from ...errors import DefinitionError
 from ...model.requirements import Needs, needs_of, split_addresses
 from ...model.secrets import hidden
 from ...plan import Plan, ProcessorNode, SpoutNode
-from ...spark.launching import is_one_machine
+from ...spark.launcher import is_one_machine
 
 CLOCK_SECONDS = 60
 ARROW = 18

@@ -27,9 +27,9 @@ from ...spark import failures, network
 from ...spark.checkpoint import local_folder
 from ...spark.internals import executor_hosts, one_row_for_each
 from ...spark.jobs import with_streamed_spouts
-from ...spark.launching import is_alone, master_of
-from ...spark.shipping import pickled
-from ...spark.travelling import import_paths
+from ...spark.launcher import is_alone, master_of
+from ...spark.program_pickle import pickle_program
+from ...spark.pickle_by_value import import_paths
 from . import worker_report
 from .findings import (
     BASE,
@@ -107,7 +107,7 @@ class Question:
             "files": [*needed_paths(needs), *([] if checkpoint is None else [checkpoint])],
             "seconds": CONNECT_SECONDS,
         }
-        sent = [pickled(with_streamed_spouts(program), spark) for program in programs]
+        sent = [pickle_program(with_streamed_spouts(program), spark) for program in programs]
         return cls(json.dumps(asked), pickle.dumps(sent))
 
     @property

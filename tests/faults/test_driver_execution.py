@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trident_py import Config
-from trident_py.spark.inline import HERE, Inline
+from trident_py.spark.driver_execution import HERE, DriverExecution
 from trident_py.testing import Crashing
 
 from .driver import ANY_SIZE, Order
@@ -40,7 +40,7 @@ def test_every_state_holds_the_fold_while_batches_move_between_the_driver_and_wo
     """Each attempt runs on the other side than the one before. In each batch a state fails in one partition, at one
     point of its commit, and is committed again on the other side."""
     last = 2 * len(EXACT)
-    monkeypatch.setattr(Inline, "takes", lambda self, batch, tuples: (batch.txid + batch.attempt) % 2 == 0)
+    monkeypatch.setattr(DriverExecution, "takes", lambda self, batch, tuples: (batch.txid + batch.attempt) % 2 == 0)
 
     def wrap(name: str, factory: Any) -> Any:
         number = EXACT.index(name)

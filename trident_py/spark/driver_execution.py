@@ -65,7 +65,7 @@ def bounds_of(spark: SparkSession, program: Program) -> Bounds:
     return Bounds(tuples=max_tuples(program.conf, int(of_session) if of_session else None))
 
 
-class Inline:
+class DriverExecution:
     """The batches of one component that run in the driver process.
 
     ``sent``: the program as workers get it, so that its operations hold what they hold there. ``slots``: the tasks of
@@ -152,7 +152,7 @@ class Inline:
             if key not in tasks and self._bounds.always:
                 tasks[key] = LevelTask(self._memory, program, level, partition)
             elif key not in tasks:
-                tasks[key] = _InlineTask(self._meter, self._memory, program, level, partition)
+                tasks[key] = _DriverTask(self._meter, self._memory, program, level, partition)
             return tasks[key]
 
         phases.start(profiled(program.conf))
@@ -219,7 +219,7 @@ class _Meter:
             raise NeedsExecutors(f"its tuples and exchanges hold more than {MAX_BYTES >> 20} MB")
 
 
-class _InlineTask(LevelTask):
+class _DriverTask(LevelTask):
     """A task that fails when the batch is too large for this process."""
 
     def __init__(self, meter: _Meter, memory: WorkerCache, program: Program, level: int, partition: int) -> None:

@@ -68,18 +68,18 @@ def start(folder: Path, stderr: int, asked: dict[str, str]) -> SparkSession:
             connect.refuse_environment()
             warnings.filterwarnings("ignore", _PANDAS_3, FutureWarning)
             try:
-                return _started(folder, stderr, asked)
+                return _start_java(folder, stderr, asked)
             except Exception as error:
                 if theirs or not _lost_java(error):
                     raise
                 log.warning("Spark's Java process ended in its start (%s); it is started once more", error)
                 forget_gateway()
-            return _started(folder, stderr, asked)
+            return _start_java(folder, stderr, asked)
     except BaseException as error:
         raise _no_spark(error) from error
 
 
-def _started(folder: Path, stderr: int, asked: dict[str, str]) -> SparkSession:
+def _start_java(folder: Path, stderr: int, asked: dict[str, str]) -> SparkSession:
     given = launched({"spark.ui.showConsoleProgress": "false", **asked}, stderr) | asked
     ours = defaults(given["spark.master"], folder)
     free = {key: value for key, value in ours.items() if given.get(key, _SHELL) == _SHELL}

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from ..errors import DefinitionError
 from ..plan import describe
 from ..run.program import Program
-from .travelling import by_value
+from .pickle_by_value import by_value
 
 _DEPTH = 4
 
 
-def pickled(program: Program, spark: SparkSession) -> bytes:
+def pickle_program(program: Program, spark: SparkSession) -> bytes:
     """The pickled program. Called on the driver before a run starts. Executors on other machines get the user's own
     modules inside it.
 
@@ -32,7 +32,7 @@ def pickled(program: Program, spark: SparkSession) -> bytes:
 
 def _reason(program: Program, error: Exception) -> str:
     for node in program.lowered.plan.nodes:
-        if not _travels(node):
+        if not _is_picklable(node):
             path, culprit = _culprit(node, "", _DEPTH)
             return (
                 f"{describe(node)} cannot be sent to Spark's workers: {path or 'it'} holds a {type(culprit).__name__} "
@@ -41,7 +41,7 @@ def _reason(program: Program, error: Exception) -> str:
     return f"the topology cannot be sent to Spark's workers: {error}"
 
 
-def _travels(thing: Any) -> bool:
+def _is_picklable(thing: Any) -> bool:
     try:
         cloudpickle.dumps(thing)
     except Exception:
@@ -52,7 +52,7 @@ def _travels(thing: Any) -> bool:
 def _culprit(thing: Any, path: str, depth: int) -> tuple[str, Any]:
     """The path to the innermost object that cannot be pickled, and the object."""
     for name, part in _parts(thing) if depth else ():
-        if not _travels(part):
+        if not _is_picklable(part):
             return _culprit(part, f"{path}.{name}" if path else name, depth - 1)
     return path, thing
 

@@ -11,7 +11,7 @@ import pytest
 from trident_py import DefinitionError, TridentTopology
 from trident_py.operations import BaseFunction
 from trident_py.run.program import compile_plan
-from trident_py.spark.shipping import pickled
+from trident_py.spark.program_pickle import pickle_program
 from trident_py.testing import FixedBatchSpout
 
 
@@ -44,7 +44,7 @@ def refused(operation: Any) -> str:
     topology.newStream("s", FixedBatchSpout("n", 1, (1,))).each("n", operation, "x")
     (program,) = compile_plan(topology.build().plan, {"topology.name": "t"})
     with pytest.raises(DefinitionError) as told:
-        pickled(program, LOCAL)
+        pickle_program(program, LOCAL)
     return str(told.value)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from .. import pickling
 from .internals import SPARKS_PACKAGES
-from .launching import is_one_machine, master_of
+from .launcher import is_one_machine, master_of
 
 _OURS = {"trident_py", "states"}
 _INSTALLED = {"site-packages", "dist-packages"}
@@ -26,7 +26,7 @@ _PACKED = {".zip", ".egg", ".whl", ".jar"}
 def by_value(spark: SparkSession) -> Iterator[None]:
     """Inside, cloudpickle takes the user's own modules by value, as it takes the main program. On one machine none do:
     there the workers import what the driver imports."""
-    modules = [] if is_one_machine(master_of(spark)) else own_modules(sent(Path(SparkFiles.getRootDirectory())))
+    modules = [] if is_one_machine(master_of(spark)) else own_modules(names_of_sent_files(Path(SparkFiles.getRootDirectory())))
     pickling.remember(modules)
     with pickling.by_value(modules):
         yield
@@ -51,7 +51,7 @@ def own_modules(known: Set[str]) -> list[ModuleType]:
     return [module for module in modules if isinstance(module, ModuleType) and _is_own_source(module)]
 
 
-def sent(folder: Path) -> set[str]:
+def names_of_sent_files(folder: Path) -> set[str]:
     """The top-level names in files that were sent to the executors: ``--py-files``, ``SparkContext.addPyFile``."""
     names = set()
     for file in folder.iterdir() if folder.is_dir() else ():

@@ -15,7 +15,7 @@ from trident_py import Config, Fields, TridentTopology
 from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count
 from trident_py.operations.determinism import judge
-from trident_py.spark.inline import HERE
+from trident_py.spark.driver_execution import HERE
 from trident_py.spouts import FeederBatchSpout, IPartitionedTridentSpout
 from trident_py.testing import Crashing, MemoryMapState
 from trident_py.testing.faults.feeding import OneForAll

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import cloudpickle
 import pytest
 
-from trident_py.spark import travelling
-from trident_py.spark.travelling import by_value, import_paths, own_modules, sent
+from trident_py.spark import pickle_by_value
+from trident_py.spark.pickle_by_value import by_value, import_paths, own_modules, names_of_sent_files
 
 CLUSTER = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://master:7077"))
 ALONE = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
@@ -49,15 +49,15 @@ def test_what_was_sent_to_the_executors_stays_a_name(application: Path, tmp_path
     with zipfile.ZipFile(folder / "more.egg", "w") as packed:
         packed.writestr("own_app/deep.py", "")
         packed.writestr("single.py", "")
-    assert sent(folder) == {"own_helper", "own_app", "single"}
-    assert names(own_modules(sent(folder))).isdisjoint({"own_helper", "own_app", "own_app.deep"})
-    assert sent(folder / "missing") == set()
+    assert names_of_sent_files(folder) == {"own_helper", "own_app", "single"}
+    assert names(own_modules(names_of_sent_files(folder))).isdisjoint({"own_helper", "own_app", "own_app.deep"})
+    assert names_of_sent_files(folder / "missing") == set()
 
 
 def test_a_function_of_a_users_module_is_pickled_whole_for_other_machines_only(
     application: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(travelling.SparkFiles, "getRootDirectory", lambda: str(tmp_path / "none"))
+    monkeypatch.setattr(pickle_by_value.SparkFiles, "getRootDirectory", lambda: str(tmp_path / "none"))
     function = sys.modules["own_helper"].f
     before = cloudpickle.list_registry_pickle_by_value()
     with by_value(ALONE):

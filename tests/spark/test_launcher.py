@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trident_py.spark.launching import defaults, is_alone, is_one_machine
+from trident_py.spark.launcher import defaults, is_alone, is_one_machine
 
 from .test_sessions import program
 
