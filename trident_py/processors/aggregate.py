@@ -23,7 +23,7 @@ from ..errors import TridentError
 from ..operations.base import CombinerAggregator, TridentCollector, name_of
 from ..tuples import BatchId, Fields, TransactionAttempt
 from .base import NodeContext, Processor, Spec
-from .counting import ColumnCounter, tells_groups_apart
+from .column_counter import ColumnCounter, tells_groups_apart
 from .folds import as_aggregator
 
 Phase = Literal["full", "partial", "merge"]

@@ -11,7 +11,7 @@ from ..run.phases import timed
 from ..spouts import SpoutNodeInfo, make_emitter
 from ..tuples import BatchId, TransactionAttempt
 from .base import NodeContext, Processor, no_collection
-from .letters import ChangedBatch, Share, as_json, digest_of, values_of
+from .dead_letters import ChangedBatch, Share, as_json, digest_of, values_of
 
 
 class SpoutProcessor(Processor):

@@ -20,7 +20,7 @@ from ..model.retry import Stopped, back_off_seconds
 from ..model.user_traceback import describe_error
 from ..plan import ProcessorNode, SpoutNode, describe
 from ..processors import ChangedBatch, Excluded
-from ..processors.letters import as_text
+from ..processors.dead_letters import as_text
 from ..checkpoints.metadata_store import MetadataStore
 from .attempts import Attempted, Attempts, ChosenTuples, Kept, Work
 from .execution_mode import NeedsExecutors

@@ -25,7 +25,7 @@ from .arguments import arguments, check_aggregator, check_object, no_general_agg
 from .chained import ChainedAggregatorDeclarer
 from .checks import check_fits, keys_of, own_updater
 from .graph import Graph, Handle
-from .letters import Lettered
+from .dead_letters import Lettered
 from .per_tuple import PerTuple
 from .repartitions import Repartitions
 from .roles import AnyAggregator, AnyFactory, AnyFilter, AnyFunction, KeepingAggregator

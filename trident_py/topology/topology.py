@@ -23,7 +23,7 @@ from ..tuples import Fields, FieldsLike
 from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object
 from .checks import check_owners, check_places
 from .graph import Graph
-from .letters import check_poison
+from .dead_letters import check_poison
 from .requests import check_function, with_answers
 from .roles import AnyFactory, AnySpout
 from .stream import GroupedStream, Stream, TridentState
