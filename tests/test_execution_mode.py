@@ -24,7 +24,7 @@ from trident_py.spouts.coordination import Coordination
 from trident_py.checkpoints.metadata_store import MemoryMetadataStore
 from trident_py.state import MemoryBackingMap, Needs, NonTransactionalMap, StateFactory
 from trident_py.testing import FixedBatchSpout, MemoryMapState
-from trident_py.testing.faults.feeding import FedSpout
+from trident_py.testing.faults.feed import FedSpout
 
 GPU = "the model needs a GPU"
 

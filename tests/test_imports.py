@@ -74,7 +74,7 @@ STATES_MAY_IMPORT = {
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
-    "trident_py/testing/faults/driving.py": "a run on LocalCluster must not load pyspark",
+    "trident_py/testing/faults/driver_process.py": "a run on LocalCluster must not load pyspark",
     "trident_py/cli/run.py": "`--local` must not load pyspark",
     "trident_py/extras/topology_files/cli.py": "`trident --help` loads no YAML and no pydantic",
     "states/sql/dialects/registry.py": "a dialect and its driver are loaded when a URL asks for them",

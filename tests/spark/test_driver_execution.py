@@ -18,7 +18,7 @@ from trident_py.operations.determinism import judge
 from trident_py.spark.driver_execution import HERE
 from trident_py.spouts import FeederBatchSpout, IPartitionedTridentSpout
 from trident_py.testing import Crashing, MemoryMapState
-from trident_py.testing.faults.feeding import OneForAll
+from trident_py.testing.faults.feed import OneForAll
 
 pytestmark = pytest.mark.spark
 Cluster = Callable[..., Any]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from .faults import FaultReport, Story, everywhere
-from .faults.reporting import Rerun
+from .faults.report import Rerun
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,12 +13,12 @@ from typing import Any
 from ...errors import DefinitionError
 from .disturbances import FAULTS, cases
 from .drivers import Drivers
-from .driving import Build, Readings
-from .feeding import Feed
-from .places import StorePlace, scratch
+from .driver_process import Build, Readings
+from .feed import Feed
+from .locations import StorePlace, scratch
 from .points import FaultCase
-from .reporting import FaultReport, Rerun, found
-from .selecting import Selection, chosen, from_text, shrunk, whole
+from .report import FaultReport, Rerun, found
+from .selection import Selection, chosen, from_text, shrunk, whole
 from .trials import CaseVerdict, Laboratory, Reference, Undisturbed, moved, named
 
 SHRINKING_SECONDS = 20.0

@@ -15,10 +15,10 @@ from ...checkpoints.append_log import AppendLogStore
 from ...checkpoints.metadata_store import LOG
 from ..proxy import CuttingProxy, commit_of
 from .drivers import KILLED, Drivers, Driving, was_hit
-from .driving import CHECKPOINTS, NAME, Outcome, Run
-from .feeding import Feed
+from .driver_process import CHECKPOINTS, NAME, Outcome, Run
+from .feed import Feed
 from .points import IN_STATE, LINE, FaultCase, Point
-from .tripwire import Tripwire
+from .kill_point import KillPoint
 
 CUTS = ("before", "during", "lost", "after")
 STARTS = 3
@@ -51,7 +51,7 @@ class Trial:
         """The next start. ``action``: what happens at the case's point."""
         self._starts += 1
         point = self.case.point if action else None
-        wire = Tripwire(str(self.folder), point=point, action=action or "kill")
+        wire = KillPoint(str(self.folder), point=point, action=action or "kill")
         made = Run(str(self.folder), self.url, self.feed, wire, self._starts, self.cluster, self.conf)
         return replace(made, **more)
 

@@ -19,8 +19,8 @@ import cloudpickle
 from ...errors import DefinitionError, TridentError
 from ...pickling import by_value
 from . import nursery
-from .driving import Build, Outcome, Readings, Run
-from .tripwire import GO, HIT
+from .driver_process import Build, Outcome, Readings, Run
+from .kill_point import GO, HIT
 
 PATIENCE = 180.0
 KILLED = -signal.SIGKILL

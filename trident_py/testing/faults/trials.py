@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TridentError
-from .comparing import Discrepancy, compare
+from .comparison import Discrepancy, compare
 from .disturbances import FAULTS, NeverEnds, NotReached, Trial, carry_out
 from .drivers import Drivers
-from .driving import Contents, Outcome, Promise, Run
-from .feeding import Feed
-from .places import StorePlace, empty_store, has_proxy, name_of
+from .driver_process import Contents, Outcome, Promise, Run
+from .feed import Feed
+from .locations import StorePlace, empty_store, has_proxy, name_of
 from .points import IN_STATE, LINE, FaultCase, Point
-from .tripwire import Tripwire, reached
+from .kill_point import KillPoint, reached
 
 
 class Undisturbed(TridentError):
@@ -95,7 +95,7 @@ class Laboratory:
         """One undisturbed run. Raises Undisturbed if it fails."""
         folder = self._folder()
         with empty_store(self.stores[store], folder) as url:
-            run = Run(str(folder), url, feed, Tripwire(str(folder), True), 1, self.cluster, self.conf)
+            run = Run(str(folder), url, feed, KillPoint(str(folder), True), 1, self.cluster, self.conf)
             outcome = self.drivers.run(run, warm=True).ending
             if outcome.error:
                 raise Undisturbed(f"undisturbed, on {store}, the run fails: {outcome.error}")

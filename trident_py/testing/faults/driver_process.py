@@ -23,8 +23,8 @@ from ...run.program import compile_plan
 from ...state import LRUMemoryMapState, MemoryMapState
 from ...state.roles import Shows
 from ...topology import Topology
-from .feeding import Feed
-from .tripwire import Tripwire
+from .feed import Feed
+from .kill_point import KillPoint
 
 NAME = "tested"
 CHECKPOINTS = "checkpoints"
@@ -43,7 +43,7 @@ class Run:
     folder: str
     store: str
     feed: Feed
-    tripwire: Tripwire
+    tripwire: KillPoint
     number: int = 1
     cluster: str = "local"
     conf: tuple[tuple[str, Any], ...] = ()

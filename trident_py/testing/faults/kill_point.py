@@ -28,7 +28,7 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 @dataclass(frozen=True)
-class Tripwire:
+class KillPoint:
     """A `trident_py.model.fault_points.Watcher`. Made in the driver, picklable, goes to the workers.
 
     ``record``: writes every step that is reached to a file. ``point``: there, once, ``action`` happens: "kill" sends
@@ -104,7 +104,7 @@ def wait_for(file: Path) -> None:
 class _Lines:
     """A trace function: reaches a point before each line of the user's code, in the first passes of one commit."""
 
-    def __init__(self, wire: Tripwire, name: str, partition: int, txid: int) -> None:
+    def __init__(self, wire: KillPoint, name: str, partition: int, txid: int) -> None:
         self.wire, self.place = wire, (name, partition, txid)
         self.passes: Counter[str] = Counter()
 

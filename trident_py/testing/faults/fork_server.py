@@ -1,6 +1,6 @@
 """Driver processes that start in milliseconds: forked from a process that has the user's module imported.
 
-    python -m trident_py.testing.faults.nursery FILE
+    python -m trident_py.testing.faults.fork_server FILE
 
 reads from ``FILE`` what it serves, and from stdin a line for each order: ``start FILE``, ``kill PID``, ``warm FILE``.
 It tells on stdout: ``ready``, ``started PID``, ``ended PID STATUS``.
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from trident_py.chunks import Chunk
-from trident_py.testing.faults.driving import drive
+from trident_py.testing.faults.driver_process import drive
 from trident_py.tuples import Fields
 
 _POLL = 0.002
 
 
-class Nursery:
+class ForkServer:
     """The process that forks. It has no threads of its own."""
 
     def __init__(self, served: dict[str, Any], orders: int, answers: TextIO) -> None:
@@ -111,7 +111,7 @@ def main(file: str) -> None:
     os.dup2(2, 1)  # what the user's code prints goes to the log
     Chunk.of_rows(Fields("n bigint", "word string"), [(1, "w")])  # loads what pyarrow loads at first use
     try:
-        nursery = Nursery(pickle.loads(Path(file).read_bytes()), os.dup(0), answers)
+        nursery = ForkServer(pickle.loads(Path(file).read_bytes()), os.dup(0), answers)
     except BaseException:
         print("broken", repr(traceback.format_exc()), file=answers, flush=True)
         return

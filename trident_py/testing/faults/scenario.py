@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...errors import DefinitionError
-from .comparing import compare, plain_value
+from .comparison import compare, plain_value
 from .disturbances import forget
 from .drivers import KILLED, Drivers, was_hit
-from .driving import CHECKPOINTS, NAME, Build, Outcome, Readings, Run
-from .feeding import Feed
-from .places import StorePlace, empty_store, scratch
+from .driver_process import CHECKPOINTS, NAME, Build, Outcome, Readings, Run
+from .feed import Feed
+from .locations import StorePlace, empty_store, scratch
 from .points import AnyPoint, Point
-from .tripwire import HIT, Tripwire
+from .kill_point import HIT, KillPoint
 
 
 class Story:
@@ -127,12 +127,12 @@ class Story:
             return ": its process died"
         return f": {self._outcome.error}" if self._outcome.error else ""
 
-    def _wire(self) -> Tripwire:
+    def _wire(self) -> KillPoint:
         if self._point is None:
-            return Tripwire(str(self._folder))
+            return KillPoint(str(self._folder))
         step, name, partition, txid, action = self._point
         point = AnyPoint(step, name, partition, len(self._batches) if txid is None else txid)
-        return Tripwire(str(self._folder), point=point, action=action)
+        return KillPoint(str(self._folder), point=point, action=action)
 
     def contents(self, state: str) -> Any:
         """What the state, or the reading, held at the end of the last run."""

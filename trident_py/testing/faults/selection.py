@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import quote, unquote
 
 from ...errors import DefinitionError
-from .feeding import Batch, Feed
+from .feed import Batch, Feed
 
 RowPlace = tuple[str, int]
 """A spout, and the number of a row in its batch."""

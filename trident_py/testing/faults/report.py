@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .feeding import Feed
-from .selecting import Selection, to_text
+from .feed import Feed
+from .selection import Selection, to_text
 from .trials import CaseVerdict, Reference
 
 
