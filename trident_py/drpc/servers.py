@@ -58,7 +58,7 @@ def server_of(conf: Mapping[str, Any]) -> SharedServer | None:
 def serving() -> Any:
     """The module of the server, by its name: a run without one must not load it, and works without its packages."""
     try:
-        return importlib.import_module("trident_py.drpc.serving")
+        return importlib.import_module("trident_py.drpc.http_server")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("trident_py"):
             raise

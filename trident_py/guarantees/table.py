@@ -15,7 +15,7 @@ from ..spouts.interfaces import OPAQUE
 from ..state.roles import Remarks
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
 from .replays import Replay, replay_of, unsteady
-from .tracing import Cause, ancestors, changes, key_fields, origin
+from .trace import Cause, ancestors, changes, key_fields, origin
 
 log = logging.getLogger("trident_py")
 

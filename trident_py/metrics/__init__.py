@@ -10,7 +10,7 @@ Source in Storm: IMetricsContext, org.apache.storm.metric.api, and com.codahale.
 from __future__ import annotations
 
 from .context import IMetricsContext
-from .first import (
+from .storm_metrics import (
     AssignableMetric,
     CombinedMetric,
     CountMetric,
@@ -21,7 +21,7 @@ from .first import (
     MultiCountMetric,
     ReducedMetric,
 )
-from .kinds import (
+from .metric_types import (
     Counter,
     Gauge,
     Histogram,
@@ -30,7 +30,7 @@ from .kinds import (
     MetricSet,
     Timer,
 )
-from .numbers import Snapshot
+from .reservoir import Snapshot
 from .tallies import Reported, Tallies
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .numbers import Snapshot, Summary
+from .reservoir import Snapshot, Summary
 
 KEPT = 1028  # values that percentiles are taken of: codahale's number
 

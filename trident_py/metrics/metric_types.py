@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .numbers import Snapshot, Summary
+from .reservoir import Snapshot, Summary
 from .tallies import KEPT, Distribution, Latest, Rate, Tally, Total
 
 SAMPLE = 128  # values of a histogram that a partition reports for an attempt
