@@ -36,7 +36,7 @@ from .atoms import (
     elements,
     known,
 )
-from .calling import CallReader
+from .calls import CallReader
 from .findings import CodeFinding, CodePlace
 from .frames import Frame
 from .origins import Lenient

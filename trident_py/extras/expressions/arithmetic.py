@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import DefinitionError
-from .casting import cut
+from .casts import cut
 from .compiled import Compiled, Datum, by_value, full, strict, widened
-from .kinds import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, common, shown
+from .types import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, common, shown
 from .tree import SqlCall
 
 _ROOM = decimal.Context(prec=800, rounding=decimal.ROUND_HALF_UP)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import TridentError
-from .kinds import VOID
+from .types import VOID
 
 Datum = Any  # an array, or a scalar that stands for every row
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, strict
-from .kinds import DATE, TIMESTAMP_NTZ, shown
+from .types import DATE, TIMESTAMP_NTZ, shown
 from .tree import SqlCall
 
 CLOCK = ("hour", "minute", "second")

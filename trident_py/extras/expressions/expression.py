@@ -14,8 +14,8 @@ from ...operations.columnar import Columnar
 from ...tuples import Fields
 from .compiled import Compiled, SqlRows, SqlValueError, full
 from .functions import Types, compiled
-from .kinds import BOOLEAN, STRING, VOID, shown
-from .parsing import Named, parse
+from .types import BOOLEAN, STRING, VOID, shown
+from .parser import Named, parse
 from .tree import columns_of
 
 _LONGEST = 100

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from . import arithmetic, casting, dates, logic, texts
 from .compiled import Compiled, literal
-from .kinds import value_of
+from .types import value_of
 from .tree import Constant, SqlCall, SqlField, Tree
 
 ANY = 1_000

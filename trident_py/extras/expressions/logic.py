@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, SqlRows, at, eager, literal, strict, widened
-from .kinds import BOOLEAN, FLOATS, VOID, common, shown
+from .types import BOOLEAN, FLOATS, VOID, common, shown
 from .tree import SqlCall
 
 

@@ -22,8 +22,8 @@ from .claims import MOST_BYTES, ClaimStore
 from .gateway import Gateway, Sink
 from .metrics import Metrics
 from .openapi import DESCRIPTION, EVENT, HEALTH, METRICS, POST
-from .producing import KafkaSink
-from .reading import Sent, events_of
+from .producer import KafkaSink
+from .event_reader import Sent, events_of
 from .settings import Settings, read_settings
 from .stores import store_of
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from .canonical import EventError, canonical
 from .fingerprints import BITS, Fingerprint, moment, value_at
-from .reading import value_of
+from .event_reader import value_of
 
 
 def read(path: Path, nulls: Collection[str] = ("",)) -> Iterator[dict[str, Any]]:

@@ -15,10 +15,10 @@ from ...documents import close, stop
 from ...errors import DefinitionError
 from ...model.names import check_folder_name
 from ...topology import Topology, TridentTopology
-from .building import Building
+from .builder import Building
 from .models import SourceKeys
 from .objects import because, imported
-from .places import Located, Told
+from .locations import Located, Told
 from .sections import NAMES, Sections, find_file, is_topology, read_sections
 from .states import States
 from .streams import read_line

@@ -13,7 +13,7 @@ from ...model.user_traceback import blame, describe_error
 from ...operations import builtin
 from ...topology.user_modules import NotFound, find
 from .models import MethodKeys, ObjectKeys
-from .places import Located, Told
+from .locations import Located, Told
 
 _SPOUTS = ("FileSpout", "FixedBatchSpout", "SparkSpout")
 BUILT_IN = {

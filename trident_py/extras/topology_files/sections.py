@@ -10,7 +10,7 @@ from pathlib import Path
 from ...documents import Document, close, read
 from ...errors import DefinitionError
 from .models import IncludedKeys, TopologyKeys
-from .places import Located, Told
+from .locations import Located, Told
 
 NAMES = ("trident.yml", "trident.yaml")
 _FREE = 2

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...topology.user_modules import states_loading
 from .objects import Objects
-from .places import Located, Told
+from .locations import Located, Told
 from .sections import unknown
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...documents import close
 from .calls import OPERATIONS, SOURCES, Call, Kind
-from .places import Located, Told
+from .locations import Located, Told
 
 
 @dataclass(frozen=True)

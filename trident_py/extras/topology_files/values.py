@@ -13,7 +13,7 @@ from ...windowing import (
     WindowConfig,
 )
 from .models import WindowKeys
-from .places import Located
+from .locations import Located
 
 UNITS = {
     "milliseconds": Duration.of,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, by_value, eager, strict, widened
-from .kinds import BOOLEAN, STRING, VOID, shown
+from .types import BOOLEAN, STRING, VOID, shown
 from .tree import SqlCall
 
 CompileCall = Callable[[SqlCall, list[Compiled]], Compiled]

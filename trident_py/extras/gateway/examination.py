@@ -13,7 +13,7 @@ from ...documents.problems import close
 from .answers import INVALID, EventAnswer
 from .canonical import EventError, canonical, digest
 from .claims import MOST_BYTES
-from .reading import Sent
+from .event_reader import Sent
 from .settings import EventSettings, Settings
 
 _KINDS: dict[str, Any] = {

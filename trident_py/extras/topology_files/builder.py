@@ -19,7 +19,7 @@ from ...topology import (
 )
 from .calls import OPERATIONS, KeepCall, Kind, NewStreamCall, PersistCall, QueryCall
 from .objects import because
-from .places import Located, Told
+from .locations import Located, Told
 from .sections import unknown
 from .states import States, is_name
 from .streams import Line, Said

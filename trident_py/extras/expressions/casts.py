@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, by_value, full, literal, strict, widened
-from .kinds import BOOLEAN, DATE, DOUBLE, FLOATS, INTEGERS, NUMBERS, STRING, VOID, kind_of, shown
+from .types import BOOLEAN, DATE, DOUBLE, FLOATS, INTEGERS, NUMBERS, STRING, VOID, kind_of, shown
 from .tree import SqlCall
 
 _BLANK = "".join(map(chr, [*range(0x21), 0x7F]))
