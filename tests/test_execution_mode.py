@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from trident_py import Config, DefinitionError, Fields, LocalCluster, TridentTopology
+from trident_py.checkpoints.metadata_store import MemoryMetadataStore
 from trident_py.operations import BaseFilter
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.run.execution_mode import (
@@ -21,7 +22,6 @@ from trident_py.run.execution_mode import (
 )
 from trident_py.spouts import FeederBatchSpout, FileSpout, SparkSpout, SpoutNodeInfo
 from trident_py.spouts.coordination import Coordination
-from trident_py.checkpoints.metadata_store import MemoryMetadataStore
 from trident_py.state import MemoryBackingMap, Needs, NonTransactionalMap, StateFactory
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 from trident_py.testing.faults.feed import FedSpout

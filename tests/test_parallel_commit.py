@@ -16,8 +16,8 @@ from trident_py import FailedException, Fields, LocalCluster, TridentTopology
 from trident_py.config import Config
 from trident_py.operations import Aggregator
 from trident_py.operations.builtin import Count, MapGet
-from trident_py.run.parallel_commit import start_commits, can_commit_concurrently, await_commit
 from trident_py.run.lowering import lower
+from trident_py.run.parallel_commit import await_commit, can_commit_concurrently, start_commits
 from trident_py.state import State, StateFactory, StateUpdater
 
 SERVER = "mysql+pymysql://nobody@127.0.0.1:9/none"

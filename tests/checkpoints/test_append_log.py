@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from faults.disk import kill_before
 
-from trident_py.errors import SpoutError, TridentError, ZombieError
 from trident_py.checkpoints import append_log
 from trident_py.checkpoints.append_log import HEADER, AppendLogStore, entries_of
 from trident_py.checkpoints.metadata_store import LOG
+from trident_py.errors import SpoutError, TridentError, ZombieError
 
 FORK = multiprocessing.get_context("fork")
 Entries = dict[str, dict[int, Any]]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from linked_files import LinkedFiles
 
+from trident_py.checkpoints.append_log import JOURNAL, AppendLogStore
 from trident_py.checkpoints.batch_log import BatchLog, Logged
 from trident_py.checkpoints.hash_seed import own_order
-from trident_py.errors import TridentError, ZombieError
-from trident_py.checkpoints.append_log import JOURNAL, AppendLogStore
 from trident_py.checkpoints.metadata_store import LOG, SharedMetadataStore
 from trident_py.checkpoints.versioned_store import VersionedStore
+from trident_py.errors import TridentError, ZombieError
 
 Made = Callable[[Path], BatchLog]
 

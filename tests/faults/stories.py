@@ -280,7 +280,8 @@ def _stops(world: World, last: int, call: str, state: str, conf: dict | None = N
 STORIES: dict[StorePosition, Callable[[World], States]] = {
     StorePosition.UNASKED: unasked, StorePosition.NEW: new, StorePosition.SAME: same, StorePosition.BETWEEN: between,
     StorePosition.JOINED: joined, StorePosition.CONTINUED: continued, StorePosition.ABANDONED: abandoned,
-    StorePosition.ACCEPTED: accepted, StorePosition.LOST: lost, StorePosition.UNOWNED: unowned, StorePosition.BEHIND: behind,
-    StorePosition.GONE: gone, StorePosition.RENAMED: renamed, StorePosition.AHEAD: ahead, StorePosition.FOREIGN: foreign,
-    StorePosition.OTHER_SPOUT: other_spout, StorePosition.REORDERED: reordered, StorePosition.CROSSED: crossed,
+    StorePosition.ACCEPTED: accepted, StorePosition.LOST: lost, StorePosition.UNOWNED: unowned,
+    StorePosition.BEHIND: behind, StorePosition.GONE: gone, StorePosition.RENAMED: renamed,
+    StorePosition.AHEAD: ahead, StorePosition.FOREIGN: foreign, StorePosition.OTHER_SPOUT: other_spout,
+    StorePosition.REORDERED: reordered, StorePosition.CROSSED: crossed,
 }  # fmt: skip

@@ -51,7 +51,9 @@ def cases() -> list[Any]:
 
 @pytest.mark.one_of_each
 @pytest.mark.parametrize(("relation", "cluster"), cases())
-def test_a_row_of_the_table_comes_about_and_does_what_it_says(world: Make, cluster: str, relation: StorePosition) -> None:
+def test_a_row_of_the_table_comes_about_and_does_what_it_says(
+    world: Make, cluster: str, relation: StorePosition
+) -> None:
     made = world(cluster)
     states = STORIES[relation](made)
     assert {(TABLES.get(state, state), relation) for state in states} <= made.found

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from trident_py import TopologyError
+from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.checkpoints.metadata_store import LOG
 from trident_py.errors import LineageError
 from trident_py.run import recovery, startup
 from trident_py.run.store_position import StorePosition
-from trident_py.checkpoints.append_log import AppendLogStore
-from trident_py.checkpoints.metadata_store import LOG
 
 from . import backups
 from .readings import Fold, Readings

@@ -11,7 +11,7 @@ import cloudpickle
 import pytest
 
 from trident_py.spark import pickle_by_value
-from trident_py.spark.pickle_by_value import by_value, import_paths, own_modules, names_of_sent_files
+from trident_py.spark.pickle_by_value import by_value, import_paths, names_of_sent_files, own_modules
 
 CLUSTER = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://master:7077"))
 ALONE = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))

@@ -6,10 +6,10 @@ from contextlib import suppress
 import pytest
 from linked_files import LinkedFiles
 
-from trident_py.errors import SpoutError, ZombieError
-from trident_py.spouts import MemoryMetadataStore
 from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.checkpoints.versioned_store import VersionedStore
+from trident_py.errors import SpoutError, ZombieError
+from trident_py.spouts import MemoryMetadataStore
 
 
 def in_hadoop(kind, request):

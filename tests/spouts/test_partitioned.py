@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.errors import FailedException, SpoutError
 from trident_py.spouts import (
     IOpaquePartitionedTridentSpout,
@@ -14,7 +15,6 @@ from trident_py.spouts import (
     MemoryMetadataStore,
     WrongNumberOfValues,
 )
-from trident_py.checkpoints.append_log import AppendLogStore
 
 from .harness import Player, flat
 

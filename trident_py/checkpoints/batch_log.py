@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ..errors import LineageError, ZombieError
-from ..run.two_phase import DECIDED
-from ..run.startup import AGREEMENT
 from ..run.program import Program
+from ..run.startup import AGREEMENT
 from ..run.store_position import BASE, CheckpointState
+from ..run.two_phase import DECIDED
 from .append_log import AppendLogStore
-from .metadata_store import LOG, MemoryMetadataStore, taken_by
 from .hash_seed import seeded
+from .metadata_store import LOG, MemoryMetadataStore, taken_by
 
 MicroBatch = Mapping[str, Any]
 _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
@@ -85,7 +85,9 @@ class BatchLog:
         begun = self.begun(txid + 1)
         decided = self.store.get(DECIDED, txid + 1) is not None
         other = None if begun is None else seeded(program, begun.order, self.order["order"])
-        return CheckpointState(self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other)
+        return CheckpointState(
+            self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other
+        )
 
     def take(self) -> None:
         """Make this driver the owner. An older one is refused when it begins its next batch, or writes anything else,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ..guarantees import guarantees
 from ..model.names import joined
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
-from ..run.lowering import Lowered, lower
 from ..run.execution_mode import needs_driver, needs_executors
+from ..run.lowering import Lowered, lower
 from ..run.stages import inputs_of
 from ..tuples import Fields
 

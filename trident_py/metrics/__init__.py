@@ -10,6 +10,16 @@ Source in Storm: IMetricsContext, org.apache.storm.metric.api, and com.codahale.
 from __future__ import annotations
 
 from .context import IMetricsContext
+from .metric_types import (
+    Counter,
+    Gauge,
+    Histogram,
+    Meter,
+    Metric,
+    MetricSet,
+    Timer,
+)
+from .reservoir import Snapshot
 from .storm_metrics import (
     AssignableMetric,
     CombinedMetric,
@@ -21,16 +31,6 @@ from .storm_metrics import (
     MultiCountMetric,
     ReducedMetric,
 )
-from .metric_types import (
-    Counter,
-    Gauge,
-    Histogram,
-    Meter,
-    Metric,
-    MetricSet,
-    Timer,
-)
-from .reservoir import Snapshot
 from .tallies import Reported, Tallies
 
 __all__ = [

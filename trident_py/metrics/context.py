@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import DefinitionError
-from .storm_metrics import CombinedMetric, ICombiner, IMetric, IReducer, ReducedMetric
 from .metric_types import Counter, Gauge, Histogram, Meter, Metric, MetricSet, Timer
+from .storm_metrics import CombinedMetric, ICombiner, IMetric, IReducer, ReducedMetric
 from .tallies import Reported
 
 

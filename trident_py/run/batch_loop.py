@@ -18,17 +18,17 @@ from ..model.retry import Patience, ReadOnlyFor, Stopped, back_off_seconds, star
 from ..plan import describe
 from ..processors import Excluded
 from ..spouts.coordination import Coordination, Descriptor
-from .recovery import Agreement
 from .attempts import Attempted, ChosenTuples, Execute, Work
 from .bisection import Bisection
-from .two_phase import MAX_ATTEMPTS, Publisher, Receipts
-from .hooks import Start, StartInfo, wrap_start
-from .startup import Startup, participants_of
-from .phases import REPORTED, Seen, phase, taken
 from .execution_mode import NeedsExecutors
+from .hooks import Start, StartInfo, wrap_start
+from .phases import REPORTED, Seen, phase, taken
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
+from .recovery import Agreement
+from .startup import Startup, participants_of
 from .store_position import CheckpointState
+from .two_phase import MAX_ATTEMPTS, Publisher, Receipts
 
 log = logging.getLogger("trident_py")
 

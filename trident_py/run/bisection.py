@@ -14,6 +14,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..checkpoints.metadata_store import MetadataStore
 from ..config import Config
 from ..errors import SpoutError, StateError
 from ..model.retry import Stopped, back_off_seconds
@@ -21,7 +22,6 @@ from ..model.user_traceback import describe_error
 from ..plan import ProcessorNode, SpoutNode, describe
 from ..processors import ChangedBatch, Excluded
 from ..processors.dead_letters import as_text
-from ..checkpoints.metadata_store import MetadataStore
 from .attempts import Attempted, Attempts, ChosenTuples, Kept, Work
 from .execution_mode import NeedsExecutors
 from .poison import is_on, takes_back

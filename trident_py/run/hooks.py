@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ..checkpoints.metadata_store import MetadataStore
 from ..config import Config
 from ..entry_points import load, names
 from ..plan import Node, Plan, ProcessorNode
 from ..processors.base import NodeContext, Processor
-from ..checkpoints.metadata_store import MetadataStore
 from ..tuples import TransactionAttempt
 from .recovery import Agreement
 from .store_position import CheckpointState

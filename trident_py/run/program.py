@@ -184,7 +184,9 @@ def compile_component(component: Plan, plan: Plan, conf: dict, watches: tuple[Ma
         for node in component.nodes
         if isinstance(node, SpoutNode)
     )
-    return Program(joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, routing_digests(lowered), watches)
+    return Program(
+        joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, routing_digests(lowered), watches
+    )
 
 
 def compile_plan(plan: Plan, conf: dict) -> list[Program]:

@@ -1,7 +1,7 @@
 """Checks that a checkpoint and the stores agree. Runs at every start, before anything is written.
 
-A start whose relation (`trident_py.run.store_position`) is not one that goes on ends with a list of choices. One choice is
-always a setting that names exactly what it accepts, with both txids, so it expires after use.
+A start whose relation (`trident_py.run.store_position`) is not one that goes on ends with a list of choices. One choice
+is always a setting that names exactly what it accepts, with both txids, so it expires after use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from typing import Any, NamedTuple
 from ..context import RunContext
 from ..errors import DefinitionError, LineageError
 from ..state.participants import Remembered
-from .store_position import ABANDON, ACCEPT, BASE, Recovery, Joined, StorePosition, CheckpointState, accepted, may_be_abandoned
+from .store_position import (
+    ABANDON,
+    ACCEPT,
+    BASE,
+    CheckpointState,
+    Joined,
+    Recovery,
+    StorePosition,
+    accepted,
+    may_be_abandoned,
+)
 
 Text = tuple[str, list[str | None]]  # the finding, and the choices; None for one that does not help here
 
@@ -37,7 +47,10 @@ class Agreement(NamedTuple):
 
 
 def agree(
-    conf: Mapping[str, Any], standing: CheckpointState, asked: Mapping[str, Remembered | None], deciding: Collection[str] = ()
+    conf: Mapping[str, Any],
+    standing: CheckpointState,
+    asked: Mapping[str, Remembered | None],
+    deciding: Collection[str] = (),
 ) -> Agreement:
     """Compares the checkpoint with each store's answer (``asked``). Changes nothing. ``deciding``: the states that show
     a batch as a whole. Raises LineageError, listing the choices, if one disagrees; DefinitionError for a wrong base."""

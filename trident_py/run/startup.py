@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from ..checkpoints.metadata_store import MetadataStore
 from ..context import RunContext, with_context
 from ..model.retry import Patience
-from ..checkpoints.metadata_store import MetadataStore
 from ..state.participants import BatchParticipant, Remembered, participant_of
-from .recovery import Agreement, agree, check_spouts, check_streams
 from .program import Program
+from .recovery import Agreement, agree, check_spouts, check_streams
 from .store_position import CheckpointState
 
 T = TypeVar("T")

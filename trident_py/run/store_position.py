@@ -1,8 +1,8 @@
 """How a checkpoint and a store may stand to each other: the facts of one start, and the relations that follow.
 
 The checkpoint knows the last committed txid, a store the last txid it holds. They agree if both are equal, or if the
-store also holds the one batch that was begun and not committed. `StorePosition` lists all cases: a start either goes on, or
-is refused.
+store also holds the one batch that was begun and not committed. `StorePosition` lists all cases: a start either goes
+on, or is refused.
 
 Equal txids do not make one history: two copies of checkpoint and store may have run on by themselves. So both keep the
 token of the run that wrote them last, and these must be equal too.
@@ -203,7 +203,9 @@ class Recovery:
             return StorePosition.UNOWNED
         if self._abandons(answer):
             return StorePosition.ABANDONED
-        return self._unlessaccepted(name, StorePosition.FOREIGN) if answer.highest <= self.txid else StorePosition.FOREIGN
+        return (
+            self._unlessaccepted(name, StorePosition.FOREIGN) if answer.highest <= self.txid else StorePosition.FOREIGN
+        )
 
     def _of_same_lineage(self, name: str, answer: Remembered) -> StorePosition:
         standing = self.standing
@@ -219,7 +221,9 @@ class Recovery:
         if answer.written == self.txid:
             return StorePosition.SAME
         other = standing.seeded is not None and name not in self.deciding
-        return StorePosition.REORDERED if other and self.part(name) not in accepted(self.conf) else StorePosition.BETWEEN
+        return (
+            StorePosition.REORDERED if other and self.part(name) not in accepted(self.conf) else StorePosition.BETWEEN
+        )
 
     def _is_unchanged(self, name: str) -> bool:
         """Whether store and checkpoint are where the last start has found them."""

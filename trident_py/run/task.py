@@ -18,9 +18,9 @@ from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
 from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
-from .parallel_commit import start_commits, can_commit_concurrently, await_commit
 from .hooks import T
 from .lowering import Exchange, TaskStage
+from .parallel_commit import await_commit, can_commit_concurrently, start_commits
 from .phases import profiled, timed
 from .program import (
     FAILURE,

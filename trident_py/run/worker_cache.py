@@ -14,8 +14,8 @@ from ..metrics import IMetricsContext
 from ..plan import ProcessorNode
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
-from .parallel_commit import start_commits
 from .hooks import T
+from .parallel_commit import start_commits
 from .phases import phase
 from .program import BatchInfo, Program, Row
 from .task import LevelTask

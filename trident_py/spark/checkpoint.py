@@ -14,14 +14,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from ..checkpoints.append_log import JOURNAL, entries_of
 from ..checkpoints.batch_log import BatchLog, inside, local_log
 from ..checkpoints.hash_seed import order_of_workers
+from ..checkpoints.metadata_store import LOG
+from ..checkpoints.versioned_store import VersionedStore
 from ..errors import LineageError
 from ..run.startup import AGREEMENT
 from ..run.store_position import BASE
-from ..checkpoints.append_log import JOURNAL, entries_of
-from ..checkpoints.metadata_store import LOG
-from ..checkpoints.versioned_store import VersionedStore
 from .hadoop_folder import HadoopFolder
 from .session import LOCAL_CHECKPOINT
 

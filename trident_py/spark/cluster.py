@@ -17,18 +17,18 @@ from ..errors import TridentError
 from ..filesystems.tempdirs import own_folder
 from ..plan import Plan
 from ..rpc import service
-from ..run.phases import BatchPhases, Seen
 from ..run.execution_mode import check_execution_mode
+from ..run.phases import BatchPhases, Seen
 from ..run.program import Program, compile_plan
 from ..run.progress import Requests, RunningTopology, kill
 from ..topology import Topology
 from ..topology.topology import check_submission
+from .active_runs import active_runs
 from .checkpoint import Checkpoint, checkpoint_of
 from .component import SparkComponent
 from .jobs import python_spouts
 from .launcher import is_alone, master_of
 from .network import Homes
-from .active_runs import active_runs
 from .session import session_of
 
 SCRATCH = "trident-queries-"

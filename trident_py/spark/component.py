@@ -25,16 +25,16 @@ from ..run.program import outcome as outcome_of
 from ..run.progress import RunningTopology
 from ..spouts.coordination import Descriptor
 from . import failures
+from .active_runs import active_runs
 from .checkpoint import Checkpoint
 from .driver_execution import DriverExecution, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
 from .jobs import job_of, python_spouts, source_of, with_streamed_spouts
-from .profiling import HERE, JOB, PROGRESS, Profiler
-from .active_runs import active_runs
-from .session import query_settings, workers_seed
-from .program_pickle import pickle_program
-from .stage import BATCH, RETRY, RUNS, shipped
 from .pickle_by_value import import_paths
+from .profiling import HERE, JOB, PROGRESS, Profiler
+from .program_pickle import pickle_program
+from .session import query_settings, workers_seed
+from .stage import BATCH, RETRY, RUNS, shipped
 from .txids import MicroBatch, Txids
 from .worker_logs import driver_levels
 

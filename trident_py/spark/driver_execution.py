@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
+from ..checkpoints.metadata_store import MetadataStore
 from ..chunks import Chunk, Column
 from ..context import with_context
 from ..model.retry import Stopped
 from ..pickling import loads
 from ..plan import Node, SpoutNode
 from ..run import phases
-from ..run.lowering import Exchange
-from ..run.phases import REPORTED, TaskPhases, phase, profiled
 from ..run.execution_mode import (
     MAX_BYTES,
     Durations,
@@ -30,11 +29,12 @@ from ..run.execution_mode import (
     needs_driver,
     needs_executors,
 )
+from ..run.lowering import Exchange
+from ..run.phases import REPORTED, TaskPhases, phase, profiled
 from ..run.poison import is_on
 from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
 from ..run.worker_cache import WorkerCache
-from ..checkpoints.metadata_store import MetadataStore
 from .stage import NO_NODE
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ..errors import FailedException, LineageError, TridentError
 from ..checkpoints.metadata_store import other_driver
+from ..errors import FailedException, LineageError, TridentError
 from .internals import java_causes
 from .storage import is_of_storage, storage_error
 

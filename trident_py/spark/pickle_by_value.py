@@ -26,7 +26,11 @@ _PACKED = {".zip", ".egg", ".whl", ".jar"}
 def by_value(spark: SparkSession) -> Iterator[None]:
     """Inside, cloudpickle takes the user's own modules by value, as it takes the main program. On one machine none do:
     there the workers import what the driver imports."""
-    modules = [] if is_one_machine(master_of(spark)) else own_modules(names_of_sent_files(Path(SparkFiles.getRootDirectory())))
+    modules = (
+        []
+        if is_one_machine(master_of(spark))
+        else own_modules(names_of_sent_files(Path(SparkFiles.getRootDirectory())))
+    )
     pickling.remember(modules)
     with pickling.by_value(modules):
         yield

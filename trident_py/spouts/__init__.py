@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from ..checkpoints.metadata_store import MemoryMetadataStore, MetadataStore
 from ..model.replaced import answer
 from ..model.requirements import Needs
 from ..tuples import RichSpoutBatchId
@@ -18,7 +19,6 @@ from .interfaces import (
     OutputFieldsDeclarer,
     SpoutContext,
 )
-from ..checkpoints.metadata_store import MemoryMetadataStore, MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, ISpoutPartition
 from .sparkspout import SparkSpout
 

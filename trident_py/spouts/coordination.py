@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..checkpoints.metadata_store import MetadataStore, to_json
 from ..errors import FailedException
 from ..metrics import Reported
 from ..model.fault_points import steps_of_driver
 from ..tuples import TransactionAttempt
 from .coordinators import Report, SpoutCoordinator, make_coordinator
 from .inspection import SpoutNodeInfo
-from ..checkpoints.metadata_store import MetadataStore, to_json
 
 log = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..checkpoints.metadata_store import MetadataStore
 from ..chunks import Chunk
 from ..context import with_context
 from ..errors import DefinitionError, FailedException
@@ -13,9 +14,8 @@ from ..tuples import TransactionAttempt
 from .collectors import SpoutOutputCollector, checked
 from .inspection import SpoutNodeInfo, configuration, ended, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import IBatchSpout, ICommitterTridentSpout, IRichSpout, ITridentSpout, SpoutContext
-from ..checkpoints.metadata_store import MetadataStore
-from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 from .opaque_offsets import OpaqueOffsets, partition_path
+from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 
 MAX_BATCH_SIZE = "topology.spout.max.batch.size"
 Rows = list[list[Any]]

@@ -17,8 +17,8 @@ from ..tuples import TransactionAttempt
 from .collectors import checked
 from .inspection import SpoutNodeInfo, configuration, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import ITridentSpout, SpoutContext
-from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 from .opaque_offsets import last_metadata, partition_path
+from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 
 Wanted = Iterable[str] | None
 

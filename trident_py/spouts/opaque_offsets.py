@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..checkpoints.metadata_store import MetadataStore
 from ..errors import FailedException
 from ..model.names import escaped
 from ..tuples import TransactionAttempt
-from ..checkpoints.metadata_store import MetadataStore
 
 
 def partition_path(spout: str, partition: str) -> str:

@@ -22,8 +22,8 @@ from ..spouts.requests import DRPCSpout
 from ..tuples import Fields, FieldsLike
 from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object
 from .checks import check_owners, check_places
-from .graph import Graph
 from .dead_letters import check_poison
+from .graph import Graph
 from .requests import check_function, with_answers
 from .roles import AnyFactory, AnySpout
 from .stream import GroupedStream, Stream, TridentState

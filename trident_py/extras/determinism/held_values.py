@@ -25,8 +25,8 @@ from ...model.secrets import is_secret
 from ...operations.base import name_of
 from ...operations.determinism import is_declared
 from ...plan import Plan, operations_of
-from ...run.recovery import Agreement
 from ...run.hooks import Start, StartInfo
+from ...run.recovery import Agreement
 from .sources import is_ours, is_users
 
 DIGESTS = "given"  # the checkpoint's path for the digests

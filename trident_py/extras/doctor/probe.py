@@ -28,8 +28,8 @@ from ...spark.checkpoint import local_folder
 from ...spark.internals import executor_hosts, one_row_for_each
 from ...spark.jobs import with_streamed_spouts
 from ...spark.launcher import is_alone, master_of
-from ...spark.program_pickle import pickle_program
 from ...spark.pickle_by_value import import_paths
+from ...spark.program_pickle import pickle_program
 from . import worker_report
 from .findings import (
     BASE,

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from ...errors import DefinitionError
 from .casts import cut
 from .compiled import Compiled, Datum, by_value, full, strict, widened
-from .types import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, common, shown
 from .tree import SqlCall
+from .types import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, common, shown
 
 _ROOM = decimal.Context(prec=800, rounding=decimal.ROUND_HALF_UP)
 _EXACT = 2.0**53

@@ -14,9 +14,9 @@ from ...operations.columnar import Columnar
 from ...tuples import Fields
 from .compiled import Compiled, SqlRows, SqlValueError, full
 from .functions import Types, compiled
-from .types import BOOLEAN, STRING, VOID, shown
 from .parser import Named, parse
 from .tree import columns_of
+from .types import BOOLEAN, STRING, VOID, shown
 
 _LONGEST = 100
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, SqlRows, at, eager, literal, strict, widened
-from .types import BOOLEAN, FLOATS, VOID, common, shown
 from .tree import SqlCall
+from .types import BOOLEAN, FLOATS, VOID, common, shown
 
 
 def met(call: SqlCall, args: list[Compiled]) -> list[Compiled]:

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, by_value, eager, strict, widened
-from .types import BOOLEAN, STRING, VOID, shown
 from .tree import SqlCall
+from .types import BOOLEAN, STRING, VOID, shown
 
 CompileCall = Callable[[SqlCall, list[Compiled]], Compiled]
 _RUNS = re.compile(r"%+|_+|[^%_\\]+|\\.?", re.DOTALL)

@@ -11,7 +11,7 @@ _POSTFIX = frozenset(("is null", "is true", "is false"))
 
 @dataclass(frozen=True)
 class Constant:
-    """A literal. ``text``: its digits, its text, "true" or ""; so 0.0 and -0.0 differ. ``kind``: a type of `kinds`."""
+    """A literal. ``text``: its digits, its text, "true" or ""; so 0.0 and -0.0 differ. ``kind``: a type of `types`."""
 
     text: str
     kind: str

@@ -19,11 +19,11 @@ from ...errors import TridentError
 from .answers import body_of, code_of, wait_of
 from .bodies import Bodies, RequestRefused
 from .claims import MOST_BYTES, ClaimStore
+from .event_reader import Sent, events_of
 from .gateway import Gateway, Sink
 from .metrics import Metrics
 from .openapi import DESCRIPTION, EVENT, HEALTH, METRICS, POST
 from .producer import KafkaSink
-from .event_reader import Sent, events_of
 from .settings import Settings, read_settings
 from .stores import store_of
 

@@ -18,11 +18,11 @@ from ...errors import FailedException, TridentError
 from .answers import ACCEPTED, CONFLICT, DUPLICATE, INVALID, RETRY, EventAnswer
 from .bloom import RotatingBloom
 from .claims import NEW, Claim, ClaimAnswer, ClaimStore
+from .event_reader import Sent
 from .examination import Examined, Examiner, waves
 from .group_commit import Grouped
 from .metrics import Metrics
 from .producer import TOO_LARGE, Message
-from .event_reader import Sent
 from .settings import Settings
 
 log = logging.getLogger("trident_py.events")

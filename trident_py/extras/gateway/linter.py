@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from .canonical import EventError, canonical
-from .fingerprints import BITS, Fingerprint, moment, value_at
 from .event_reader import value_of
+from .fingerprints import BITS, Fingerprint, moment, value_at
 
 
 def read(path: Path, nulls: Collection[str] = ("",)) -> Iterator[dict[str, Any]]:

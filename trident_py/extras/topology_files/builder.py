@@ -18,8 +18,8 @@ from ...topology import (
     TridentTopology,
 )
 from .calls import OPERATIONS, KeepCall, Kind, NewStreamCall, PersistCall, QueryCall
-from .objects import because
 from .locations import Located, Told
+from .objects import because
 from .sections import unknown
 from .states import States, is_name
 from .streams import Line, Said

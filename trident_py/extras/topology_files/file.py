@@ -16,9 +16,9 @@ from ...errors import DefinitionError
 from ...model.names import check_folder_name
 from ...topology import Topology, TridentTopology
 from .builder import Building
+from .locations import Located, Told
 from .models import SourceKeys
 from .objects import because, imported
-from .locations import Located, Told
 from .sections import NAMES, Sections, find_file, is_topology, read_sections
 from .states import States
 from .streams import read_line

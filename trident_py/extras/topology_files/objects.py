@@ -12,8 +12,8 @@ from ...documents import close
 from ...model.user_traceback import blame, describe_error
 from ...operations import builtin
 from ...topology.user_modules import NotFound, find
-from .models import MethodKeys, ObjectKeys
 from .locations import Located, Told
+from .models import MethodKeys, ObjectKeys
 
 _SPOUTS = ("FileSpout", "FixedBatchSpout", "SparkSpout")
 BUILT_IN = {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ...documents import Document, close, read
 from ...errors import DefinitionError
-from .models import IncludedKeys, TopologyKeys
 from .locations import Located, Told
+from .models import IncludedKeys, TopologyKeys
 
 NAMES = ("trident.yml", "trident.yaml")
 _FREE = 2

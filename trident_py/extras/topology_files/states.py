@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...topology.user_modules import states_loading
-from .objects import Objects
 from .locations import Located, Told
+from .objects import Objects
 from .sections import unknown
 
 

@@ -12,8 +12,8 @@ from ...windowing import (
     TumblingDurationWindow,
     WindowConfig,
 )
-from .models import WindowKeys
 from .locations import Located
+from .models import WindowKeys
 
 UNITS = {
     "milliseconds": Duration.of,

@@ -12,8 +12,8 @@ from typing import Any
 
 from ...errors import DefinitionError
 from .disturbances import FAULTS, cases
-from .drivers import Drivers
 from .driver_process import Build, Readings
+from .drivers import Drivers
 from .feed import Feed
 from .locations import StorePlace, scratch
 from .points import FaultCase

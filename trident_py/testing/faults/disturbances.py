@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import TridentError
 from ...checkpoints.append_log import AppendLogStore
 from ...checkpoints.metadata_store import LOG
+from ...errors import TridentError
 from ..proxy import CuttingProxy, commit_of
-from .drivers import KILLED, Drivers, Driving, was_hit
 from .driver_process import CHECKPOINTS, NAME, Outcome, Run
+from .drivers import KILLED, Drivers, Driving, was_hit
 from .feed import Feed
-from .points import IN_STATE, LINE, FaultCase, Point
 from .kill_point import KillPoint
+from .points import IN_STATE, LINE, FaultCase, Point
 
 CUTS = ("before", "during", "lost", "after")
 STARTS = 3

@@ -18,7 +18,7 @@ import cloudpickle
 
 from ...errors import DefinitionError, TridentError
 from ...pickling import by_value
-from . import nursery
+from . import fork_server
 from .driver_process import Build, Outcome, Readings, Run
 from .kill_point import GO, HIT
 
@@ -47,7 +47,7 @@ class Drivers:
         self.log = self.folder / "log"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", nursery.__name__, str(served)],
+                [sys.executable, "-m", fork_server.__name__, str(served)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
         threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()

@@ -10,12 +10,12 @@ from typing import Any, Self
 from ...errors import DefinitionError
 from .comparison import compare, plain_value
 from .disturbances import forget
-from .drivers import KILLED, Drivers, was_hit
 from .driver_process import CHECKPOINTS, NAME, Build, Outcome, Readings, Run
+from .drivers import KILLED, Drivers, was_hit
 from .feed import Feed
+from .kill_point import HIT, KillPoint
 from .locations import StorePlace, empty_store, scratch
 from .points import AnyPoint, Point
-from .kill_point import HIT, KillPoint
 
 
 class Story:

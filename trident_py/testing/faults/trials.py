@@ -12,12 +12,12 @@ from typing import Any
 from ...errors import TridentError
 from .comparison import Discrepancy, compare
 from .disturbances import FAULTS, NeverEnds, NotReached, Trial, carry_out
-from .drivers import Drivers
 from .driver_process import Contents, Outcome, Promise, Run
+from .drivers import Drivers
 from .feed import Feed
+from .kill_point import KillPoint, reached
 from .locations import StorePlace, empty_store, has_proxy, name_of
 from .points import IN_STATE, LINE, FaultCase, Point
-from .kill_point import KillPoint, reached
 
 
 class Undisturbed(TridentError):
