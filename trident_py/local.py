@@ -69,7 +69,7 @@ class LocalCluster:
         kill(self._running, name)
 
     def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
-        """As `killTopology`; the options are ignored: a batch is never left in the middle."""
+        """Stop as `killTopology`; the options are ignored: a batch is never left in the middle."""
         kill(self._running, name)
 
     def shutdown(self) -> None:

@@ -65,7 +65,7 @@ class AppendLogStore(SharedMetadataStore):
         self._put(path, txid, to_json(value, path), sync=True)
 
     def note(self, path: str, txid: int, value: Any) -> None:
-        """As `put`, but durable only when a later `put` or `close` returns. If the machine loses its power before that,
+        """Put, durable only when a later `put` or `close` returns. If the machine loses its power before that,
         the write is lost; if the process is killed, it is not."""
         self._put(path, txid, to_json(value, path), sync=False)
 
@@ -75,7 +75,7 @@ class AppendLogStore(SharedMetadataStore):
                 self._put(path, txid, None, sync=True)
 
     def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
-        """In one step: no other store writes in between."""
+        """Replace the entries in one step: no other store writes in between."""
         with self._lock, self._locked():
             self._catch_up()
             txid, value = change(self._read(path))
@@ -90,7 +90,7 @@ class AppendLogStore(SharedMetadataStore):
         return entries[max(entries)] if entries else None
 
     def entries(self) -> dict[str, dict[int, Any]]:
-        """Everything that is in the store, by path and txid."""
+        """Return everything that is in the store, by path and txid."""
         with self._lock:
             return {path: dict(self._read(path)) for path in self._all() if self._read(path)}
 
@@ -106,7 +106,7 @@ class AppendLogStore(SharedMetadataStore):
     # -- writing --------------------------------------------------------------------------------------------------
 
     def _put(self, path: str, txid: int, text: str | None, sync: bool) -> None:
-        """Writes a value as JSON, or without one removes the entry. Raises ZombieError if another driver has written
+        """Write a value as JSON, or without one removes the entry. Raises ZombieError if another driver has written
         since this store read or wrote."""
         with self._lock:
             self._read(path)
@@ -116,7 +116,7 @@ class AppendLogStore(SharedMetadataStore):
                 self._append(path, txid, text, sync)
 
     def _append(self, path: str, txid: int, text: str | None, sync: bool) -> None:
-        """Appends a line. The folder is locked."""
+        """Append a line. The folder is locked."""
         if self._failed is not None:
             raise self._failed
         if self._file is None or self._written.size > self._limit:
@@ -136,7 +136,7 @@ class AppendLogStore(SharedMetadataStore):
         _apply(self._entries, path, txid, [] if text is None else [json.loads(text)])
 
     def _write_all(self, line: bytes, size: int) -> None:
-        """Writes the whole line or, if the disk is full, nothing of it."""
+        """Write the whole line or, if the disk is full, nothing of it."""
         assert self._file is not None
         rest = memoryview(line)
         try:
@@ -148,7 +148,7 @@ class AppendLogStore(SharedMetadataStore):
             raise
 
     def _rewrite(self) -> None:
-        """Puts a file with the present entries alone in place of the old one. The folder is locked."""
+        """Put a file with the present entries alone in place of the old one. The folder is locked."""
         write_journal(self._folder, self._entries)
         self._open()
         self._limit = max(LEAST_SIZE, 4 * self._written.size)
@@ -166,7 +166,7 @@ class AppendLogStore(SharedMetadataStore):
         return list(self._entries)
 
     def _differs(self, path: str) -> bool:
-        """Whether anybody else has written anything: the file is another one, or has another length."""
+        """Return whether anybody else has written anything: the file is another one, or has another length."""
         try:
             now = self.file.stat()
         except FileNotFoundError:
@@ -174,7 +174,7 @@ class AppendLogStore(SharedMetadataStore):
         return (now.st_ino, now.st_size) != self._written[:2]
 
     def _catch_up(self) -> None:
-        """Reads the file, if it is not as this store has left it. Cuts off an incomplete end: nobody was told that it
+        """Read the file, if it is not as this store has left it. Cuts off an incomplete end: nobody was told that it
         is written. The folder is locked."""
         self._loaded = True
         if not self._differs(""):
@@ -199,7 +199,7 @@ class AppendLogStore(SharedMetadataStore):
         return data
 
     def _open(self) -> None:
-        """Opens the present file, whose content is known. Not all of it needs to be on the disk yet."""
+        """Open the present file, whose content is known. Not all of it needs to be on the disk yet."""
         self._close_file()
         self._file = os.open(self.file, os.O_WRONLY | os.O_APPEND)
         os.fdatasync(self._file)
@@ -235,7 +235,7 @@ class AppendLogStore(SharedMetadataStore):
 
 
 def write_journal(folder: Path, entries: Mapping[str, Mapping[int, Any]]) -> None:
-    """Makes a folder's journal anew, in one step and durable, with these entries alone."""
+    """Make a folder's journal anew, in one step and durable, with these entries alone."""
     lines = [_line(0, path, txid, to_json(value, path))
              for path, values in entries.items() for txid, value in values.items()]  # fmt: skip
     scratch = folder / f"{JOURNAL}.new"
@@ -248,7 +248,7 @@ def write_journal(folder: Path, entries: Mapping[str, Mapping[int, Any]]) -> Non
 
 
 def entries_of(data: bytes, file: object) -> dict[str, dict[int, Any]]:
-    """What a journal's content says, by path and txid. Raises SpoutError if it is damaged."""
+    """Return what a journal's content says, by path and txid. Raises SpoutError if it is damaged."""
     _check_header(data, file)
     return _parsed(data, file)[1]
 
@@ -260,7 +260,7 @@ def _line(durable: int, path: str, txid: int, text: str | None) -> bytes:
 
 
 def _record(line: bytes) -> list[Any] | None:
-    """The JSON of a line; None if the line is not what was written."""
+    """Return the JSON of a line; None if the line is not what was written."""
     checksum, _, body = line.partition(b" ")
     if checksum != b"%08x" % zlib.crc32(body):
         return None
@@ -274,8 +274,8 @@ def _check_header(data: bytes, file: object) -> None:
 
 
 def _parsed(data: bytes, file: object) -> tuple[int, dict[str, dict[int, Any]]]:
-    """How long the content is without an incomplete end, and what it says. Raises SpoutError if something is damaged
-    that was durable."""
+    """Return how long the content is without an incomplete end, and what it says. Raises SpoutError if something is
+    damaged that was durable."""
     found: dict[str, dict[int, Any]] = {}
     at = len(HEADER)
     while at < len(data):
@@ -291,7 +291,7 @@ def _parsed(data: bytes, file: object) -> tuple[int, dict[str, dict[int, Any]]]:
 
 
 def _check_end(data: bytes, at: int, file: object) -> None:
-    """Raises SpoutError if the unreadable line at this byte was written whole: a bit of it, or of its end, is another
+    """Raise SpoutError if the unreadable line at this byte was written whole: a bit of it, or of its end, is another
     one now. Or if a line behind it says that it was durable."""
     line, end, behind = data[at:].partition(b"\n")
     whole = not _has_hole(line) if end else not line.endswith(b"\0") and _record(line[:-1]) is not None
@@ -301,12 +301,12 @@ def _check_end(data: bytes, at: int, file: object) -> None:
 
 
 def _has_hole(line: bytes) -> bool:
-    """Whether the disk has never taken a block of the line: it reads as zeros then, which no JSON has."""
+    """Return whether the disk has never taken a block of the line: it reads as zeros then, which no JSON has."""
     return line.startswith(b"\0") or b"\0\0" in line
 
 
 def _apply(entries: dict[str, dict[int, Any]], path: str, txid: int, value: list[Any]) -> None:
-    """``value``: a list with the value; empty for a removal."""
+    """Apply an entry. ``value``: a list with the value; empty for a removal."""
     of_path = entries.setdefault(path, {})
     if value:
         of_path[txid] = value[0]

@@ -34,7 +34,7 @@ _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
 
 
 def inside(topology: str, component: str) -> str:
-    """Where a component's checkpoint is in the folder of all: the same on both clusters."""
+    """Return the folder of a component's checkpoint, the same on both clusters."""
     return f"{quote(topology, safe=' ')}/{quote(component, safe=' ')}"
 
 
@@ -70,7 +70,7 @@ class BatchLog:
     # -- the start ------------------------------------------------------------------------------------------------
 
     def standing(self, program: Program) -> CheckpointState:
-        """What the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
+        """Return what the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
         record = self.store.get(AGREEMENT, 0)
         if record is None:
             return CheckpointState.new(self.where, self._topology)
@@ -99,22 +99,22 @@ class BatchLog:
         self.store.seize(LOG, taken)
 
     def moved(self) -> bool:
-        """Whether another driver has written since this one has read the log."""
+        """Return whether another driver has written since this one has read the log."""
         return self.store.changed(LOG)
 
     def check(self) -> None:
-        """Raises ZombieError if another driver owns the checkpoint now."""
+        """Raise ZombieError if another driver owns the checkpoint now."""
         if self.moved():
             raise taken_by(self.where, self.store.newest(LOG))
 
     # -- batches --------------------------------------------------------------------------------------------------
 
     def last(self) -> Logged | None:
-        """The last batch that is over."""
+        """Return the last committed batch."""
         return _logged(self._record()["over"])
 
     def begun(self, txid: int) -> Logged | None:
-        """This batch, if it has begun and is not over."""
+        """Return this batch if it has started and is not committed."""
         begun = _logged(self._record()["begun"])
         return begun if begun is not None and begun.txid == txid else None
 
@@ -157,7 +157,7 @@ def _logged(record: Mapping[str, Any] | None) -> Logged | None:
 def local_log(
     checkpoints: str | None, topology: str, component: str, order: Callable[[], Mapping[str, str]]
 ) -> BatchLog:
-    """The log in a folder of this machine; without one, a log in memory."""
+    """Return the log in a folder of this machine; without one, a log in memory."""
     if checkpoints is None:
         return BatchLog(MemoryMetadataStore(), "in memory", topology, order)
     folder = Path(checkpoints).absolute() / inside(topology, component)

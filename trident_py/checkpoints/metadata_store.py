@@ -26,16 +26,16 @@ class MetadataStore(Protocol):
     """Metadata by path and txid. A value read back is the value written, after a round trip through JSON."""
 
     def get(self, path: str, txid: int) -> Any:
-        """Returns the value, or None if there is none."""
+        """Return the value, or None if there is none."""
 
     def previous(self, path: str, txid: int) -> Any:
-        """Returns the value of the closest earlier txid, or None if there is none."""
+        """Return the value of the closest earlier txid, or None if there is none."""
 
     def put(self, path: str, txid: int, value: Any) -> None:
-        """Writes the value. It is durable when the call returns (if the store is durable)."""
+        """Write the value. It is durable when the call returns (if the store is durable)."""
 
     def put_all(self, txid: int, values: dict[str, Any]) -> None:
-        """Writes a value for each path. All are durable when the call returns; a crash may leave the first ones."""
+        """Write a value for each path. All are durable when the call returns; a crash may leave the first ones."""
 
     def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None: ...
 
@@ -44,13 +44,13 @@ class MetadataStore(Protocol):
     def remove(self, path: str, txid: int) -> None: ...
 
     def cleanup_before(self, path: str, txid: int) -> None:
-        """Drops entries older than txid, but never the newest one: a restart begins from it."""
+        """Drop entries older than txid, but never the newest one: a restart begins from it."""
 
     def paths(self, prefix: str) -> list[str]: ...
 
 
 def other_driver(seen: str) -> ZombieError:
-    """The error for a driver that is not alone on its checkpoint. ``seen``: which checkpoint, and what tells so."""
+    """Return the error that another driver uses this checkpoint. ``seen``: the evidence."""
     return ZombieError(
         f"another driver runs on the checkpoint{seen}. Run one driver per checkpoint, or give the other topology "
         "another name"
@@ -58,7 +58,7 @@ def other_driver(seen: str) -> ZombieError:
 
 
 def taken_by(where: str, record: dict | None) -> ZombieError:
-    """The error for a driver whose checkpoint another one has taken. ``record``: who, as `DRIVER` has it."""
+    """Return the error for a driver whose checkpoint another one has taken. ``record``: who, as `DRIVER` has it."""
     if record is None:
         return other_driver(f" {where}: it was moved or deleted while this one ran. Nothing more is written")
     other = record.get("driver", {})
@@ -69,12 +69,12 @@ def taken_by(where: str, record: dict | None) -> ZombieError:
 
 
 def taken_over(file: object) -> ZombieError:
-    """The error for a write over another driver's."""
+    """Return the error for a write over another driver's."""
     return other_driver(f": it has changed {file} since this one read it. Nothing is written")
 
 
 def to_json(value: Any, whose: str) -> str:
-    """Returns the value as JSON text. Raises SpoutError that names whose metadata cannot be written."""
+    """Return the value as JSON text. Raises SpoutError that names whose metadata cannot be written."""
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
@@ -106,7 +106,7 @@ class MemoryMetadataStore:
             self._write(path, self._read(path) | {txid: json.loads(text)})
 
     def note(self, path: str, txid: int, value: Any) -> None:
-        """As `put`. A store may make it durable later; see `trident_py.checkpoints.append_log`."""
+        """Put. A store may make it durable later; see `trident_py.checkpoints.append_log`."""
         self.put(path, txid, value)
 
     def put_all(self, txid: int, values: dict[str, Any]) -> None:
@@ -117,7 +117,7 @@ class MemoryMetadataStore:
             self.put(last, txid, values[last])
 
     def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
-        """Writes the txid and value that ``change`` makes of the path's newest entries, also over another driver's."""
+        """Write the txid and value that ``change`` makes of the path's newest entries, also over another driver's."""
         with self._lock:
             self.put(path, *change(dict(self._read(path))))
 
@@ -144,11 +144,11 @@ class MemoryMetadataStore:
             return sorted(path for path in self._all() if path.startswith(prefix))
 
     def changed(self, path: str) -> bool:
-        """Whether another driver has written the path since this store read or wrote it."""
+        """Return whether another driver has written the path since this store read or wrote it."""
         return False
 
     def newest(self, path: str) -> Any:
-        """The path's value of the highest txid, as it is stored now; None if there is none."""
+        """Return the path's stored value of the highest txid; None if there is none."""
         return self.previous(path, sys.maxsize)
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class SharedMetadataStore(MemoryMetadataStore):
     """Keeps metadata where another driver may write too: a write over what that one has written is refused."""
 
     def reread(self, path: str) -> None:
-        """Reads the path anew at its next use: what another driver has written then counts as read."""
+        """Read the path anew at its next use: what another driver has written then counts as read."""
         with self._lock:
             self._entries.pop(path, None)
 
@@ -182,7 +182,7 @@ class SharedMetadataStore(MemoryMetadataStore):
             return self._differs(path)
 
     def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
-        """Raises ZombieError if another driver writes the path at the same moment. Reads all other paths anew."""
+        """Raise ZombieError if another driver writes the path at the same moment. Reads all other paths anew."""
         for last in reversed(range(TRIES)):
             try:
                 super().seize(path, change)
@@ -195,12 +195,12 @@ class SharedMetadataStore(MemoryMetadataStore):
                 self.reread(path)
 
     def _differs(self, path: str) -> bool:
-        """Whether what is stored is not what was read."""
+        """Return whether what is stored is not what was read."""
         raise NotImplementedError
 
 
 def make_folder(folder: Path) -> None:
-    """Makes the folder and those around it, so that they are there after a power loss too."""
+    """Make the folder and those around it, so that they are there after a power loss too."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:

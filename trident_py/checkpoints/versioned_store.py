@@ -30,17 +30,17 @@ class Folder(Protocol):
         """The folder's address, for messages."""
 
     def names(self, folder: str = "") -> list[str]:
-        """The names in the folder or in a folder inside it; none if there is no such folder."""
+        """Return the names in the folder or in a folder inside it; none if there is no such folder."""
 
     def read(self, name: str) -> str | None:
-        """The text of a file; None if there is none."""
+        """Return the text of a file; None if there is none."""
 
     def create(self, name: str, text: str) -> bool:
-        """Makes a whole, durable file, and the folder around it. False, without a change, if it exists: of several
+        """Make a whole, durable file, and the folder around it. False, without a change, if it exists: of several
         callers on several machines, one gets True."""
 
     def delete(self, name: str) -> None:
-        """Deletes a file. It may be gone already."""
+        """Delete a file. It may be gone already."""
 
 
 class VersionedStore(SharedMetadataStore):
@@ -60,7 +60,7 @@ class VersionedStore(SharedMetadataStore):
         self._noted: set[str] = set()
 
     def note(self, path: str, txid: int, value: Any) -> None:
-        """As `put`, but in memory until a later `put` to the path or `close`: a file costs several requests."""
+        """Put in memory until a later `put` to the path or `close`: a file costs several requests."""
         text = to_json(value, path)
         with self._lock:
             self._entries[path] = self._read(path) | {txid: json.loads(text)}
@@ -76,7 +76,7 @@ class VersionedStore(SharedMetadataStore):
                 self._write(path, self._entries[path])
 
     def newest(self, path: str) -> Any:
-        """Does not count as read: after another driver's write this store stays refused."""
+        """Do not count as read: after another driver's write this store stays refused."""
         entries = self._parsed(path, *self._newest(path))
         return entries[max(entries)] if entries else None
 
@@ -99,7 +99,8 @@ class VersionedStore(SharedMetadataStore):
             raise SpoutError(f"spout metadata {name} is damaged: {error}; restore the file from a copy") from error
 
     def _newest(self, path: str) -> tuple[int, str | None]:
-        """The newest version and its text. It may be deleted for a newer one between the listing and the reading."""
+        """Return the newest version and its text. It may be deleted for a newer one between the listing and the
+        reading."""
         for _ in range(TRIES):
             version = self._last(path)
             text = self._folder.read(_file(path, version)) if version else None
@@ -123,7 +124,7 @@ class VersionedStore(SharedMetadataStore):
                 self._folder.delete(_file(path, old))
 
     def _made(self, path: str, version: int, text: str) -> int:
-        """Makes the next version and returns its number. An answer that was lost leaves a version of ours behind."""
+        """Make the next version and return its number. An answer that was lost leaves a version of ours behind."""
         for _ in range(TRIES):
             name = _file(path, version)
             if self._folder.create(name, text):
@@ -139,11 +140,11 @@ class VersionedStore(SharedMetadataStore):
         raise TridentError(f"{self._folder.where}/{_file(path, version)} cannot be made, and does not exist")
 
     def _last(self, path: str) -> int:
-        """The newest version; 0 if there is none."""
+        """Return the newest version; 0 if there is none."""
         return max(self._stored(path), default=0)
 
     def _stored(self, path: str) -> list[int]:
-        """The versions of a path, in order."""
+        """Return the versions of a path, in order."""
         names = self._folder.names(quote(path, safe=""))
         numbers = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
         return sorted(int(number) for number in numbers if number.isdigit())

@@ -55,7 +55,7 @@ class DRPCServer:
         return f"http://{host}:{self.port}/drpc"
 
     def start(self) -> DRPCServer:
-        """Returns when requests are accepted."""
+        """Return when requests are accepted."""
         self._thread.start()
         waited = threading.Event()
         for _ in range(int(_START_SECONDS / 0.01)):
@@ -67,7 +67,7 @@ class DRPCServer:
         return self
 
     def stop(self) -> None:
-        """Ends the server, after the requests that it has. Returns when its thread has ended."""
+        """End the server, after the requests that it has. Returns when its thread has ended."""
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join(_GRACE_SECONDS + 5)

@@ -16,8 +16,8 @@ SECONDS = 60
 
 
 def explained(plan: Plan, form: str = "text") -> str:
-    """The topology in one of `FORMS`. Raises DefinitionError for another form, and for a picture of a topology that
-    cannot be built; TridentError if "svg" finds no graphviz."""
+    """Return the topology in one of `FORMS`. Raises DefinitionError for another form, and for a picture of a topology
+    that cannot be built; TridentError if "svg" finds no graphviz."""
     if form not in FORMS:
         raise DefinitionError(f"explain has no form {form!r}; there are: {', '.join(FORMS)}")
     return FORMS[form](plan)
@@ -84,7 +84,7 @@ def _mermaid_step(step: Step) -> str:
 
 
 def _mermaid_arrow(arrow: Arrow) -> str:
-    """Thick: an exchange. Thin: within a task."""
+    """Draw an exchange thick, an arrow within a task thin."""
     words = _arrow_words(arrow)
     link = "==>" if arrow.sends is not None else "-->"
     label = f'|"{"<br>".join(map(_safe, words))}"|' if words else ""
@@ -92,7 +92,7 @@ def _mermaid_arrow(arrow: Arrow) -> str:
 
 
 def _safe(text: str) -> str:
-    """Mermaid takes entities in quoted text; a quote would end it."""
+    """Escape for Mermaid, which takes entities in quoted text; a quote would end it."""
     return html.escape(text, quote=True).replace("&quot;", "#quot;").replace("&#x27;", "'")
 
 

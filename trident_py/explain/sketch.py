@@ -84,7 +84,7 @@ class Sketch:
 
 
 def sketch(plan: Plan) -> Sketch:
-    """Raises DefinitionError if the topology cannot be built."""
+    """Raise DefinitionError if the topology cannot be built."""
     stages: list[StageSketch] = []
     arrows: list[Arrow] = []
     places: list[str] = []

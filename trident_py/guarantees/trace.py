@@ -33,7 +33,7 @@ class Cause(NamedTuple):
 
 
 def ancestors(plan: Plan, node: Node) -> list[Node]:
-    """The node and all nodes before it, in the order of their definition."""
+    """Return the node and all nodes before it, in the order of their definition."""
     ids: set[int] = set()
     todo = [node.id]
     while todo:
@@ -45,7 +45,7 @@ def ancestors(plan: Plan, node: Node) -> list[Node]:
 
 
 def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
-    """Why the tuples that reach a state may differ on a replay, even if the spout emits the same ones."""
+    """Return why the tuples that reach a state may differ on a replay, even if the spout emits the same ones."""
     before = ancestors(plan, node)
     earlier = [other for other in before if other.id != node.id]
     causes = [cause for other in earlier for cause in _in_node(other, judge)]
@@ -55,7 +55,8 @@ def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
 
 
 def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
-    """The cause if the node aggregates each partition by itself and a replay may distribute tuples differently."""
+    """Return the cause if the node aggregates each partition by itself and a replay may distribute tuples
+    differently."""
     spec = node.spec if isinstance(node, ProcessorNode) else None
     if isinstance(spec, WindowPersist):
         return _by_order(plan, node, judge)
@@ -66,7 +67,7 @@ def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
 
 
 def _by_order(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
-    """The cause if a replay may bring the tuples of a window to other partitions, or in another order where that
+    """Return the cause if a replay may bring the tuples of a window to other partitions, or in another order where that
     matters: a window of a number of tuples then holds others, and an aggregator may depend on the order."""
     assert isinstance(node, ProcessorNode) and isinstance(node.spec, WindowPersist)
     why = unsteady(plan, node, judge)
@@ -80,7 +81,7 @@ def _by_order(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
 
 
 def _in_node(node: Node, judge: Judge) -> list[Cause]:
-    """The causes in the node itself."""
+    """Return the causes in the node itself."""
     if isinstance(node, PartitionNode):
         return []  # a grouping decides where tuples go, not their content: see `unsteady`
     causes = _judged(operations_of(node), judge)
@@ -99,7 +100,8 @@ def _in_node(node: Node, judge: Judge) -> list[Cause]:
 
 
 def _new_values(node: Node) -> list[Cause]:
-    """The cause in a state's new values. A state that keeps txids emits the same values on a replay; others may not."""
+    """Return the cause in a state's new values. A state that keeps txids emits the same values on a replay; others may
+    not."""
     assert isinstance(node, ProcessorNode) and node.state is not None
     if node.state.kind in ("transactional", "opaque", "batch", "window"):
         return []
@@ -121,7 +123,7 @@ def _judged(operations: Iterable[Any], judge: Judge) -> list[Cause]:
 
 
 def key_fields(node: ProcessorNode) -> list[str]:
-    """The key fields of a state, as far as its factory and its updater declare them."""
+    """Return the key fields of a state, as far as its factory and its updater declare them."""
     assert node.state is not None
     groups, factory = node.spec.groups_by, node.state.factory
     # The factories of the package `states` have these attributes; a user's own may have them too.
@@ -135,7 +137,7 @@ def _fields(value: Any) -> tuple[str, ...]:
 
 
 def origin(plan: Plan, node: Node, name: str, judge: Judge = judge) -> list[Cause]:
-    """Why a field of a node's output does not depend on one spout tuple alone; empty if it does."""
+    """Return why a field of a node's output does not depend on one spout tuple alone; empty if it does."""
     return _Origins(plan, judge).of(node, name)
 
 

@@ -20,11 +20,11 @@ class Metric:
     """What a context registers. `take` is called after each attempt, where the metric is."""
 
     def take(self) -> Any:
-        """What is new since the last call, for the metric's `Tally`; None if nothing is."""
+        """Return what is new since the last call, for the metric's `Tally`; None if nothing is."""
         raise NotImplementedError
 
     def tally(self) -> Tally:
-        """The driver's side of this kind of metric."""
+        """Return the driver's side of this kind of metric."""
         raise NotImplementedError
 
 
@@ -42,7 +42,7 @@ class Counter(Metric):
         self._count -= n
 
     def getCount(self) -> int:
-        """The count of this partition, in this process."""
+        """Return the count of this partition, in this process."""
         return self._count
 
     def take(self) -> int | None:
@@ -86,11 +86,11 @@ class Histogram(Metric):
             new.sample[place] = value
 
     def getCount(self) -> int:
-        """The number of values of this partition, in this process."""
+        """Return the number of values of this partition, in this process."""
         return self._count
 
     def getSnapshot(self) -> Snapshot:
-        """The latest values of this partition."""
+        """Return the latest values of this partition."""
         return Snapshot(self._recent)
 
     def take(self) -> Summary | None:
@@ -109,7 +109,7 @@ class Timer(Histogram):
         self.clock = clock
 
     def time(self, event: Callable[[], T] | None = None) -> Any:
-        """Times a call, and returns its result. Without one: a context, ``with timer.time():`` or its `stop`."""
+        """Time a call, and return its result. Without one: a context, ``with timer.time():`` or its `stop`."""
         running = _Running(self)
         if event is None:
             return running
@@ -125,7 +125,7 @@ class _Running:
         self._began = timer.clock()
 
     def stop(self) -> None:
-        """Records the duration. (Storm also returns it: a duration in a tuple would differ in a replay.)"""
+        """Record the duration. (Storm also returns it: a duration in a tuple would differ in a replay.)"""
         self._timer.update(self._timer.clock() - self._began)
 
     close = stop

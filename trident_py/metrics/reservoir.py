@@ -18,7 +18,7 @@ class Snapshot:
         return list(self._values)
 
     def getValue(self, quantile: float) -> float:
-        """The value at the quantile, between the two values nearest to it; 0 without values."""
+        """Return the value at the quantile, between the two values nearest to it; 0 without values."""
         values = self._values
         if not values:
             return 0.0

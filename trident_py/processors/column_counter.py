@@ -14,7 +14,7 @@ HELD_BYTES = 1 << 22
 
 
 def tells_groups_apart(kind: pa.DataType) -> bool:
-    """Whether equal values of this type are one group in Storm, and different ones are two."""
+    """Return whether equal values of this type are one group in Storm, and different ones are two."""
     return bool(pa.types.is_string(kind) or pa.types.is_integer(kind))
 
 
@@ -33,7 +33,7 @@ class ColumnCounter:
         return self.size >= HELD_BYTES
 
     def add(self, column: Column) -> bool:
-        """Returns False, and counts nothing, if equal values of this column may be different groups in Storm."""
+        """Return False, and count nothing, if equal values of this column may be different groups in Storm."""
         if isinstance(column, list):
             return self._add_list(column)
         if not tells_groups_apart(column.type):
@@ -43,8 +43,8 @@ class ColumnCounter:
         return True
 
     def taken(self) -> list[tuple[Column, pa.Array]]:
-        """The values and the counts of what was added, for each type; begins anew. Texts of lists stay a list: Arrow
-        cannot hold half a surrogate pair."""
+        """Return the values and the counts of what was added, for each type; begins anew. Texts of lists stay a list:
+        Arrow cannot hold half a surrogate pair."""
         found: list[tuple[Column, pa.Array]] = []
         for columns in self.held.values():
             counts = pa.chunked_array(columns).value_counts()
@@ -55,7 +55,7 @@ class ColumnCounter:
         return found
 
     def _add_list(self, column: list) -> bool:
-        """Counts texts. A text equals only texts, so checking the types of the new keys is enough."""
+        """Count texts. A text equals only texts, so checking the types of the new keys is enough."""
         before, counted = len(self.texts), iter(column)
         try:
             self.texts.update(column)

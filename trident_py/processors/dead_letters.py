@@ -53,7 +53,7 @@ class Excluded:
         return self.spout, self.partition
 
     def letter(self, txid: int) -> list[Any]:
-        """The values of `LETTER`."""
+        """Return the values of `LETTER`."""
         return [txid, self.spout, self.partition, self.index, self.text, self.operation, self.at, self.error]
 
 
@@ -79,7 +79,7 @@ class Share:
         return self.kept is None and not self.excluded and not self.asked
 
     def of(self, start: int, end: int) -> Iterator[Range]:
-        """The ranges that take part between two numbers."""
+        """Return the ranges that take part between two numbers."""
         if self.kept is not None:
             cut = ((max(start, first), min(end, last)) for first, last in self.kept)
             yield from (part for part in cut if part[0] < part[1])
@@ -92,18 +92,18 @@ class Share:
             yield start, end
 
     def seen(self, start: int, end: int) -> list[int]:
-        """The numbers between these whose content must be looked at."""
+        """Return the numbers between these whose content must be looked at."""
         return sorted(index for index in {*self.excluded, *self.asked} if start <= index < end)
 
 
 def values_of(chunk: Chunk, fields: Fields, row: int) -> list[Any]:
-    """The values of one row, without those that were never emitted."""
+    """Return the values of one row, without those that were never emitted."""
     values = (to_list(chunk.between(row, row + 1).columns[name])[0] for name in fields)
     return [value for value in values if value is not MISSING]
 
 
 def digest_of(values: Sequence[Any]) -> str:
-    """A digest by which a tuple is recognised in a replay."""
+    """Return a digest by which a tuple is recognised in a replay."""
     digest = hashlib.sha256()
     for value in values:
         try:
@@ -115,7 +115,7 @@ def digest_of(values: Sequence[Any]) -> str:
 
 
 def as_json(values: Sequence[Any]) -> str:
-    """The values as a JSON list; what JSON cannot hold as the text of its repr."""
+    """Return the values as a JSON list; what JSON cannot hold as the text of its repr."""
     return f"[{', '.join(map(_json, values))}]"
 
 
@@ -128,7 +128,7 @@ def _json(value: Any) -> str:
 
 
 def as_text(error: str) -> str:
-    """An error as every store can hold it: no secrets, no lone surrogates, no NUL, and not endless."""
+    """Return an error as every store can hold it: no secrets, no lone surrogates, no NUL, and not endless."""
     text = hidden(error).encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}..."
 

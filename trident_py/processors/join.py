@@ -70,14 +70,14 @@ class JoinProcessor(GroupedMultiProcessor):
 
 
 def _full(spec: MultiReduce) -> bool:
-    """Does the join name the type of each side, and make a value for each output field?"""
+    """Do the join name the type of each side, and make a value for each output field?"""
     sides = len(spec.inputs)
     made = len(list(_sources(spec)))
     return len(spec.reducer.outer) >= sides and made == len(spec.outputs)
 
 
 def key_types(spec: MultiReduce, port: int, chunk: Chunk) -> list[pa.DataType] | None:
-    """The types of the key, if it can be compared in Arrow."""
+    """Return the types of the key, if it can be compared in Arrow."""
     assert spec.groups is not None
     columns = [chunk.columns[name] for name in spec.groups[port]]
     types = [column.type for column in columns if not isinstance(column, list)]
@@ -90,7 +90,7 @@ def _exact(kind: pa.DataType) -> bool:
 
 
 def _sources(spec: MultiReduce) -> Iterator[tuple[int | None, str]]:
-    """Where the value of each output field comes from: a side and its field; None for a field of the key."""
+    """Return where the value of each output field comes from: a side and its field; None for a field of the key."""
     joiner: Joiner = spec.reducer
     assert spec.groups is not None
     if not joiner.preserve:
@@ -123,7 +123,7 @@ class JoinedColumns:
             self.starts.append(np.cumsum(counts) - counts)
 
     def parts(self, kept: list[str]) -> Iterator[Chunk]:
-        """The joined tuples with these fields, part by part."""
+        """Return the joined tuples with these fields, part by part."""
         times = [np.maximum(counts, outer) for counts, outer in zip(self.counts, self.spec.reducer.outer, strict=False)]
         many = np.multiply.reduce(times)
         group = np.repeat(np.arange(len(many)), many)
@@ -143,7 +143,8 @@ class JoinedColumns:
         return concat_columns([chunk.columns[name] for chunk in self.of_side[side]])
 
     def _indices(self, group: Any, within: Any, times: list[Any]) -> dict[int | None, Any]:
-        """For each side the row of each joined tuple, -1 where the side is missing: the last side varies fastest."""
+        """Return for each side the row of each joined tuple, -1 where the side is missing: the last side varies
+        fastest."""
         found: dict[int | None, Any] = {None: self.first[group]}
         for side in reversed(range(len(times))):
             many = times[side][group]
@@ -156,7 +157,7 @@ class JoinedColumns:
 
 
 def _numbered(keys: list[Any]) -> Any:
-    """The number of each row's group: groups are numbered in the order of their first row. Null is a key too."""
+    """Return the number of each row's group: groups are numbered in the order of their first row. Null is a key too."""
     numbers: Any = None
     for key in keys:
         encoded = key.dictionary_encode(null_encoding="encode")
@@ -170,7 +171,7 @@ def _numbered(keys: list[Any]) -> Any:
 
 
 def _taken(column: Column, rows: Any) -> Column:
-    """The values at these rows; null at -1."""
+    """Return the values at these rows; null at -1."""
     if isinstance(column, list):
         return [None if row < 0 else column[row] for row in rows.tolist()]
     return pc.take(column, pa.array(rows, mask=rows < 0))

@@ -36,7 +36,7 @@ CLOCK = "topology.clock"
 
 
 def deciding(failures: list[Failure]) -> Failure:
-    """The failure that decides what happens to a batch: one of the earliest level; a request for a replay wins.
+    """Return the failure that decides what happens to a batch: one of the earliest level; a request for a replay wins.
 
     Levels run one after the other, so a failure in a later level may be a consequence. Failures of one level are
     independent; if the other one was no accident, the replay shows it again.
@@ -46,7 +46,7 @@ def deciding(failures: list[Failure]) -> Failure:
 
 
 def patience_of(program: Program, running: RunningTopology) -> Patience:
-    """The Patience with which this component's start waits for stores. It reports events of kind "waiting"."""
+    """Return the Patience with which this component's start waits for stores. It reports events of kind "waiting"."""
 
     def tell(line: str) -> None:
         running.event(program.component, "waiting", None, None, line)
@@ -99,7 +99,7 @@ class BatchLoop:
         return agreed
 
     def examine(self, standing: CheckpointState) -> None:
-        """Raises LineageError as `open` does. Changes nothing, in no store and not in the checkpoint."""
+        """Raise LineageError as `open` does. Changes nothing, in no store and not in the checkpoint."""
         self._start(self._opening(standing)).examine()
 
     def _opening(self, standing: CheckpointState) -> Startup:
@@ -107,7 +107,7 @@ class BatchLoop:
         return Startup(self.program, self.participants, patience, store, standing)
 
     def _start(self, opening: Startup) -> Start:
-        """The opening, with what extras put round it."""
+        """Return the opening, with what extras put round it."""
         info = StartInfo(self.program.lowered.plan, self.program.conf, opening.standing, opening.store, self._warn)
         return wrap_start(opening, info)
 
@@ -116,7 +116,7 @@ class BatchLoop:
         self.running.event(self.program.component, "reported", txid, None, text)
 
     def run(self, txid: int, execute: Execute, previous: dict | None = None) -> dict:
-        """Runs one batch until it is committed and returns its metadata.
+        """Run one batch until it is committed and return its metadata.
 
         ``previous``: the metadata of the batch before, if the coordination does not remember it. Raises TopologyError
         if the batch fails for good, and Stopped if the run is stopped.
@@ -134,7 +134,7 @@ class BatchLoop:
         raise Stopped
 
     def attempt(self, work: Work, excluded: tuple[Excluded, ...] = ()) -> Attempted:
-        """Runs one attempt. It has committed if it has no failure; else the batch must be replayed."""
+        """Run one attempt. It has committed if it has no failure; else the batch must be replayed."""
         watch = Stopwatch()
         batch = replace(self._info(work), excluded=excluded)
         descriptors, failure = self._begin(batch, work)
@@ -152,7 +152,7 @@ class BatchLoop:
         return Attempted(batch, None, outcome.reports)
 
     def dry_attempt(self, work: Work, chosen: ChosenTuples) -> Attempted:
-        """Runs an attempt that commits nothing. To the states it is one that failed before its commit."""
+        """Run an attempt that commits nothing. To the states it is one that failed before its commit."""
         batch = replace(self._info(work), dry=True, **chosen._asdict())
         descriptors, failure = self._begin(batch, work)
         if failure is not None:
@@ -163,7 +163,7 @@ class BatchLoop:
         return self._aborted(batch, failure, outcome.reports)
 
     def _committed(self, batch: BatchInfo, outcome: AttemptOutcome) -> Failure | None:
-        """Ends an attempt whose tasks have all committed. Returns a failure if the batch must be replayed."""
+        """End an attempt whose tasks have all committed. Returns a failure if the batch must be replayed."""
         try:
             self._step("processed", batch.txid)
             self._commit(batch, outcome)
@@ -177,7 +177,7 @@ class BatchLoop:
         return work.execute(replace(batch, shared=self.coordination.shared(batch.txid)), descriptors)
 
     def _info(self, work: Work) -> BatchInfo:
-        """What the tasks of the next attempt are told."""
+        """Return what the tasks of the next attempt are told."""
         txid, attempt = work.txid, work.attempt
         work.attempt += 1
         known = txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous
@@ -186,7 +186,8 @@ class BatchLoop:
         return BatchInfo(*known, time=self.clock())
 
     def _begin(self, batch: BatchInfo, work: Work) -> tuple[list[Descriptor], Failure | None]:
-        """The descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next one."""
+        """Return the descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next
+        one."""
         at = "begin"
         partitions = {name: self.program.lowered.partitions[node_id] for node_id, name in self._names.items()}
         try:
@@ -206,7 +207,7 @@ class BatchLoop:
             return [], failure_of(at, 0, error)
 
     def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
-        """Commits the spout metadata first, so that a published batch is never emitted with other metadata."""
+        """Commit the spout metadata first, so that a published batch is never emitted with other metadata."""
         reports = [report.value[2] for report in outcome.reports if report.kind == "spout"]
         with phase("metadata"):
             self.coordination.commit(batch.txid, batch.attempt, reports)
@@ -217,7 +218,7 @@ class BatchLoop:
         self.publisher.publish(batch, receipts, self.metadata)
 
     def _finish_decided(self, txid: int, previous: dict | None) -> bool:
-        """Publishes a batch that an earlier driver decided and perhaps did not publish. True if there was one."""
+        """Publish a batch that an earlier driver decided and perhaps did not publish. True if there was one."""
         first, self._first = self._first, False
         decision = self.publisher.decision(txid) if first else None
         if decision is None:
@@ -233,7 +234,7 @@ class BatchLoop:
         return True
 
     def _initialized_again(self, batch: BatchInfo, previous: dict | None, metadata: dict | None) -> dict:
-        """Gives the spouts their position after a batch that is not emitted again."""
+        """Give the spouts their position after a batch that is not emitted again."""
         return until_stopped(
             partial(self.coordination.initialize, batch.txid, batch.attempt, previous, metadata),
             self.running.stopping,
@@ -253,7 +254,7 @@ class BatchLoop:
         self._unsteady(batch, [report for report in outcome.reports if report.kind == "unsteady"])
 
     def _unsteady(self, batch: BatchInfo, reports: list[NodeReport]) -> None:
-        """Reports the determinism check's differences, the plan's first operation first: it may cause the others."""
+        """Report the determinism check's differences, the plan's first operation first: it may cause the others."""
         if not reports:
             return
         nodes = self.program.lowered.plan.by_id
@@ -304,11 +305,11 @@ class BatchLoop:
         raise topology_error(failure, batch.txid, why or tries) from failure.error
 
     def is_last(self, work: Work) -> bool:
-        """Whether a request for a replay comes too late."""
+        """Return whether a request for a replay comes too late."""
         return self.limit is not None and work.failures + 1 >= self.limit
 
     def replay(self, work: Work, attempted: Attempted) -> None:
-        """The batch runs again."""
+        """Run the batch again."""
         batch, failure, _ = attempted
         assert failure is not None
         work.failures += 1
@@ -322,7 +323,7 @@ class BatchLoop:
         return Attempted(batch, failure, list(reports))
 
     def _abort(self, batch: BatchInfo) -> None:
-        """Makes the participants clean up. An error must not hide the failure; the next attempt or driver cleans up."""
+        """Make the participants clean up. An error must not hide the failure; the next attempt or driver cleans up."""
         for name, participant in self.participants.items():
             try:
                 participant.abort(batch.txid, batch.attempt)
@@ -332,5 +333,5 @@ class BatchLoop:
                 )
 
     def tell(self, kind: str, batch: BatchInfo, reason: str) -> None:
-        """Reports an event of the run."""
+        """Report an event of the run."""
         self.running.event(self.program.component, kind, batch.txid, batch.attempt, reason)

@@ -31,19 +31,19 @@ class NeedsExecutors(FailedException):
 
 
 def max_tuples(conf: Mapping[str, Any], default: int | None) -> int | None:
-    """The tuples that a batch may have to run in the driver process; 0: none does; None: any number."""
+    """Return the tuples that a batch may have to run in the driver process; 0: none does; None: any number."""
     given = conf.get(Config.TOPOLOGY_INLINE_MAX_TUPLES)
     return default if given is None else int(given)
 
 
 def max_seconds(conf: Mapping[str, Any]) -> float:
-    """How long a batch is expected to take at most if it runs in the driver process."""
+    """Return how long a batch is expected to take at most if it runs in the driver process."""
     given = conf.get(Config.TOPOLOGY_INLINE_MAX_MILLIS)
     return float(MAX_MILLIS if given is None else given) / 1000
 
 
 def needs_executors(plan: Plan, conf: Mapping[str, Any] | None = None) -> str:
-    """Why the batches of a component never run in the driver process; "" if they may.
+    """Return why the batches of a component never run in the driver process; "" if they may.
 
     Called when a topology is explained, without ``conf``, or submitted. With it, also looks at the process: a result
     that depends on the hash seed must be that of the workers.
@@ -60,14 +60,14 @@ def needs_executors(plan: Plan, conf: Mapping[str, Any] | None = None) -> str:
 
 
 def by_hash_seed(plan: Plan, conf: Mapping[str, Any]) -> str:
-    """The first operation of a plan whose output depends on the hash seed, and why; "" if there is none."""
+    """Return the first operation of a plan whose output depends on the hash seed, and why; "" if there is none."""
     operations = [operation for node in plan.nodes for operation in operations_of(node)]
     reasons = ((short_name(operation), follows_hash_seed(operation, trusted(conf))) for operation in operations)
     return next((f"{name} {why}" for name, why in reasons if why), "")
 
 
 def needs_driver(plan: Plan) -> str:
-    """Why every batch of a component runs in the driver process; "" if it need not."""
+    """Return why every batch of a component runs in the driver process; "" if it need not."""
     return next((f"{_unsaid(state)}, and one object has to serve all batches" for state in _in_objects(plan)), "")
 
 
@@ -90,7 +90,7 @@ def check_execution_mode(plan: Plan, conf: Mapping[str, Any]) -> None:
 
 
 def _in_objects(plan: Plan) -> list[StateUse]:
-    """The states of a component whose factories do not say where the data is, each once."""
+    """Return the states of a component whose factories do not say where the data is, each once."""
     nodes = [node for node in plan.nodes if isinstance(node, ProcessorNode)]
     states = {node.state.id: node.state for node in nodes if node.state is not None and node.state.in_object}
     return list(states.values())
@@ -101,7 +101,7 @@ def _unsaid(state: StateUse) -> str:
 
 
 def _parts(node: Any) -> list[Any]:
-    """What of a node may say that it needs executors: spout, state factory, operations."""
+    """Return what of a node may say that it needs executors: spout, state factory, operations."""
     if isinstance(node, SpoutNode):
         return [node.spout]
     state = [node.state.factory] if isinstance(node, ProcessorNode) and node.state is not None else []
@@ -131,8 +131,8 @@ class _Line:
         return self._sums[0] > 0
 
     def at(self, n: int) -> float:
-        """What a batch of so many tuples is expected to take; 0 if nothing is known. Batches of one size say nothing of
-        others: then it is theirs."""
+        """Return what a batch of so many tuples is expected to take; 0 if nothing is known. Batches of one size say
+        nothing of others: then it is theirs."""
         if not self.is_known:
             return 0.0
         tuples, seconds, squares, products = (each / self._sums[0] for each in self._sums[1:])
@@ -156,8 +156,8 @@ class Durations:
         (self._driver if here else self._job).add(tuples, seconds)
 
     def prefer_driver(self, tuples: int, most: float) -> bool:
-        """Whether a batch of so many tuples is expected to take at most so many seconds in the driver, or less than as
-        a job. What has lost is taken for a little faster each time, so that it is tried again."""
+        """Return whether a batch of so many tuples is expected to take at most so many seconds in the driver, or less
+        than as a job. What has lost is taken for a little faster each time, so that it is tried again."""
         expected = self._driver.at(tuples)
         if expected <= most:
             return True

@@ -30,10 +30,10 @@ class Start(Protocol):
     """The start of a component: `Opening`, or what stands round one."""
 
     def open(self) -> tuple[Agreement, dict[str, int]]:
-        """Opens all states. Returns what they agree on, and each state's generation."""
+        """Open all states. Returns what they agree on, and each state's generation."""
 
     def examine(self) -> Agreement:
-        """Raises as `open` does, and changes nothing."""
+        """Raise as `open` does, and change nothing."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class TaskWatch(Protocol):
 
     @abstractmethod
     def make(self, node: ProcessorNode, context: NodeContext) -> Processor:
-        """Makes the processor of a node: that of its spec, or one round it."""
+        """Make the processor of a node: that of its spec, or one round it."""
 
     @abstractmethod
     def end(self) -> Iterator[Difference]:
@@ -84,14 +84,14 @@ travels with the program."""
 
 
 def wrap_start(start: Start, about: StartInfo) -> Start:
-    """The start, with what extras put round it."""
+    """Return the start, with what extras put round it."""
     for name in names(STARTS):
         start = load("a start", name, STARTS)(start, about)
     return start
 
 
 def watches_of(conf: Mapping[str, Any]) -> tuple[MakeWatch, ...]:
-    """What makes the watches of a run. Raises DefinitionError if a setting needs one that is missing."""
+    """Return what makes the watches of a run. Raises DefinitionError if a setting needs one that is missing."""
     for setting, name in NEEDED.items():
         if conf.get(setting) is not None:
             load(setting, name, WATCHES)

@@ -22,8 +22,8 @@ THREADS = 8
 
 
 def can_commit_concurrently(plan: Plan, stage: TaskStage) -> bool:
-    """Whether the stage ends with the update of a state that only waits for its store, and that no other node reads or
-    uses. The updater then calls no code of the topology's author."""
+    """Return whether the stage ends with the update of a state that only waits for its store, and that no other node
+    reads or uses. The updater then calls no code of the topology's author."""
     nodes = [plan.by_id[node_id] for node_id in stage.nodes]
     using = [node for node in nodes if isinstance(node, ProcessorNode) and node.state is not None]
     last = nodes[-1]
@@ -43,14 +43,14 @@ class CommitTask(Protocol):
     """A task in its commit phase."""
 
     def apart(self) -> list[TaskStage]:
-        """The stages that may commit beside others."""
+        """Return the stages that may commit beside others."""
         ...
 
     def begin_commit(self, stage: TaskStage, pool: Executor) -> None: ...
 
 
 def start_commits(tasks: Sequence[CommitTask], conf: Mapping[str, Any]) -> None:
-    """Begins the commits that may run beside others, but for the first: the calling thread does that one itself."""
+    """Begin the commits that may run beside others, but for the first: the calling thread does that one itself."""
     apart = [(task, stage) for task in tasks for stage in task.apart()]
     threads = (conf.get(Config.TOPOLOGY_COMMIT_THREADS) or THREADS) if len(apart) > 1 else 1
     for task, stage in apart[1:] if threads > 1 else ():
@@ -58,7 +58,7 @@ def start_commits(tasks: Sequence[CommitTask], conf: Mapping[str, Any]) -> None:
 
 
 def await_commit(begun: Future[None]) -> None:
-    """Returns when the commit has ended, and raises what it raised. Whatever happens meanwhile, it has ended then: the
+    """Wait for the commit to end, even if interrupted, and raise its error: the
     next attempt uses the same state."""
     try:
         begun.result()

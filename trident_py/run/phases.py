@@ -101,7 +101,7 @@ class BatchPhases(NamedTuple):
 
     @classmethod
     def of(cls, txid: int, whole: float, seconds: Mapping[Phase, float]) -> BatchPhases:
-        """With the rest of the whole batch as a phase of its own."""
+        """Add the rest of the whole batch as a phase of its own."""
         return cls(txid, whole, {**seconds, ("unexplained", ""): whole - sum(seconds.values())})
 
 
@@ -141,7 +141,7 @@ class Clock:
             self._seconds[phase] = self._seconds.get(phase, 0.0) + self._at - before
 
     def taken(self) -> Taken:
-        """What it has measured; it begins anew."""
+        """Return what it has measured; it begins anew."""
         self._lap()
         taken = Taken(self._began, self._at - self._started, self._seconds, self._entered)
         self._restart()
@@ -157,27 +157,27 @@ _nothing = nullcontext()
 
 
 def profiled(conf: Mapping[str, Any]) -> bool:
-    """Whether the run measures its phases."""
+    """Return whether the run measures its phases."""
     return conf.get(PROFILE) is True
 
 
 def start(wanted: bool) -> None:
-    """Gives this thread a new clock, or takes it away."""
+    """Give this thread a new clock, or take it away."""
     _here.clock = Clock() if wanted else None
 
 
 def taken() -> Taken | None:
-    """What this thread's clock has measured; it begins anew. None if it has none."""
+    """Return what this thread's clock has measured; it begins anew. None if it has none."""
     return None if _here.clock is None else _here.clock.taken()
 
 
 def phase(name: str, of: str = "") -> AbstractContextManager[None]:
-    """Inside, this thread's time counts for a phase of `PHASES`."""
+    """Count this thread's time inside for a phase of `PHASES`."""
     return _nothing if _here.clock is None else _here.clock.during(name, of)
 
 
 def timed(function: Callable[..., T], name: str, of: str = "") -> Callable[..., T]:
-    """The function, whose calls count for a phase."""
+    """Return the function, whose calls count for a phase."""
 
     def call(*args: Any, **named: Any) -> T:
         with phase(name, of):
@@ -187,7 +187,7 @@ def timed(function: Callable[..., T], name: str, of: str = "") -> Callable[..., 
 
 
 def pulled(rows: Iterable[T], name: str, of: str = "") -> Iterable[T]:
-    """The rows. Waiting for the next one counts for a phase."""
+    """Return the rows. Waiting for the next one counts for a phase."""
     return rows if _here.clock is None else _pulled(rows, name, of)
 
 
@@ -203,7 +203,7 @@ def _pulled(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
 
 
 def handed(rows: Iterable[T], name: str, of: str = "") -> Iterable[T]:
-    """The rows. The time that their receiver takes between two of them counts for a phase."""
+    """Return the rows. The time that their receiver takes between two of them counts for a phase."""
     return rows if _here.clock is None else _handed(rows, name, of)
 
 

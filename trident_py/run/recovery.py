@@ -37,7 +37,7 @@ class Agreement(NamedTuple):
     relations: dict[str, StorePosition]
 
     def record(self, standing: CheckpointState, spouts: Mapping[str, str], run: str) -> dict:
-        """The JSON value that the checkpoint keeps. ``run``: the token of the run that begins."""
+        """Return the JSON value that the checkpoint keeps. ``run``: the token of the run that begins."""
         base = self.txid if standing.record is None else standing.record["base"]
         states = {name: list(joined) for name, joined in self.joined.items()}
         return {
@@ -52,7 +52,7 @@ def agree(
     asked: Mapping[str, Remembered | None],
     deciding: Collection[str] = (),
 ) -> Agreement:
-    """Compares the checkpoint with each store's answer (``asked``). Changes nothing. ``deciding``: the states that show
+    """Compare the checkpoint with each store's answer (``asked``). Changes nothing. ``deciding``: the states that show
     a batch as a whole. Raises LineageError, listing the choices, if one disagrees; DefinitionError for a wrong base."""
     answers = {name: answer for name, answer in asked.items() if answer is not None}
     txid = _base(conf, answers) if standing.is_new else standing.committed
@@ -69,8 +69,8 @@ def agree(
 
 
 def _base(conf: Mapping[str, Any], answers: Mapping[str, Remembered]) -> int:
-    """The txid that a new checkpoint counts from: 0, or the number in the setting. A number expires with the first
-    batch, whose txid is higher."""
+    """Return the txid that a new checkpoint counts from: 0, or the number in the setting. A number expires with the
+    first batch, whose txid is higher."""
     base = conf.get(BASE, 0)
     if not isinstance(base, int) or isinstance(base, bool) or base < 0:
         raise DefinitionError(
@@ -81,7 +81,7 @@ def _base(conf: Mapping[str, Any], answers: Mapping[str, Remembered]) -> int:
 
 
 def check_spouts(conf: Mapping[str, Any], standing: CheckpointState, spouts: Mapping[str, str]) -> None:
-    """Raises LineageError if the checkpoint holds a stream's position from a spout of another class."""
+    """Raise LineageError if the checkpoint holds a stream's position from a spout of another class."""
     record = standing.record or {}
     if standing.committed == record.get("base", 0) and not standing.begun:
         return
@@ -101,7 +101,7 @@ def check_spouts(conf: Mapping[str, Any], standing: CheckpointState, spouts: Map
 
 
 def check_streams(standing: CheckpointState, streams: Iterable[str]) -> None:
-    """Raises LineageError if a batch has begun with other streams: a state that has it takes nothing more of it."""
+    """Raise LineageError if a batch has begun with other streams: a state that has it takes nothing more of it."""
     now = sorted(streams)
     before = sorted((standing.record or {}).get("spouts", now))
     if standing.begun and before != now:
@@ -115,7 +115,7 @@ def check_streams(standing: CheckpointState, streams: Iterable[str]) -> None:
 
 
 def _refuse(case: Recovery, refused: Mapping[str, StorePosition]) -> None:
-    """Raises LineageError for the first state, and names all others with the same relation."""
+    """Raise LineageError for the first state, and name all others with the same relation."""
     if not refused:
         return
     first, relation = next(iter(refused.items()))
@@ -128,7 +128,7 @@ def _refuse(case: Recovery, refused: Mapping[str, StorePosition]) -> None:
 
 
 def _set(conf: Mapping[str, Any], key: str, value: Any) -> str:
-    """The setting as the user writes it: a command-line option, or a line of Python."""
+    """Return the setting as the user writes it: a command-line option, or a line of Python."""
     if RunContext.of(conf).command_line:
         return "--set " + shlex.quote(f"{key}={value if isinstance(value, str) else json.dumps(value)}")
     return f'conf["{key}"] = {value!r}'

@@ -18,7 +18,7 @@ _LONGEST = 120
 
 
 def routing_digests(lowered: Lowered) -> dict[str, str]:
-    """The way of each state that the component updates, by state name: a digest, then a readable summary.
+    """For each state, return a digest of how its tuples are routed, then a readable summary.
 
     Called once for each submission, on the driver. The digest covers everything before the state: spouts with their
     partitions, steps, groupings, the partition count of every stage, field types, and the version of the hash. It does
@@ -28,7 +28,7 @@ def routing_digests(lowered: Lowered) -> dict[str, str]:
 
 
 def _before(lowered: Lowered, last: Node) -> list[Node]:
-    """The node and all nodes before it, parents first."""
+    """Return the node and all nodes before it, parents first."""
     wanted = {last.id}
     for node in reversed(lowered.plan.nodes):
         if node.id in wanted:
@@ -60,7 +60,7 @@ def _identify(node: Node) -> list[Any]:
 
 
 def _describe(node: Node, counts: dict[int, int], sent: bool) -> str:
-    """The word for a node in the summary; "" if its tuples stay in their partition."""
+    """Return the word for a node in the summary; "" if its tuples stay in their partition."""
     if isinstance(node, PartitionNode):
         return str(node.partitioner.name)
     if isinstance(node, SpoutNode):

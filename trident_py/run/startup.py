@@ -21,7 +21,7 @@ AGREEMENT = "component"  # the checkpoint's path for the record of `Agreement`
 
 
 def participants_of(program: Program) -> dict[str, BatchParticipant]:
-    """The participants of the component's states, by state name. A state may have none."""
+    """Return the participants of the component's states, by state name. A state may have none."""
     participants = {name: participant_of(factory) for name, factory in program.states().items()}
     return {name: participant for name, participant in participants.items() if participant is not None}
 
@@ -37,7 +37,7 @@ class Startup:
     standing: CheckpointState
 
     def open(self) -> tuple[Agreement, dict[str, int]]:
-        """Opens all states, records the agreement in the checkpoint, and returns it with each state's generation.
+        """Open all states, record the agreement in the checkpoint, and return it with each state's generation.
 
         Raises LineageError if a store disagrees, StateError if a store stays unavailable, Stopped if the run is stopped
         meanwhile. An older driver may write until the fences are raised, so the stores are asked again after that.
@@ -51,13 +51,14 @@ class Startup:
         return agreed, generations
 
     def examine(self) -> Agreement:
-        """Asks all states and compares. Raises as `open` does, and changes nothing."""
+        """Ask all states and compare. Raises as `open` does and changes nothing."""
         check_streams(self.standing, self._spouts())
         check_spouts(self.program.conf, self.standing, self._spouts())
         return self._agreed()
 
     def untouched(self, txid: int) -> bool:
-        """Whether no state holds anything of a batch after this txid. False for a state whose store cannot tell."""
+        """Return whether no state holds anything of a batch after this txid. False for a state whose store cannot
+        tell."""
         if self.participants.keys() != self.program.states().keys():
             return False
         answers = self._remembered()
@@ -77,7 +78,7 @@ class Startup:
         return {name: self.patience.until_there(f"state {name}", partial(call, name)) for name in self.participants}
 
     def _conf(self, name: str, agreed: Agreement | None) -> dict:
-        """The configuration for a participant, with its context."""
+        """Return the configuration for a participant, with its context."""
         way = self.program.routes.get(name, "")
         conf = with_context(self.program.conf, state=name, lineage=self.standing.lineage, way=way)
         if agreed is not None:

@@ -155,7 +155,8 @@ class CheckpointState:
         return None if record is None else Joined(*record)
 
     def had(self, state: str) -> bool:
-        """Whether this checkpoint has written the state. One of an older version does not record it, so it may have."""
+        """Return whether this checkpoint has written the state. One of an older version does not record it, so it may
+        have."""
         record = self.record or {}
         return state in record["states"] if "states" in record else self.committed > record.get("base", 0)
 
@@ -226,12 +227,13 @@ class Recovery:
         )
 
     def _is_unchanged(self, name: str) -> bool:
-        """Whether store and checkpoint are where the last start has found them."""
+        """Return whether store and checkpoint are where the last start has found them."""
         answer, joined = self.answers[name], self.standing.joined(name)
         return joined is not None and (answer.lineage, answer.last, self.txid) == joined[:3]
 
     def _is_own_run(self, name: str) -> bool:
-        """Whether the store was last written by the checkpoint's last run, or not since that run has looked at it."""
+        """Return whether the store was last written by the checkpoint's last run, or not since that run has looked at
+        it."""
         answer, joined = self.answers[name], self.standing.joined(name)
         run = (self.standing.record or {}).get("run", "")
         if "" in (answer.run, run) or answer.run == run:
@@ -242,11 +244,11 @@ class Recovery:
         return StorePosition.ACCEPTED if self.token(name) in accepted(self.conf) else relation
 
     def token(self, name: str) -> str:
-        """What accepts one relation once: the state, the txid of its store, that of the checkpoint."""
+        """Return what accepts one relation once: the state, the txid of its store, that of the checkpoint."""
         return f"{name}@{self.answers[name].least}:{self.txid}"
 
     def part(self, name: str) -> str:
-        """The token that accepts a state's part of the batch after the committed one."""
+        """Return the token that accepts a state's part of the batch after the committed one."""
         return f"{name}@{self.txid + 1}:{self.txid}"
 
     def _abandons(self, answer: Remembered) -> bool:
@@ -259,7 +261,7 @@ class Recovery:
 
 
 def accepted(conf: Mapping[str, Any]) -> list:
-    """What the setting accepts."""
+    """Return what the setting accepts."""
     tokens = conf.get(ACCEPT, [])
     return [tokens] if isinstance(tokens, str) else list(tokens)
 

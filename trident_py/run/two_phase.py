@@ -69,11 +69,11 @@ class Publisher:
         self.insist(batch, receipts)
 
     def decision(self, txid: int) -> dict | None:
-        """An earlier driver's decision on this batch: attempt, metadata, receipts. None if there is none."""
+        """Return an earlier driver's decision on this batch: attempt, metadata, receipts. None if there is none."""
         return self._store.get(DECIDED, txid) if self.deciding else None
 
     def insist(self, batch: BatchInfo, receipts: Receipts) -> None:
-        """Publishes, with retries until it succeeds. Raises StateError if the decision is withdrawn."""
+        """Publish, with retries until it succeeds. Raises StateError if the decision is withdrawn."""
 
         read_only = ReadOnlyFor(start_wait(self.program.conf))
 
@@ -87,7 +87,7 @@ class Publisher:
         until_stopped(partial(self._publish_or_withdraw, batch, receipts), self.running.stopping, failed)
 
     def _publish_or_withdraw(self, batch: BatchInfo, receipts: Receipts) -> None:
-        """Raises FailedException if it may succeed later, StateError if it has withdrawn the decision."""
+        """Raise FailedException if it may succeed later, StateError if it has withdrawn the decision."""
         published: list[str] = []
         try:
             self._publish_all(batch, receipts, published)
@@ -100,7 +100,7 @@ class Publisher:
             raise _stuck(batch, error) from error
 
     def _publish_all(self, batch: BatchInfo, receipts: Receipts, published: list[str]) -> None:
-        """Calls ``publish`` of each participant. ``published`` collects the names of those that returned."""
+        """Call ``publish`` of each participant. ``published`` collects the names of those that returned."""
         for name, participant in self.participants.items():
             self._step("publish", batch.txid, name)
             with phase("ledger publish", name):

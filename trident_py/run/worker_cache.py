@@ -34,14 +34,14 @@ class WorkerCache:
         self._kept: dict[Any, Any] = {}
 
     def kept(self, kind: Callable[[], T]) -> T:
-        """What the run keeps once in this process for the watches of its tasks."""
+        """Return what the run keeps once in this process for the watches of its tasks."""
         if kind not in self._kept:
             self._kept[kind] = kind()
         return self._kept[kind]
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any:
-        """The partition of a state. If other processes may serve it too, it is made anew for an attempt, unless this
-        process saw the previous attempt and also runs the update, in the same level."""
+        """Return the partition of a state. If other processes may serve it too, it is made anew for an attempt, unless
+        this process saw the previous attempt and also runs the update, in the same level."""
         assert node.state is not None
         current = self.current.setdefault(program.component, CurrentBatch())
         current.transaction, current.shared = TransactionAttempt(batch.txid, batch.attempt), batch.shared
@@ -62,7 +62,7 @@ class WorkerCache:
         return state
 
     def metrics_of(self, node: ProcessorNode, index: int) -> IMetricsContext | None:
-        """The metrics of a partition of the node's state; None if this process has not made it."""
+        """Return the metrics of a partition of the node's state; None if this process has not made it."""
         return None if node.state is None else self.metrics.get((node.state.id, index))
 
     def _conf(self, program: Program, name: str, batch: BatchInfo) -> dict:
@@ -86,7 +86,7 @@ class WorkerCache:
 
 
 def task_for(program: Program, level: int, partition: int, batch: BatchInfo) -> LevelTask:
-    """The task of this partition. Reuses the one from earlier batches of the run, if any."""
+    """Return the task of this partition. Reuses the one from earlier batches of the run, if any."""
     memory = _runs.setdefault(batch.run, WorkerCache())
     key = (program.component, level, partition)
     if key not in memory.tasks:
@@ -97,7 +97,7 @@ def task_for(program: Program, level: int, partition: int, batch: BatchInfo) -> 
 def run_level(
     program: Program, level: int, partition: int, batch: BatchInfo, rows: Iterable[tuple[int, Any]]
 ) -> Iterator[Row]:
-    """Runs one partition of one level of one attempt: executes, then commits unless there was a failure."""
+    """Run one partition of one level of one attempt: executes, then commits unless there was a failure."""
     task = task_for(program, level, partition, batch)
     yield from task.execute(batch, rows)
     start_commits([task], program.conf)
@@ -105,13 +105,13 @@ def run_level(
 
 
 def end_run(run: str) -> None:
-    """Ends a run in this process: cleans up the operations, closes states and emitters."""
+    """End a run in this process: cleans up the operations, closes states and emitters."""
     memory = _runs.pop(run, None)
     if memory is not None:
         memory.close()
 
 
 def close(thing: Any) -> None:
-    """Closes the object, if it has ``close``."""
+    """Close the object, if it has ``close``."""
     if isinstance(thing, Closes):
         thing.close()

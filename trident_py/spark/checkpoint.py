@@ -43,8 +43,8 @@ class Checkpoint:
 def checkpoint_of(
     spark: SparkSession, root: str | None, topology: str, component: str, scratch: Path, streamed: bool
 ) -> Checkpoint:
-    """One component's checkpoint. ``root``: a local path, or a URI of a file system that Spark's Hadoop has; None keeps
-    nothing. ``scratch``: a folder for this run; ``streamed``: whether the component has a SparkSpout.
+    """Return one component's checkpoint. ``root``: a local path, or a URI of a file system that Spark's Hadoop has;
+    None keeps nothing. ``scratch``: a folder for this run; ``streamed``: whether the component has a SparkSpout.
 
     Raises TridentError if it cannot be reached. Logs a warning if two drivers could not be told apart there.
     """
@@ -72,7 +72,7 @@ def checkpoint_of(
 
 
 def _adopt(folder: HadoopFolder, store: VersionedStore) -> None:
-    """A checkpoint that was copied from a local folder goes on here. Its first record is written last: a copy that is
+    """Continue a checkpoint that was copied from a local folder. Its first record is written last: a copy that is
     interrupted is repeated."""
     copied = folder.read(JOURNAL)
     if copied is None or store.get(AGREEMENT, 0) is not None:
@@ -84,7 +84,7 @@ def _adopt(folder: HadoopFolder, store: VersionedStore) -> None:
 
 
 def _refuse_copied_back(folder: Path | None) -> None:
-    """Raises LineageError if the checkpoint has been in HDFS or S3: what was local before that is old now."""
+    """Raise LineageError if the checkpoint has been in HDFS or S3: what was local before that is old now."""
     if folder is not None and (folder / LOG).is_dir():
         raise LineageError(
             f"the checkpoint {folder} was copied from HDFS or S3, where its files have other names. Go on there, or "
@@ -93,7 +93,8 @@ def _refuse_copied_back(folder: Path | None) -> None:
 
 
 def local_folder(root: str) -> str | None:
-    """The path on this machine that ``checkpoints=`` names: a plain path or ``file://``; None for any other URI."""
+    """Return the path on this machine that ``checkpoints=`` names: a plain path or ``file://``; None for any other
+    URI."""
     if "://" not in root or root.startswith("file://"):
         return root.removeprefix("file://").removeprefix("file:")
     return None

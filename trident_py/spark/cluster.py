@@ -70,7 +70,7 @@ class SparkCluster:
     def submitTopology(
         self, name: str, conf: dict | None, topology: Topology, availableNow: bool = False
     ) -> RunningTopology:
-        """Starts the topology and returns at once.
+        """Start the topology and return at once.
 
         ``availableNow``: the run also ends when no spout is ready, instead of waiting for more.
         Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, if a
@@ -96,7 +96,7 @@ class SparkCluster:
         return running
 
     def examine(self, conf: dict | None, topology: Topology) -> Any:
-        """Checks what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing. Returns a `Health`
+        """Check what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing. Returns a `Health`
         of the extra ``doctor``; raises DefinitionError if that is missing."""
         doctor = load("SparkCluster.examine", DOCTOR)
         check_submission("examined", conf, topology)
@@ -104,7 +104,7 @@ class SparkCluster:
         return doctor.examine(self.spark, topology.plan.without_requests(), conf or {}, self.checkpoints, again=True)
 
     def _check_machines(self, plan: Plan, conf: Mapping[str, Any]) -> None:
-        """The extra ``doctor`` asks the machines of a cluster before a start. One machine has nothing to check."""
+        """Let the extra ``doctor`` check the machines of a cluster before a start. One machine has nothing to check."""
         if is_alone(master_of(self.spark)):
             return
         doctor = find(DOCTOR)
@@ -118,15 +118,15 @@ class SparkCluster:
         return checkpoint_of(self.spark, self.checkpoints, name, program.component, self._scratch / run, streamed)
 
     def killTopology(self, name: str) -> None:
-        """Stops a topology after its current attempt. Raises TridentError if none of this name is active."""
+        """Stop a topology after its current attempt. Raises TridentError if none of this name is active."""
         kill(self._running, name)
 
     def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
-        """As `killTopology`; the options are ignored: a batch is never left in the middle."""
+        """Stop as `killTopology`; the options are ignored: a batch is never left in the middle."""
         kill(self._running, name)
 
     def shutdown(self) -> None:
-        """Stops the topologies that still run, and ends the home service and, as its last user, our own session."""
+        """Stop the topologies that still run, and end the home service and, as its last user, our own session."""
         for running in self._running:
             running.stop()
         self._running = []

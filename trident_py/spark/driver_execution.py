@@ -56,7 +56,7 @@ class Bounds:
 
 
 def bounds_of(spark: SparkSession, program: Program) -> Bounds:
-    """By the plan, then the topology's setting, then the session's."""
+    """Choose by the plan, then the topology's setting, then the session's."""
     if needs_driver(program.lowered.plan):
         return Bounds(always=True)
     if needs_executors(program.lowered.plan, program.conf):
@@ -97,8 +97,8 @@ class DriverExecution:
         self._durations = Durations(slots)
 
     def takes(self, batch: BatchInfo, tuples: int | None) -> bool:
-        """Whether this attempt runs here. ``tuples``: how many it has at most. If the spouts cannot tell, the batch
-        before tells; the attempt fails if it gets larger."""
+        """Return whether this attempt runs here. ``tuples``: how many it has at most. If the spouts cannot tell, the
+        batch before tells; the attempt fails if it gets larger."""
         if self._bounds.always:
             return True
         if self._bounds.tuples == 0 or batch.txid == self._refused:
@@ -114,7 +114,7 @@ class DriverExecution:
         return self._durations.prefer_driver(expected, max_seconds(conf))
 
     def run(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
-        """Runs an attempt that begins with these descriptors. Raises Stopped if it still runs when the run is stopped
+        """Run an attempt that begins with these descriptors. Raises Stopped if it still runs when the run is stopped
         and the grace is over.
         """
         outcome = self._in_thread().call(lambda: self._attempt(batch, rows), self._stopping, self._grace)
@@ -128,7 +128,7 @@ class DriverExecution:
         self._durations.saw(outcome.where == HERE, self._emitted, seconds)
 
     def close(self) -> None:
-        """Closes what the batches have opened, in their thread. Waits for it no longer than the grace."""
+        """Close what the batches have opened, in their thread. Waits for it no longer than the grace."""
         if self._thread is not None:
             self._thread.end(self._memory.close, self._grace)
 
@@ -164,7 +164,8 @@ class DriverExecution:
         return replace(outcome, reports=[*outcome.reports, measured])
 
     def _examined(self, batch: BatchInfo, outcome: AttemptOutcome) -> AttemptOutcome:
-        """A failed attempt, as it is or as one that executors must run. They may have a module that is missing here."""
+        """Return a failed attempt as it is, or as one that executors must run. They may have a module that is missing
+        here."""
         if self._bounds.always:
             return outcome
         moved = [failure for failure in outcome.failures if isinstance(failure.error, NeedsExecutors)]
@@ -181,12 +182,12 @@ class DriverExecution:
 
 
 def emitted(outcome: AttemptOutcome) -> int:
-    """The tuples that the spouts emitted."""
+    """Return the tuples that the spouts emitted."""
     return sum(report.value for report in outcome.reports if report.kind == "emitted")
 
 
 def bytes_of(column: Column) -> int:
-    """About how much memory a column takes. Of a list a few values are looked at, and not what they hold in turn."""
+    """Estimate the memory of a column. Of a list a few values are looked at, and not what they hold in turn."""
     if not isinstance(column, list):
         return int(column.nbytes)
     sample = column[:: len(column) // SAMPLE + 1]
@@ -246,7 +247,7 @@ class _Thread:
         threading.Thread(target=self._serve, name="trident-inline", daemon=True).start()
 
     def call(self, work: Callable[[], T], stopping: threading.Event, grace: float) -> T:
-        """The result of ``work``. Raises Stopped if it is not there when the grace after a stop is over."""
+        """Return the result of ``work``. Raises Stopped if it is not there when the grace after a stop is over."""
         answer: Future[T] = Future()
         self._work.put((work, answer))
         until = None
@@ -258,7 +259,7 @@ class _Thread:
         return answer.result()
 
     def end(self, last: Callable[[], None], grace: float) -> None:
-        """Ends the thread after its work and ``last``, for which it waits no longer than the grace."""
+        """End the thread after its work and ``last``, for which it waits no longer than the grace."""
         answer: Future[None] = Future()
         self._work.put((last, answer))
         self._work.put(None)

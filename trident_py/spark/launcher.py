@@ -56,7 +56,8 @@ _ON_CLUSTERS = {"spark.shuffle.sort.bypassMergeThreshold": "1"}
 
 
 def start(folder: Path, stderr: int, asked: dict[str, str]) -> SparkSession:
-    """A new session. What spark-submit, PYSPARK_SUBMIT_ARGS or spark-defaults.conf say holds; ``asked`` precedes it.
+    """Return a new session. What spark-submit, PYSPARK_SUBMIT_ARGS or spark-defaults.conf say holds; ``asked`` precedes
+    it.
 
     ``folder`` gets what Spark writes on the driver's machine, ``stderr`` what Java prints; it is closed. A Java process
     that ends in its start (a machine may be short of memory for a moment) is started once more. Raises TridentError
@@ -87,22 +88,23 @@ def _start_java(folder: Path, stderr: int, asked: dict[str, str]) -> SparkSessio
 
 
 def _lost_java(error: Exception) -> bool:
-    """Whether the Java process has ended without a word about why."""
+    """Return whether the Java process has ended without a word about why."""
     return _has_program() and _is_wordless(error) and java_has_ended()
 
 
 def master_of(spark: SparkSession) -> str:
-    """The master that a session runs on, such as ``local[2]`` or ``spark://host:7077``."""
+    """Return the master that a session runs on, such as ``local[2]`` or ``spark://host:7077``."""
     return spark.sparkContext.master or ""
 
 
 def is_alone(master: str) -> bool:
-    """Whether driver and executor are one process: ``local``, ``local[4]``, but not ``local-cluster[2,1,1024]``."""
+    """Return whether driver and executor are one process: ``local``, ``local[4]``, but not
+    ``local-cluster[2,1,1024]``."""
     return master.partition("[")[0] == "local"
 
 
 def is_one_machine(master: str) -> bool:
-    """Whether every executor runs on the driver's machine: also ``local-cluster[2,1,1024]``."""
+    """Return whether every executor runs on the driver's machine: also ``local-cluster[2,1,1024]``."""
     return master.startswith("local")
 
 
@@ -116,7 +118,8 @@ def _session(given: dict[str, str], settings: dict[str, str]) -> SparkSession:
 
 
 def _choose_python(given: dict[str, str]) -> None:
-    """Which Python the executors start. On other machines it is Spark's choice: the driver's may not be there."""
+    """Choose the Python that the executors start. On other machines it is Spark's choice: the driver's may not be
+    there."""
     if "spark.pyspark.python" in given:
         os.environ.setdefault("PYSPARK_PYTHON", given["spark.pyspark.python"])
     if is_one_machine(given["spark.master"]):
@@ -125,8 +128,8 @@ def _choose_python(given: dict[str, str]) -> None:
 
 
 def defaults(master: str, folder: Path) -> dict[str, str]:
-    """Our settings where nobody gave another. On a cluster they are few: executors cannot use a folder of the driver,
-    nor reach its loopback."""
+    """Return our settings where nobody gave another. On a cluster they are few: executors cannot use a folder of the
+    driver, nor reach its loopback."""
     if not is_alone(master):
         return _EVERYWHERE | _ON_CLUSTERS
     return {
@@ -163,7 +166,8 @@ def _java_options(folder: Path) -> Iterator[None]:
 
 
 def _configures_logs() -> bool:
-    """Whether Spark's logs are the user's affair: spark-submit runs, or there is a log configuration of the user's."""
+    """Return whether Spark's logs are the user's affair: spark-submit runs, or there is a log configuration of the
+    user's."""
     folder = os.environ.get("SPARK_CONF_DIR") or str(Path(os.environ.get("SPARK_HOME", os.devnull)) / "conf")
     return has_java() or any((Path(folder) / name).exists() for name in _LOG_FILES)
 
@@ -206,5 +210,5 @@ def _has_program() -> bool:
 
 
 def _is_wordless(error: Exception) -> bool:
-    """Whether PySpark could not reach Java, and so Java gives no cause."""
+    """Return whether PySpark could not reach Java, and so Java gives no cause."""
     return (isinstance(error, OSError) or raised_by_spark(error)) and len(chain_of(error)) == 1

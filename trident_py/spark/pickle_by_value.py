@@ -37,26 +37,27 @@ def by_value(spark: SparkSession) -> Iterator[None]:
 
 
 def driver_paths() -> tuple[str, ...]:
-    """The driver's import path, for Spark's processes beside it."""
+    """Return the driver's import path, for Spark's processes beside it."""
     return tuple(path or str(Path.cwd()) for path in sys.path)
 
 
 def import_paths(spark: SparkSession) -> tuple[str, ...]:
-    """What the executors add behind their own import path: that of a driver on the same machine, else nothing. On
-    another machine the same folder may hold anything, for example another version of the user's code."""
+    """Return what the executors add behind their own import path: that of a driver on the same machine, else nothing.
+    On another machine the same folder may hold anything, for example another version of the user's code."""
     return driver_paths() if is_one_machine(master_of(spark)) else ()
 
 
 def own_modules(known: Set[str]) -> list[ModuleType]:
-    """The imported modules that are the user's own: sources that no package manager installed, and whose top-level name
-    the executors do not know."""
+    """Return the imported modules that are the user's own: sources that no package manager installed, and whose
+    top-level name the executors do not know."""
     known = known | _OURS | SPARKS_PACKAGES | {"__main__", "__mp_main__"} | sys.stdlib_module_names
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] not in known]
     return [module for module in modules if isinstance(module, ModuleType) and _is_own_source(module)]
 
 
 def names_of_sent_files(folder: Path) -> set[str]:
-    """The top-level names in files that were sent to the executors: ``--py-files``, ``SparkContext.addPyFile``."""
+    """Return the top-level names in files that were sent to the executors: ``--py-files``,
+    ``SparkContext.addPyFile``."""
     names = set()
     for file in folder.iterdir() if folder.is_dir() else ():
         if file.suffix == ".py":

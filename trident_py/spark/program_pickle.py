@@ -18,8 +18,8 @@ _DEPTH = 4
 
 
 def pickle_program(program: Program, spark: SparkSession) -> bytes:
-    """The pickled program. Called on the driver before a run starts. Executors on other machines get the user's own
-    modules inside it.
+    """Return the pickled program. Called on the driver before a run starts. Executors on other machines get the user's
+    own modules inside it.
 
     Raises DefinitionError, naming the operation and the variable, if the program cannot be pickled.
     """
@@ -50,7 +50,7 @@ def _is_picklable(thing: Any) -> bool:
 
 
 def _culprit(thing: Any, path: str, depth: int) -> tuple[str, Any]:
-    """The path to the innermost object that cannot be pickled, and the object."""
+    """Return the path to the innermost object that cannot be pickled, and the object."""
     for name, part in _parts(thing) if depth else ():
         if not _is_picklable(part):
             return _culprit(part, f"{path}.{name}" if path else name, depth - 1)
@@ -58,7 +58,7 @@ def _culprit(thing: Any, path: str, depth: int) -> tuple[str, Any]:
 
 
 def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
-    """The values that an object of any class holds, by name."""
+    """Return the values that an object of any class holds, by name."""
     if inspect.ismethod(thing):
         yield "self", thing.__self__
     if inspect.isfunction(thing):

@@ -24,7 +24,7 @@ _WORD = 0xFFFFFFFF
 
 
 def descriptor_frame(session: SparkSession, rows: Sequence[Row]) -> DataFrame:
-    """A frame of descriptors: (pid, tag, block). Spark spreads its rows over tasks as it likes."""
+    """Return a frame of descriptors: (pid, tag, block). Spark may split it over any number of tasks."""
     if not TAKES_ARROW:
         return session.createDataFrame([tuple(row) for row in rows], SCHEMA)
     columns = zip(*rows, strict=True) if rows else ([], [], [])
@@ -33,7 +33,7 @@ def descriptor_frame(session: SparkSession, rows: Sequence[Row]) -> DataFrame:
 
 
 def partition_exactly(frame: DataFrame, partitions: int) -> DataFrame:
-    """Sends each row to the partition that its column ``pid`` names."""
+    """Send each row to the partition that its column ``pid`` names."""
     if PLACES_BY_ID:
         return frame.repartitionById(partitions, "pid")
     keys = F.lit(list(keys_of(partitions)))
@@ -42,7 +42,7 @@ def partition_exactly(frame: DataFrame, partitions: int) -> DataFrame:
 
 @lru_cache(maxsize=64)
 def keys_of(partitions: int) -> tuple[int, ...]:
-    """For each partition the least key that Spark's hash partitioning sends there."""
+    """Return for each partition the least key that Spark's hash partitioning sends there."""
     found: dict[int, int] = {}
     for key in count():
         found.setdefault(_hash(key) % partitions, key)
@@ -52,7 +52,7 @@ def keys_of(partitions: int) -> tuple[int, ...]:
 
 
 def _hash(key: int) -> int:
-    """Spark's ``hash`` of an int, which is Murmur3 (x86, 32 bits)."""
+    """Return Spark's ``hash`` of an int, which is Murmur3 (x86, 32 bits)."""
     mixed = _rotated(key * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
     mixed = (_rotated(_SEED ^ mixed, 13) * 5 + 0xE6546B64 & _WORD) ^ 4
     mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _WORD

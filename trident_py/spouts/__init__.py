@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from ..checkpoints.metadata_store import MemoryMetadataStore, MetadataStore
 from ..model.replaced import answer
 from ..model.requirements import Needs
 from ..tuples import RichSpoutBatchId
@@ -23,6 +22,7 @@ from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpou
 from .sparkspout import SparkSpout
 
 if TYPE_CHECKING:
+    from ..checkpoints.metadata_store import MemoryMetadataStore, MetadataStore
     from .coordination import Coordination, Descriptor
     from .emitters import TaskEmitter, make_emitter
     from .files import FileSpout
@@ -69,6 +69,8 @@ if not TYPE_CHECKING:
             "Coordination": "coordination",
             "Descriptor": "coordination",
             "FileSpout": "files",
+            "MemoryMetadataStore": ".checkpoints.metadata_store",
+            "MetadataStore": ".checkpoints.metadata_store",
             "TaskEmitter": "emitters",
             "make_emitter": "emitters",
         },

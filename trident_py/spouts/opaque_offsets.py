@@ -11,12 +11,12 @@ from ..tuples import TransactionAttempt
 
 
 def partition_path(spout: str, partition: str) -> str:
-    """Returns the metadata path of one partition of a transactional spout. Storm: <txStateId>/user/<partition>."""
+    """Return the metadata path of one partition of a transactional spout. Storm: <txStateId>/user/<partition>."""
     return f"{escaped('/', spout)}/user/{partition}"
 
 
 def positions_path(spout: str) -> str:
-    """Returns the metadata path of all partitions of an opaque spout."""
+    """Return the metadata path of all partitions of an opaque spout."""
     return f"{escaped('/', spout)}/positions"
 
 
@@ -38,8 +38,8 @@ class OpaqueOffsets:
         self._now: Any = None
 
     def payloads(self, tx: TransactionAttempt, listed: Any, partitions: int) -> list[Any]:
-        """The payloads of the tasks. Writes nothing: the batch may be one that a state has decided, which is described
-        again after a restart but not emitted again."""
+        """Return the payloads of the tasks. Writes nothing: the batch may be one that a state has decided, which is
+        described again after a restart but not emitted again."""
         self._now = listed
         last = self._last(tx.txid)
         if tx.attemptId > 0 or self._listed != [listed]:
@@ -48,17 +48,17 @@ class OpaqueOffsets:
         return [{"partitions": listed, "last": part, "all": False} for part in parts]
 
     def _last(self, txid: int) -> dict[str, Any]:
-        """The last committed metadata by partition, also of partitions that are not listed any more."""
+        """Return the last committed metadata by partition, also of partitions that are not listed any more."""
         last = self._store.previous(self._path, txid)
         return self._kept_apart(txid) if last is None else last
 
     def _kept_apart(self, txid: int) -> dict[str, Any]:
-        """The metadata in a checkpoint of an older version, which has a path for each partition."""
+        """Return the metadata in a checkpoint of an older version, which has a path for each partition."""
         prefix = partition_path(self._spout, "")
         return {path.removeprefix(prefix): self._store.previous(path, txid) for path in self._store.paths(prefix)}
 
     def commit(self, txid: int, reports: list[dict]) -> None:
-        """Writes the metadata that the tasks report, over what an earlier attempt may have written for this txid.
+        """Write the metadata that the tasks report, over what an earlier attempt may have written for this txid.
         Remembers which task had which partitions."""
         reported = {name: metadata for report in reports for name, metadata in report["metadata"].items()}
         if reported:
@@ -69,12 +69,12 @@ class OpaqueOffsets:
         self._listed = [self._now]
 
     def success(self, txid: int) -> None:
-        """Drops the metadata that no restart can need."""
+        """Drop the metadata that no restart can need."""
         self._store.cleanup_before(self._path, txid)
 
 
 def last_metadata(spout: str, payload: dict, partition: str) -> Any:
-    """The last committed metadata of a partition, in the task; None if it has none.
+    """Return the last committed metadata of a partition, in the task; None if it has none.
 
     Raises FailedException if the task got another partition than in the batch before although the list is the same: the
     replay gets the metadata of all.

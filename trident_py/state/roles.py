@@ -60,12 +60,12 @@ class SaysLocation(Protocol):
 
 
 def located(factory: Any) -> Location | None:
-    """Where the data is; None if the factory does not say."""
+    """Return where the data is; None if the factory does not say."""
     return factory.location if isinstance(factory, SaysLocation) else None
 
 
 def kept_in_object(factory: Any) -> bool:
-    """Whether the data counts as kept in the states' objects: the factory does not say where else it is."""
+    """Return whether the data counts as kept in the states' objects: the factory does not say where else it is."""
     return located(factory) is None and not needs_of(factory).home
 
 

@@ -72,7 +72,7 @@ class CallLog:
 
 
 def shown(value: Any) -> Any:
-    """Returns a stored value in the form used in calls: plain, {txid, val} or {currTxid, curr, prev}."""
+    """Return a stored value in the form used in calls: plain, {txid, val} or {currTxid, curr, prev}."""
     if isinstance(value, OpaqueValue):
         return {"currTxid": value.currTxid, "curr": value.curr, "prev": value.prev}
     if isinstance(value, TransactionalValue):
@@ -155,7 +155,7 @@ class LoggedState(MapState, Snapshottable, ITupleCollection):
             self.onCall(call, None if self.context is None else self.context.transaction)
 
     def log(self, call: list) -> None:
-        """Records a call; also for a test's own updaters."""
+        """Record a call; also for a test's own updaters."""
         self.calls.add(self.partition, call)
 
     def beginCommit(self, txid: int | None) -> None:

@@ -23,8 +23,8 @@ class Lettered(NodeHandle):
     """The part of a stream's handle that adds dead letters."""
 
     def deadLetters(self) -> Self:
-        """The tuples of this spout that ``topology.poison`` excludes from their batches; call it on the stream that
-        newStream returned.
+        """Return the tuples of this spout that ``topology.poison`` excludes from their batches; call it on the stream
+        that newStream returned.
 
         Fields: ``txid``, ``spout``, ``partition`` (of the spout), ``index`` (in the order of emission, from 0),
         ``tuple`` (its values as a JSON list), ``operation``, ``operationPartition``, and ``error`` (type and text). The
@@ -62,7 +62,7 @@ def _check_spout(node: SpoutNode) -> None:
 
 
 def _check_order(component: Plan, plan: Plan, node: SpoutNode) -> None:
-    """Raises if a tuple of a source of Spark has no fixed number."""
+    """Raise if a tuple of a source of Spark has no fixed number."""
     if not isinstance(node.spout, SparkSpout):
         return
     lowered = lower(component, plan)

@@ -66,7 +66,7 @@ class CallReader(Origins):
     # -- calls ------------------------------------------------------------------------------------------------------
 
     def call(self, atom: Atom, args: Args, place: CodePlace | None) -> Value:
-        """Evaluates a call of the atom: reports findings, returns the result."""
+        """Evaluate a call of the atom: reports findings, returns the result."""
         match atom:
             case KnownObject():
                 return self._call_known(atom.value, args, place)
@@ -180,7 +180,7 @@ class CallReader(Origins):
         return PLAIN if name in tables.SCALARS else value
 
     def _by_name(self, kind: type, args: Args, place: CodePlace | None) -> None:
-        """Handles ``methodcaller("now")``, which calls the named method, and ``attrgetter``, which may lead to it."""
+        """Handle ``methodcaller("now")``, which calls the named method, and ``attrgetter``, which may lead to it."""
         names = [node.value for node in args.nodes[:1] if isinstance(node, ast.Constant)]
         for name in names if kind is operator.methodcaller else set(names) & set(tables.CLOCK):
             self.method(Data(), str(name), Args(), place)
@@ -188,7 +188,7 @@ class CallReader(Origins):
             self.unseen(kind.__name__, place)
 
     def item_of_class(self, atom: Atom, place: CodePlace | None) -> None:
-        """Evaluates ``Kind[...]`` of a user's class."""
+        """Evaluate ``Kind[...]`` of a user's class."""
         if isinstance(atom, KnownObject) and isinstance(atom.value, type) and is_users(atom.value):
             method = inspect.getattr_static(atom.value, "__class_getitem__", None)
             if isinstance(method, classmethod) and is_users(method.__func__):
@@ -233,7 +233,7 @@ class CallReader(Origins):
             self.report(findings.set_order(place))
 
     def method(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> Value:
-        """Evaluates a method call on a plain value, or on a library's object."""
+        """Evaluate a method call on a plain value, or on a library's object."""
         kind = kind_of(owner)
         self.touch(owner, place)
         if kind is not None and tables.is_random(kind):
@@ -272,7 +272,7 @@ class CallReader(Origins):
         return PLAIN
 
     def emitted(self, value: Value, place: CodePlace | None) -> None:
-        """Checks a value that travels in tuples. A set has another order in another process. Where the tuple is read, a
+        """Check a value that travels in tuples. A set has another order in another process. Where the tuple is read, a
         method of a user's object may be taken for one of a plain value, so it is read here."""
         for atom in deep(value):
             if unordered(atom) and place is not None:
@@ -307,7 +307,7 @@ class CallReader(Origins):
 
 
 def _method_result(owner: Atom, name: str, args: Args) -> Value:
-    """Returns the result of a method of a plain value or a library's object."""
+    """Return the result of a method of a plain value or a library's object."""
     if name in tables.SETS:
         return SET
     if name == "copy":
@@ -325,7 +325,7 @@ def _method_result(owner: Atom, name: str, args: Args) -> Value:
 
 
 def _by_address(atom: Atom) -> bool:
-    """Whether the object's text shows its memory address."""
+    """Return whether the object's text shows its memory address."""
     if isinstance(atom, Bound | Local) or (isinstance(atom, Data) and atom.iterator):
         return True
     if isinstance(atom, KnownObject) and isinstance(atom.value, types.FunctionType | types.MethodType):
@@ -346,7 +346,7 @@ def _passes_callables(args: Args) -> bool:
 
 
 def _result(name: str, args: Args) -> Value:
-    """Returns the result of a library's function."""
+    """Return the result of a library's function."""
     first = args.positional[0] if args.positional else NOTHING
     if name in tables.SCALARS:
         return PLAIN

@@ -70,7 +70,7 @@ def _trimmed(datum: Datum) -> Datum:
 
 
 def _parsed(datum: Datum, form: str, kind: pa.DataType) -> Datum:
-    """Arrow's parser, for texts of this form only. It does not know a plus."""
+    """Parse by Arrow, for texts of this form only. It does not know a plus."""
     array = full(datum, 1)
     wrong = array.filter(pc.invert(pc.match_substring_regex(array, pattern=form)))
     if pc.count(wrong).as_py():
@@ -80,7 +80,7 @@ def _parsed(datum: Datum, form: str, kind: pa.DataType) -> Datum:
 
 
 def _doubles(datum: Datum) -> Datum:
-    """Java's forms too: a trailing d or f, Infinity, NaN."""
+    """Parse Java's forms too: a trailing d or f, Infinity, NaN."""
     plain = pc.match_substring_regex(full(datum, 1), pattern=_DECIMAL)
     if pc.all(plain).as_py() is not False:
         return _parsed(datum, _DECIMAL, DOUBLE)
@@ -106,7 +106,7 @@ def _condition(text: str) -> bool:
 
 
 def cut(datum: Datum, kind: pa.DataType) -> Datum:
-    """Drops the fraction. A double that is 2 ** 63 becomes the largest bigint, as in Spark."""
+    """Drop the fraction. A double that is 2 ** 63 becomes the largest bigint, as in Spark."""
     array = full(datum, 1)
     values = pc.fill_null(array, pa.scalar(0, array.type)).to_numpy(zero_copy_only=False).astype(np.float64)
     low, high = -(2.0 ** (kind.bit_width - 1)), 2.0 ** (kind.bit_width - 1)

@@ -82,7 +82,8 @@ Types = tuple[tuple[str, pa.DataType], ...]
 
 @lru_cache(maxsize=512)
 def compiled(tree: Tree, types: Types) -> Compiled:
-    """The kernels of an expression for fields of these types. Raises DefinitionError if it has no meaning for them."""
+    """Return the kernels of an expression for fields of these types. Raises DefinitionError if it has no meaning for
+    them."""
     if isinstance(tree, Constant):
         return literal(*value_of(tree))
     if isinstance(tree, SqlField):

@@ -49,7 +49,7 @@ class Named(NamedTuple):
 
 
 def parse(text: str) -> list[Named]:
-    """The expressions of a list, as behind SELECT. Raises DefinitionError for what is not understood."""
+    """Return the expressions of a list, as behind SELECT. Raises DefinitionError for what is not understood."""
     sqlglot = _sqlglot()
     if found := _ESCAPES.search(text):
         raise DefinitionError(f"expr({text!r}): the escape {found[0]} is not offered; write the character itself")
@@ -68,7 +68,7 @@ def parse(text: str) -> list[Named]:
 
 
 def _sqlglot() -> Any:
-    """The parser. Workers never load it."""
+    """Return the parser. Workers never load it."""
     try:
         return importlib.import_module("sqlglot")
     except ImportError:
@@ -109,7 +109,7 @@ def _tree(node: Any) -> Tree:
 
 
 def _operand(parent: Any, node: Any) -> Tree:
-    """An operand of an operator. Raises DefinitionError where Spark could bind it differently."""
+    """Return an operand of an operator. Raises DefinitionError where Spark could bind it differently."""
     inner, outer = type(node).__name__, type(parent).__name__
     mixed = inner in _PREDICATES and outer not in ("And", "Or", "Not")
     joins = "DPipe" in (inner, outer) and inner != outer and isinstance(node, _sqlglot().exp.Binary)
@@ -119,7 +119,7 @@ def _operand(parent: Any, node: Any) -> Tree:
 
 
 def _arguments(node: Any) -> Iterator[Tree]:
-    """The arguments of a function in their order."""
+    """Return the arguments of a function in their order."""
     for name in _ARGUMENTS:
         value = node.args.get(name)
         for item in value if isinstance(value, list) else [value] if value is not None else []:
@@ -192,7 +192,7 @@ def _negative(node: Any) -> Tree:
 
 
 def _suffixed(node: Any) -> bool:
-    """Whether it is a number with a suffix, such as 1L or 2.5D, which the parser makes a cast of."""
+    """Return whether it is a number with a suffix, such as 1L or 2.5D, which the parser makes a cast of."""
     if not (_is_a(node, "TryCast") and _is_a(node.this, "Literal")) or node.this.is_string:
         return False
     kind, text = _TYPES.get(node.to.this.name), node.this.this

@@ -19,7 +19,7 @@ _RUNS = re.compile(r"%+|_+|[^%_\\]+|\\.?", re.DOTALL)
 
 
 def texts(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
-    """The arguments as texts. Raises DefinitionError for one of another type."""
+    """Return the arguments as texts. Raises DefinitionError for one of another type."""
     for arg in args:
         if arg.kind not in (STRING, VOID):
             raise DefinitionError(f"expr: {call} needs texts, but has {shown(arg.kind)}; use CAST")
@@ -27,14 +27,15 @@ def texts(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
 
 
 def constant(call: SqlCall, arg: Compiled, kind: type, what: str) -> Any:
-    """The value of an argument that must be a literal."""
+    """Return the value of an argument that must be a literal."""
     if not arg.constant or type(arg.value) is not kind:
         raise DefinitionError(f"expr: {call}: {what} must be a literal")
     return arg.value
 
 
 def cased(name: str) -> CompileCall:
-    """upper and lower. The kernel does one letter for one; other texts than ASCII take Unicode's full mapping."""
+    """Compile upper and lower. The kernel does one letter for one; other texts than ASCII take Unicode's full
+    mapping."""
     kernel, full_mapping = (pc.ascii_upper, str.upper) if name == "upper" else (pc.ascii_lower, str.lower)
 
     def run(datum: Datum) -> Datum:
@@ -55,12 +56,12 @@ def length(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def trimmed(kernel: Callable[..., Datum]) -> CompileCall:
-    """Removes spaces, and no other white space."""
+    """Remove spaces, and no other white space."""
     return lambda call, args: strict(STRING, lambda x: kernel(x, characters=" "), texts(call, args))
 
 
 def part(call: SqlCall, args: list[Compiled]) -> Compiled:
-    """substring(text, position[, length]): from 1 on, 0 is as 1, negative from the end."""
+    """Compile substring(text, position[, length]): from 1 on, 0 is as 1, negative from the end."""
     at = constant(call, args[1], int, "the position")
     count = constant(call, args[2], int, "the length") if len(args) > 2 else None
     start = at - 1 if at > 0 else at
@@ -92,7 +93,7 @@ def replaced(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def matched(kernel: Callable[..., Datum]) -> CompileCall:
-    """startswith, endswith and contains, with a literal."""
+    """Compile startswith, endswith and contains, with a literal."""
 
     def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
         pattern = constant(call, args[1], str, "the second text")
@@ -102,7 +103,7 @@ def matched(kernel: Callable[..., Datum]) -> CompileCall:
 
 
 def like(call: SqlCall, args: list[Compiled]) -> Compiled:
-    r"""LIKE with a literal: % is any text, _ one character, \ takes the next of these three as it stands."""
+    r"""Compile LIKE with a literal: % is any text, _ one character, \ takes the next of these three as it stands."""
     pattern = _expression(call, constant(call, args[1], str, "the pattern"))
     return strict(BOOLEAN, lambda x: pc.match_substring_regex(x, pattern=pattern), texts(call, args[:1]))
 

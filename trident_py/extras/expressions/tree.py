@@ -64,13 +64,13 @@ Tree = Constant | SqlField | SqlCall
 
 
 def _case(args: tuple[Tree, ...]) -> str:
-    """``args``: condition, value, condition, value ..., and the value of ELSE."""
+    """Format CASE. ``args``: condition, value, condition, value ..., and the value of ELSE."""
     pairs = zip(args[:-1:2], args[1::2], strict=True)
     return " ".join(["CASE", *(f"WHEN {when} THEN {then}" for when, then in pairs), f"ELSE {args[-1]} END"])
 
 
 def columns_of(tree: Tree) -> Iterator[str]:
-    """The names of the fields that it reads, with repetitions."""
+    """Return the names of the fields that it reads, with repetitions."""
     if isinstance(tree, SqlField):
         yield tree.name
     elif isinstance(tree, SqlCall):

@@ -31,7 +31,7 @@ _OF = {kind: name for name, kind in _NAMES.items()}
 
 
 def shown(kind: pa.DataType) -> str:
-    """The name of a type in SQL."""
+    """Return the name of a type in SQL."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     return _OF.get(kind, str(kind))
@@ -42,7 +42,7 @@ def kind_of(name: str) -> pa.DataType:
 
 
 def value_of(constant: Constant) -> tuple[Any, pa.DataType]:
-    """The value of a literal and its type. Raises DefinitionError if the type cannot hold it."""
+    """Return the value of a literal and its type. Raises DefinitionError if the type cannot hold it."""
     text, name = constant.text, constant.kind
     if name == "decimal":
         value = decimal.Decimal(text)
@@ -66,7 +66,7 @@ def _whole(value: int, name: str) -> int:
 
 
 def common(where: Any, *kinds: pa.DataType) -> pa.DataType:
-    """The type in which these meet: Spark's least common type. Raises DefinitionError if they need a CAST."""
+    """Return the type in which these meet: Spark's least common type. Raises DefinitionError if they need a CAST."""
     return reduce(lambda a, b: _meet(where, a, b), kinds)
 
 

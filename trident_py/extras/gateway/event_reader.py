@@ -29,7 +29,7 @@ class Sent:
 
 
 def events_of(body: bytes) -> tuple[list[Sent], bool]:
-    """Returns the events of a body, and whether it is one event and not an array. ValueError if it is not JSON."""
+    """Return the events of a body, and whether it is one event and not an array. ValueError if it is not JSON."""
     text = body.decode().removeprefix("\ufeff")
     start = _after_space(text, 0)
     if text[start : start + 1] == "[":
@@ -40,7 +40,7 @@ def events_of(body: bytes) -> tuple[list[Sent], bool]:
 
 
 def value_of(text: str) -> Any:
-    """Returns the value of a JSON text, to the last digit. Raises ValueError if it is not JSON."""
+    """Return the value of a JSON text, to the last digit. Raises ValueError if it is not JSON."""
     return _DECODER.decode(text)
 
 
@@ -80,7 +80,7 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _number(text: str) -> float | Decimal:
-    """Returns a number with a fraction or an exponent: a float if that is exactly its value, else a Decimal."""
+    """Return a number with a fraction or an exponent: a float if that is exactly its value, else a Decimal."""
     near = float(text)
     if (len(text) <= EXACT and "e" not in text and "E" not in text) or math.isinf(near):
         return near

@@ -46,7 +46,7 @@ class Schema:
         self._validator = SchemaValidator(core.typed_dict_schema({**optional, **required}, extra_behavior=others))
 
     def problem(self, event: Any) -> str | None:
-        """Returns the problem of an event, or None."""
+        """Return the problem of an event, or None."""
         if not isinstance(event, Mapping):
             return f"an event is a JSON object, found {_json_name(event)}"
         try:
@@ -59,7 +59,7 @@ class Schema:
         return None
 
     def _describe(self, field: str, kind: str, event: Mapping[str, Any]) -> str:
-        """Describes the problem of a field and the expected type. Never shows the value: answers are logged."""
+        """Describe the problem of a field and the expected type. Never shows the value: answers are logged."""
         required, optional = self._settings.required, self._settings.optional
         if kind == "missing":
             return f"{field}: is missing; an event needs: {', '.join(required)}"
@@ -91,7 +91,7 @@ class Examined:
 
 
 def waves(examined: Sequence[Examined]) -> list[list[Examined]]:
-    """Returns each event once, in waves with each fingerprint at most once: of two different events with one
+    """Return each event once, in waves with each fingerprint at most once: of two different events with one
     fingerprint, the second is claimed after the store has decided about the first.
     """
     groups: list[list[Examined]] = []
@@ -113,7 +113,7 @@ class Examiner:
         self._differs = bool(self._fingerprint.without or self._fingerprint.timestamp)  # parts that a resend may change
 
     def examine(self, events: Sequence[Sent]) -> list[Examined]:
-        """Returns the results in the order of the events."""
+        """Return the results in the order of the events."""
         return [self._examine(event) for event in events]
 
     def _examine(self, sent: Sent) -> Examined:

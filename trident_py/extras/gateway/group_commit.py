@@ -30,7 +30,7 @@ class Grouped(Generic[Item, EventAnswer]):
         self._running: set[asyncio.Task[None]] = set()
 
     def add(self, items: Sequence[Item]) -> asyncio.Future[Sequence[EventAnswer]]:
-        """Returns a future of the answers, in the order of the items. Called on the event loop."""
+        """Return a future of the answers, in the order of the items. Called on the event loop."""
         answers: asyncio.Future[Sequence[EventAnswer]] = asyncio.get_running_loop().create_future()
         self._waiting.append((items, answers))
         if self._free:

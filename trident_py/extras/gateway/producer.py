@@ -36,7 +36,7 @@ class Confirmations:
         self.open = count
 
     def record(self, index: int, code: str | None) -> bool:
-        """Records a confirmation. Returns whether it was the last one."""
+        """Record a confirmation. Returns whether it was the last one."""
         self.codes[index] = code
         self.open -= 1
         return self.open == 0
@@ -75,7 +75,7 @@ class KafkaSink:
         }  # fmt: skip
 
     def send(self, messages: Sequence[Message]) -> asyncio.Future[list[str | None]]:
-        """Resolves when every message is confirmed or given up, with None or the error's code for each."""
+        """Resolve when every message is confirmed or given up, with None or the error's code for each."""
         confirmations = Confirmations(len(messages), self._loop)
         for index, message in enumerate(messages):
             try:
@@ -118,14 +118,14 @@ class KafkaSink:
                 self._ending.wait(WAIT)
 
     def _replace(self) -> None:
-        """Replaces a producer after a fatal error. Messages of the old one fail, and their senders resend them."""
+        """Replace a producer after a fatal error. Messages of the old one fail, and their senders resend them."""
         old, self._producer = self._producer, self._settings.cluster.producer(self._config)
         self._fatal = False
         old.flush(self._settings.deliverySeconds)
         self._flush_finished()
 
     def _flush_finished(self) -> None:
-        """Wakes the event loop once for all present confirmations."""
+        """Wake the event loop once for all present confirmations."""
         with self._lock:
             finished, self._finished = self._finished, []
         if finished:
@@ -135,7 +135,7 @@ class KafkaSink:
                 log.warning("the service ended before Kafka confirmed every event; sensors resend the others")
 
     def _complained(self, error: Any) -> None:
-        """Handles librdkafka's own errors; most pass."""
+        """Handle librdkafka's own errors; most pass."""
         if error.name() == "_ALL_BROKERS_DOWN":
             self.away = error.name()
         elif error.fatal():
@@ -146,7 +146,7 @@ class KafkaSink:
         return self._settings.cluster.hide_secrets(text)
 
     def problem(self, patience: float) -> str | None:
-        """Queries the cluster for the topic. Returns the problem, or None. Blocks."""
+        """Query the cluster for the topic. Returns the problem, or None. Blocks."""
         try:
             metadata = self._producer.list_topics(self._settings.topic, timeout=patience)
         except Exception as error:  # KafkaException
@@ -157,7 +157,7 @@ class KafkaSink:
         return None if problem is None else f"topic {self._settings.topic!r}: {problem.name()}"
 
     def close(self, patience: float) -> None:
-        """Waits for unconfirmed messages. Blocks."""
+        """Wait for unconfirmed messages. Blocks."""
         self._producer.flush(patience)
         self._ending.set()
         self._thread.join()

@@ -18,7 +18,7 @@ from .settings import read_settings
 
 
 def serve(config: str, app: str = "trident_py.extras.gateway.app:application") -> None:
-    """Serves until SIGTERM or Ctrl-C, then returns. Raises DefinitionError for an invalid file, before it starts."""
+    """Serve until SIGTERM or Ctrl-C, then return. Raises DefinitionError for an invalid file, before it starts."""
     settings = read_settings(config)
     os.environ[CONFIG] = str(Path(config).resolve())
     # uvicorn ends in order at SIGTERM, and then raises the signal again for the previous handler, which must not end
@@ -36,7 +36,7 @@ def serve(config: str, app: str = "trident_py.extras.gateway.app:application") -
 
 
 def expire(config: str) -> int:
-    """Deletes the events older than ``expirySeconds`` now; returns how many."""
+    """Delete the events older than ``expirySeconds`` now; returns how many."""
     settings = read_settings(config)
     store = claims(settings)
     try:

@@ -36,7 +36,7 @@ REQUIRED = ("inputFields",)
 
 
 def method_of(operation: str) -> str:
-    """The builder's method."""
+    """Return the builder's method."""
     return "global_" if operation == "global" else operation
 
 
@@ -61,7 +61,7 @@ class Building:
         self._done: set[str] = set()
 
     def build(self) -> None:
-        """Makes all objects, then the streams, each after those that it needs. Problems are in the documents."""
+        """Make all objects, then the streams, each after those that it needs. Problems are in the documents."""
         for line in self._lines.values():
             for said in line.calls:
                 self._prepare(line, said)
@@ -75,7 +75,7 @@ class Building:
     # -- the arguments
 
     def _prepare(self, line: Line, said: Said) -> None:
-        """Makes the arguments of a call. One whose arguments are wrong makes its stream incomplete."""
+        """Make the arguments of a call. One whose arguments are wrong makes its stream incomplete."""
         values: dict[str, Any] = {}
         for name, kind, place in said.given():
             try:
@@ -128,7 +128,8 @@ class Building:
     # -- the streams
 
     def _stream(self, name: str) -> Any:
-        """The handle of a stream, which is made with all that it needs. Raises nothing; None if it cannot be made."""
+        """Return the handle of a stream, which is made with all that it needs. Raises nothing; None if it cannot be
+        made."""
         line = self._lines[name]
         if name not in self._done:
             self._done.add(name)
@@ -152,7 +153,7 @@ class Building:
             line.whole = False  # told there
 
     def _needs(self, line: Line) -> list[tuple[Located, str]]:
-        """The streams that this one needs, each with the place that says so."""
+        """Return the streams that this one needs, each with the place that says so."""
         found = [(place, place.value) for said in line.calls for place in said.of(Kind.STREAM, Kind.STREAMS)]
         for place in _asked(line):
             updaters = self._updaters(place.value)
@@ -164,7 +165,7 @@ class Building:
         return [(place, name) for place, name in found if isinstance(name, str) and name in self._lines]
 
     def _updaters(self, name: Any) -> list[tuple[Line, Said]]:
-        """The calls of the file that update the state of this name."""
+        """Return the calls of the file that update the state of this name."""
         return [(line, said) for line in self._lines.values() for said in line.operations if _updated(said) == name]
 
     def _made(self, line: Line) -> Any:
@@ -216,7 +217,7 @@ class Building:
         return self._updated.get(place.value) or self._static[place.value]
 
     def _called(self, handle: Any, said: Said, values: dict[str, Any]) -> Any:
-        """What the builder's method returns. Raises Told with what it refuses."""
+        """Return what the builder's method returns. Raises Told with what it refuses."""
         renamed = PARAMETERS.get(said.name, {})
         named = {renamed.get(name, name): value for name, value in values.items()}
         if said.name.lower().endswith("window"):
@@ -232,13 +233,13 @@ class Building:
 
 
 def _asked(line: Line) -> list[Located]:
-    """The places of the names of the states that a stream asks."""
+    """Return the places of the names of the states that a stream asks."""
     places = [place for said in line.operations if isinstance(said.call, QueryCall) for place in said.of(Kind.STATE)]
     return [place for place in places if is_name(place.value)]
 
 
 def _updated(said: Said) -> str | None:
-    """The name of the state that the call updates; None if it has no name."""
+    """Return the name of the state that the call updates; None if it has no name."""
     value = said.call.state if isinstance(said.call, KeepCall | PersistCall) else None
     return value if is_name(value) else None
 

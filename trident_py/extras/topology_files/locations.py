@@ -26,7 +26,7 @@ class Located:
     value: Any
 
     def at(self, *parts: str | int) -> Located:
-        """The place inside this one. Its value is None if there is none."""
+        """Return the place inside this one. Its value is None if there is none."""
         value = self.value
         for part in parts:
             inside = isinstance(value, dict) and part in value
@@ -35,7 +35,7 @@ class Located:
         return Located(self.document, (*self.where, *parts), value)
 
     def under(self, part: str) -> Located:
-        """This place as a mapping whose one key ``part`` has the value that stands here."""
+        """Return this place as a mapping whose one key ``part`` has the value that stands here."""
         size = len(self.where)
         both: list[dict[Where, Any]] = [self.document.lines, self.document.written]
         for known in both:
@@ -45,7 +45,7 @@ class Located:
         return Located(self.document, self.where, {part: self.value})
 
     def items(self) -> list[Located]:
-        """The places inside a list or a mapping."""
+        """Return the places inside a list or a mapping."""
         parts = self.value if isinstance(self.value, dict) else range(len(self.value))
         return [self.at(part) for part in parts]
 
@@ -65,17 +65,17 @@ class Located:
         return f"{dotted(self.where)} in {self.document.file}:{self.document.line(self.where)}"
 
     def tell(self, text: str) -> None:
-        """Adds a problem, unless this value has one."""
+        """Add a problem, unless this value has one."""
         if not self.document.wrong(self.where):
             self.document.add(self.where, text)
 
     def refuse(self, text: str) -> Told:
-        """Adds a problem; raise the result."""
+        """Add a problem; raise the result."""
         self.tell(text)
         return Told(text)
 
     def read(self, model: type[ModelT], name: str, value: Any = None) -> ModelT:
-        """The mapping as a model; ``name`` in messages. Raises Told."""
+        """Return the mapping as a model; ``name`` in messages. Raises Told."""
         given = self.value if value is None else value
         settings, error = _validated(model, given)
         if error is not None:
@@ -86,7 +86,8 @@ class Located:
 
 
 def _validated(model: type[ModelT], value: Any) -> tuple[ModelT | None, ValidationError | None]:
-    """The error is returned: an exception that is raised while it is handled would keep the values of the file."""
+    """Return the error is returned: an exception that is raised while it is handled would keep the values of the
+    file."""
     try:
         return model.model_validate(value), None
     except ValidationError as error:

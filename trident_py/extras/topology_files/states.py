@@ -26,7 +26,7 @@ class States:
                 continue
 
     def factory(self, place: Located) -> Any:
-        """The factory of a name, of settings as in a states file, or of an object. Raises Told."""
+        """Return the factory of a name, of settings as in a states file, or of an object. Raises Told."""
         if not is_name(place.value):
             return self._made(place)
         name = place.value
@@ -57,5 +57,5 @@ class States:
 
 
 def is_name(value: Any) -> bool:
-    """Whether it is written as the name of a state; else it is an import path, or says what the state is."""
+    """Return whether it is written as the name of a state; else it is an import path, or says what the state is."""
     return isinstance(value, str) and ":" not in value

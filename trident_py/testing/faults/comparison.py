@@ -27,8 +27,8 @@ class Discrepancy:
 
 
 def compare(state: str, expected: Any, found: Any, plain: bool = False) -> Discrepancy | None:
-    """The difference between two contents of a state; None if they are equal. ``plain``: values count, their txids
-    do not."""
+    """Return the difference between two contents of a state; None if they are equal. ``plain``: values count, their
+    txids do not."""
     if not (isinstance(expected, Mapping) and isinstance(found, Mapping)):
         return None if expected == found else Discrepancy(state, (("content", expected, found),))
     before, after = dict(expected), dict(found)
@@ -40,7 +40,7 @@ def compare(state: str, expected: Any, found: Any, plain: bool = False) -> Discr
 
 
 def plain_value(value: Any) -> Any:
-    """What a query of the state would answer."""
+    """Return what a query of the state would answer."""
     if isinstance(value, TransactionalValue):
         return value.value
     return value.curr if isinstance(value, OpaqueValue) else value

@@ -86,7 +86,7 @@ class Outcome:
 
 
 def drive(run: Run, build: Build, readings: Readings) -> None:
-    """In the driver process: one run, whose `Outcome` is a file afterwards; not if the process is killed."""
+    """Execute one run in the driver process, whose `Outcome` is a file afterwards; not if the process is killed."""
     try:
         outcome = _ended(run, build, readings)
     except TridentError as error:
@@ -136,7 +136,7 @@ def _cluster(run: Run) -> Iterator[tuple[Any, tuple[int, ...]]]:
 
 
 def _contents(topology: Topology, store: str, readings: Readings) -> Contents:
-    """What the states and the user's own readings hold."""
+    """Return what the states and the user's own readings hold."""
     shown = {name: factory.stored() for name, factory in _factories(topology).items()
              if name not in readings and isinstance(factory, Shows)}  # fmt: skip
     return shown | {name: read(store) for name, read in readings.items()}
@@ -148,7 +148,7 @@ def _factories(topology: Topology) -> dict[str, Any]:
 
 
 def _labels(topology: Topology) -> dict[str, str]:
-    """The name of each state in reports: a memory state's own name is another one in each process."""
+    """Return the name of each state in reports: a memory state's own name is another one in each process."""
     labels: dict[str, str] = {}
     for _, state in topology.plan.updates():
         drawn = isinstance(state.factory, LRUMemoryMapState.Factory | MemoryMapState.Factory)
@@ -173,7 +173,7 @@ def _promises(topology: Topology, conf: dict, readings: Readings) -> tuple[Promi
 
 
 def _wider(plan: Plan) -> Plan:
-    """Every stage with one partition more: those with a hint, and those that update a state."""
+    """Return every stage with one partition more: those with a hint, and those that update a state."""
 
     def wide(node: Any) -> Any:
         counts = isinstance(node, SpoutNode) or (isinstance(node, ProcessorNode) and node.committer)

@@ -100,7 +100,7 @@ class FedOpaqueSpout(OneForAll, IOpaquePartitionedTridentSpout):
         return made
 
     def _end(self, txid: int, partition: int) -> int:
-        """How many rows the partition has in the batches up to this one."""
+        """Return how many rows the partition has in the batches up to this one."""
         return sum(len(batch[partition :: self.partitions]) for batch in self.batches[:txid])
 
 
@@ -115,7 +115,7 @@ class Feed:
 
     @classmethod
     def of(cls, batches: Any, fields: Any, kind: str) -> Feed:
-        """Of the arguments of `everywhere`. Raises DefinitionError."""
+        """Build from the arguments of `everywhere`. Raises DefinitionError."""
         if kind not in KINDS:
             raise DefinitionError(f"kind={kind!r}: it is one of {', '.join(KINDS)}")
         single = not isinstance(batches, Mapping)
@@ -130,7 +130,7 @@ class Feed:
         return max((len(batches) for _, batches in self.batches), default=0)
 
     def spouts(self, other: int = 0, longer: bool = False) -> Any:
-        """The first argument of ``build``: a spout, or spouts by name; None if nothing is fed."""
+        """Return the first argument of ``build``: a spout, or spouts by name; None if nothing is fed."""
         fields = dict(self.fields)
         made: dict[str, Any] = {}
         for name, batches in self.batches:
@@ -154,7 +154,7 @@ def _rows_of(name: str, batches: list, fields: FieldsLike | None) -> tuple[Field
 
 
 def _field(name: str, values: Sequence[Any]) -> str:
-    """The field with its type, if all values have one."""
+    """Return the field with its type, if all values have one."""
     types = {type(value) for value in values if value is not None}
     ddl = _TYPES.get(types.pop()) if len(types) == 1 else None
     return declare(name, ddl)

@@ -37,7 +37,7 @@ class ForkServer:
         self.children: set[int] = set()
 
     def serve(self) -> None:
-        """Obeys until its stdin ends; then its children end too."""
+        """Obey until its stdin ends; then its children end too."""
         self.tell("ready")
         waiting = b""
         try:
@@ -96,7 +96,7 @@ class ForkServer:
 
 
 def _resolved(build: Any) -> Any:
-    """The function of "module:name", or the one that was pickled."""
+    """Return the function of "module:name", or the one that was pickled."""
     if not isinstance(build, str):
         return pickle.loads(build)
     module, _, name = build.partition(":")

@@ -59,7 +59,7 @@ class KillPoint:
             self._act()
 
     def _follows(self, name: str, partition: int, txid: int) -> bool:
-        """Whether the lines of this commit matter."""
+        """Return whether the lines of this commit matter."""
         point = self.point
         here = isinstance(point, Point) and (point.step, point.name, point.partition, point.txid) == (
             LINE, name, partition, txid)  # fmt: skip
@@ -78,13 +78,13 @@ class KillPoint:
 
 
 def reached(folder: Path) -> list[Point]:
-    """The points that a recorded run has reached, in order, each once."""
+    """Return the points that a recorded run has reached, in order, each once."""
     lines = (folder / REACHED).read_text(encoding="utf-8").splitlines()
     return list(dict.fromkeys(Point(**json.loads(line)) for line in lines))
 
 
 def end_now(processes: tuple[int, ...]) -> None:
-    """SIGKILL: no process of the run does anything after this."""
+    """Send SIGKILL: no process of the run does anything after this."""
     for process in (*processes, os.getpid()):
         try:
             os.kill(process, signal.SIGKILL)
@@ -93,7 +93,7 @@ def end_now(processes: tuple[int, ...]) -> None:
 
 
 def wait_for(file: Path) -> None:
-    """Until it is there. Raises TridentError after `PATIENCE` seconds."""
+    """Wait until it is there. Raises TridentError after `PATIENCE` seconds."""
     until = time.monotonic() + PATIENCE
     while not file.exists():
         if time.monotonic() > until:
@@ -122,5 +122,5 @@ class _Lines:
 
 @cache
 def is_users(file: str) -> bool:
-    """Whether a source file is the user's own: neither Python's, nor installed, nor ours."""
+    """Return whether a source file is the user's own: neither Python's, nor installed, nor ours."""
     return not file.startswith(("<", *_FOREIGN)) and _INSTALLED.isdisjoint(Path(file).parts)

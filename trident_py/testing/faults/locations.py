@@ -44,21 +44,21 @@ def empty_store(store: StorePlace, folder: Path) -> Iterator[str]:
 
 
 def scratch(prefix: str) -> tempfile.TemporaryDirectory[str]:
-    """A folder for checkpoints and stores: in memory where there is room, unless TMPDIR names a place. What survives
-    SIGKILL does so there, too, and a run syncs its files dozens of times."""
+    """Return a folder for checkpoints and stores: in memory where there is room, unless TMPDIR names a place. What
+    survives SIGKILL does so there, too, and a run syncs its files dozens of times."""
     room = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
     return tempfile.TemporaryDirectory(prefix=prefix, dir=MEMORY if room and "TMPDIR" not in os.environ else None)
 
 
 def name_of(store: StorePlace) -> str:
-    """The store in reports and in --trident-point; without secrets."""
+    """Return the store in reports and in --trident-point; without secrets."""
     if not isinstance(store, str):
         return store.__name__
     return store if "://" not in store else store.split("://")[0].split("+")[0] + "-url"
 
 
 def has_proxy(url: str) -> bool:
-    """Whether connections to this store can be cut and its COMMIT be held."""
+    """Return whether connections to this store can be cut and its COMMIT be held."""
     return url.startswith(("mysql", "mariadb", "postgresql"))
 
 

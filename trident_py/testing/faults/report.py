@@ -40,7 +40,7 @@ class FaultReport:
 
 
 def _states(reference: Reference, verdicts: Sequence[CaseVerdict]) -> list[str]:
-    """A line for each state: what is promised, and what was seen."""
+    """Return a line for each state: what is promised, and what was seen."""
     guarantees = {promise.state: promise.guarantee for promise in reference.promises}
     lines = []
     for name in dict.fromkeys([*guarantees, *reference.contents]):
@@ -76,7 +76,7 @@ class Rerun:
 def found(
     verdict: CaseVerdict, reference: Reference, seed: int, selection: Selection, rerun: Rerun, tried: int
 ) -> FaultFound:
-    """The error for a failed case, shrunk to this part of the feed."""
+    """Return the error for a failed case, shrunk to this part of the feed."""
     guarantees = {promise.state: f"{promise.guarantee}: {promise.reason}" for promise in reference.promises}
     lines = [f"{verdict.case}", *([verdict.error] if verdict.error else [])]
     for broken in verdict.broken:

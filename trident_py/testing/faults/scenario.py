@@ -62,25 +62,25 @@ class Story:
         self.close()
 
     def close(self) -> None:
-        """Ends all processes, and removes store and checkpoint."""
+        """End all processes, and remove store and checkpoint."""
         self._closing.close()
 
     def feed(self, *batches: Sequence[Any]) -> Self:
-        """Batches of rows for the next run: tuples, or dicts."""
+        """Feed batches of rows to the next run: tuples, or dicts."""
         self._batches += map(list, batches)
         return self
 
     def crash_at(
         self, step: str, state: str | None = None, *, partition: int | None = None, txid: int | None = None
     ) -> Self:
-        """The next run is killed at this step (`trident_py.testing.faults.STEPS`), by default in the first partition
-        that comes to it, in the last batch that is fed. ``state``: a state, or for `emit` a spout."""
+        """Return the next run is killed at this step (`trident_py.testing.faults.STEPS`), by default in the first
+        partition that comes to it, in the last batch that is fed. ``state``: a state, or for `emit` a spout."""
         return self._at(step, state, partition, txid, "kill")
 
     def fail_at(
         self, step: str, state: str | None = None, *, partition: int | None = None, txid: int | None = None
     ) -> Self:
-        """As `crash_at`, but FailedException is raised there, and the same run replays the batch."""
+        """Fail at a point: FailedException is raised there, and the same run replays the batch."""
         return self._at(step, state, partition, txid, "fail")
 
     def _at(self, step: str, name: str | None, partition: int | None, txid: int | None, action: str) -> Self:
@@ -89,7 +89,7 @@ class Story:
         return self
 
     def replay_with(self, rows: Sequence[Any]) -> Self:
-        """The last batch that was fed has these rows in the next run, as an opaque spout's may."""
+        """Return the last batch that was fed has these rows in the next run, as an opaque spout's may."""
         if self._kind != "opaque":
             raise DefinitionError("a transactional spout replays the same batch; give the story kind='opaque'")
         if not self._batches:
@@ -98,12 +98,12 @@ class Story:
         return self
 
     def lose_last_commit(self) -> Self:
-        """The checkpoint loses the last batch that it has committed: the next run replays it."""
+        """Return the checkpoint loses the last batch that it has committed: the next run replays it."""
         forget(self._folder / CHECKPOINTS / NAME)
         return self
 
     def run(self) -> Self:
-        """Starts the topology. Returns when it has ended, or died where it was to crash.
+        """Start the topology. Returns when it has ended, or died where it was to crash.
 
         Raises AssertionError if it did not come to that point, or if it failed.
         """
@@ -135,14 +135,14 @@ class Story:
         return KillPoint(str(self._folder), point=point, action=action)
 
     def contents(self, state: str) -> Any:
-        """What the state, or the reading, held at the end of the last run."""
+        """Return what the state, or the reading, held at the end of the last run."""
         if self._outcome is None or state not in self._outcome.contents:
             held = [] if self._outcome is None else sorted(self._outcome.contents)
             raise DefinitionError(f"nothing is known of {state!r}; the last run has ended with {held}")
         return self._outcome.contents[state]
 
     def expect(self, state: str, content: Any) -> Self:
-        """Raises AssertionError unless the state holds this: key tuple -> value, without txids."""
+        """Raise AssertionError unless the state holds this: key tuple -> value, without txids."""
         held = self.contents(state)
         plain = {key: plain_value(value) for key, value in held.items()} if isinstance(held, Mapping) else held
         if (found := compare(state, content, plain)) is not None:

@@ -16,7 +16,7 @@ Selection = tuple[tuple[int, tuple[RowPlace, ...]], ...]
 
 
 def whole(feed: Feed) -> Selection:
-    """Everything."""
+    """Select everything."""
     return tuple(
         (n + 1, tuple((name, k) for name, batches in feed.batches if n < len(batches) for k in range(len(batches[n]))))
         for n in range(feed.count)
@@ -24,7 +24,8 @@ def whole(feed: Feed) -> Selection:
 
 
 def chosen(feed: Feed, selection: Selection) -> Feed:
-    """The feed of these batches and rows; later batches move up. Raises DefinitionError for one that is not there."""
+    """Return the feed of these batches and rows; later batches move up. Raises DefinitionError for one that is not
+    there."""
     made: list[tuple[str, tuple[Batch, ...]]] = []
     try:
         for name, batches in feed.batches:
@@ -36,7 +37,7 @@ def chosen(feed: Feed, selection: Selection) -> Feed:
 
 
 def to_text(selection: Selection) -> str:
-    """As the option --trident-rows takes it: "1:0,2+3:1" are rows 0 and 2 of batch 1, and row 1 of batch 3."""
+    """Format for the option --trident-rows: "1:0,2+3:1" are rows 0 and 2 of batch 1, and row 1 of batch 3."""
     batches = []
     for n, rows in selection:
         batches.append(f"{n}:" + ",".join(f"{quote(spout, safe='')}.{k}" if spout else str(k) for spout, k in rows))
@@ -44,7 +45,7 @@ def to_text(selection: Selection) -> str:
 
 
 def from_text(text: str) -> Selection:
-    """The selection of a `to_text`. Raises DefinitionError."""
+    """Return the selection of a `to_text`. Raises DefinitionError."""
     try:
         return tuple(_batch_of(part) for part in text.split("+"))
     except ValueError:
@@ -58,7 +59,7 @@ def _batch_of(text: str) -> tuple[int, tuple[RowPlace, ...]]:
 
 
 def shrunk(selection: Selection, fails: Callable[[Selection], bool]) -> Selection:
-    """The smallest selection found of which ``fails`` is still true: fewer batches first, then fewer rows."""
+    """Return the smallest selection found of which ``fails`` is still true: fewer batches first, then fewer rows."""
     smaller = True
     while smaller:
         smaller = False
@@ -70,7 +71,7 @@ def shrunk(selection: Selection, fails: Callable[[Selection], bool]) -> Selectio
 
 
 def _candidates(selection: Selection) -> Iterator[Selection]:
-    """Without one batch; then with half of a batch's rows; then without one row."""
+    """Yield it without one batch; then with half of a batch's rows; then without one row."""
     for at in reversed(range(len(selection) if len(selection) > 1 else 0)):
         yield (*selection[:at], *selection[at + 1 :])
     for at, (n, rows) in enumerate(selection):
