@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trident_py.needs import HasNeeds
-
+from trident_py.model.requirements import HasNeeds
 from trident_py.operations.roles import Keeps, Prepares
 from trident_py.state.roles import RollsBack
 
