@@ -20,7 +20,7 @@ from ..run.program import Program, Row
 from ..spouts.sparkspout import SparkSpout
 from ..tuples import Fields
 from .internals import has_repeated_stage
-from .launching import is_alone, master_of
+from .launcher import is_alone, master_of
 from .stage import ROWS, SCHEMA, Shipped, leaving, level_function
 from .versions import CHECKS_SHUFFLES, frame_of, partition_exactly
 
