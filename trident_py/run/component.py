@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..checkpoints.batch_log import BatchLog
@@ -30,17 +30,24 @@ CHECK_WAIT = 5.0  # seconds without a batch between two looks for another driver
 class ComponentRun:
     """One run of one component: `open` it, then `await_next` and `run_next` in turn, then `close` it.
 
-    ``spouts``: those that the driver coordinates; ``batches``: the component's log. Used by one thread at a time.
+    ``spouts``: those that the driver coordinates; ``batches``: the component's log; ``coordinate`` makes the
+    coordination. Used by one thread at a time.
     """
 
     def __init__(
-        self, program: Program, spouts: Sequence[SpoutNodeInfo], batches: BatchLog, running: RunningTopology, run: str
+        self,
+        program: Program,
+        spouts: Sequence[SpoutNodeInfo],
+        batches: BatchLog,
+        running: RunningTopology,
+        run: str,
+        coordinate: Callable[..., Coordination] = Coordination,
     ) -> None:
         self.program = replace(program, conf=with_context(program.conf, metadata=batches.store))
         self.running = running
         self.log = batches
         try:
-            self.coordination = Coordination(spouts, self.program.conf, batches.store, self._reported)
+            self.coordination = coordinate(spouts, self.program.conf, batches.store, self._reported)
         except BaseException:
             batches.close()
             raise

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark import SparkContext
@@ -27,7 +28,7 @@ from ..spouts.coordination import Descriptor
 from . import failures
 from .active_runs import active_runs
 from .checkpoint import Checkpoint
-from .driver_execution import DriverExecution, bounds_of
+from .driver_execution import DriverExecution, StoppableCoordination, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
 from .jobs import check_stages, job_of, python_spouts, source_of, with_streamed_spouts
 from .pickle_by_value import import_paths
@@ -103,7 +104,9 @@ class SparkComponent:
         """Run until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
         self.service.register(f"{self.key}/metadata", self.checkpoint.batches.store)
         spouts = [self.program.spouts[i] for i in self._python]
-        self.batches = ComponentRun(self.program, spouts, self.checkpoint.batches, self.running, self.run_id)
+        coordinate = partial(StoppableCoordination, self.inline)
+        details = self.checkpoint.batches, self.running, self.run_id, coordinate
+        self.batches = ComponentRun(self.program, spouts, *details)
         try:
             self._run()
         finally:
