@@ -13,7 +13,7 @@ from .drpc.functions import functions_of
 from .errors import DefinitionError
 from .rpc import service
 from .run.component import ComponentRun
-from .run.phases import phase, profiled, start
+from .run.phases import phase, profile, start
 from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from .run.progress import Requests, RunningTopology, kill
 from .run.task import run_attempt
@@ -109,7 +109,7 @@ class LocalComponent:
         """Runs batch after batch until the spouts are exhausted or the run is stopped."""
         with closing(self.batches):
             self.batches.open()
-            start(profiled(self.batches.program.conf))
+            start(profile(self.batches.program.conf))
             while self.batches.await_next():
                 self.batches.run_next(self._execute)
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ..run.phases import PHASES, PROFILE
-from ..run.profiling import PhaseShare, Profile, profiles, seen
+from ..run.profiling import PhaseShare, Profile, batches_seen, profiles
 from ..run.progress import RunningTopology
 
 POLL_SECONDS = 0.1
@@ -34,7 +34,7 @@ def measured(running: RunningTopology, batches: int, warm_up: int) -> list[Profi
 
     Raises TopologyError if the run failed. Called before the cluster ends.
     """
-    while running.progress and seen(running) < warm_up + batches and not running.awaitTermination(POLL_SECONDS):
+    while running.progress and batches_seen(running) < warm_up + batches and not running.awaitTermination(POLL_SECONDS):
         pass
     running.stop()
     running.awaitTermination()

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from ..errors import DRPCExecutionException
 from ..model.user_traceback import describe_error
 from .access import Access, Refused
-from .local_drpc import LocalDRPC, timed_out
+from .local_drpc import LocalDRPC, timeout_error
 
 log = logging.getLogger("trident_py.drpc")
 
@@ -54,7 +54,7 @@ class Door:
         try:
             return await asyncio.wait_for(asyncio.wrap_future(answer), seconds)  # a late one is cancelled
         except TimeoutError:
-            raise timed_out(function, seconds) from None
+            raise timeout_error(function, seconds) from None
 
 
 def application(drpc: LocalDRPC, access: Access, room: int) -> FastAPI:

@@ -38,7 +38,7 @@ class ComponentRun:
         self.running = running
         self.log = batches
         try:
-            self.coordination = Coordination(spouts, self.program.conf, batches.store, self._reported)
+            self.coordination = Coordination(spouts, self.program.conf, batches.store, self._report)
         except BaseException:
             batches.close()
             raise
@@ -122,5 +122,5 @@ class ComponentRun:
             log.warning("%s", text)
             self.running.event(self.program.component, "reported", txid, None, text)
 
-    def _reported(self, spout: str, error: BaseException) -> None:
+    def _report(self, spout: str, error: BaseException) -> None:
         self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")

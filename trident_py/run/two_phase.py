@@ -80,7 +80,7 @@ class Publisher:
         def failed(error: FailedException, failures: int) -> None:
             why = _NO_REPLAY if isinstance(error, LostCommits) else read_only.too_long(error)
             if why or failures == self.limit:
-                raise _stuck(batch, error, why) from error
+                raise _stuck_error(batch, error, why) from error
             reason = f"publishing is retried: {error}"
             self.running.event(self.program.component, "reported", batch.txid, batch.attempt, reason)
 
@@ -95,9 +95,9 @@ class Publisher:
             raise
         except BaseException as error:
             refused = not published and isinstance(error, StateError) and not isinstance(error, ZombieError)
-            if refused and self._withdrawn(batch):
+            if refused and self._withdraw(batch):
                 raise
-            raise _stuck(batch, error) from error
+            raise _stuck_error(batch, error) from error
 
     def _publish_all(self, batch: BatchInfo, receipts: Receipts, published: list[str]) -> None:
         """Call ``publish`` of each participant. ``published`` collects the names of those that returned."""
@@ -108,7 +108,7 @@ class Publisher:
             self._step("published", batch.txid, name)
             published.append(name)
 
-    def _withdrawn(self, batch: BatchInfo) -> bool:
+    def _withdraw(self, batch: BatchInfo) -> bool:
         """Called when the first participant refuses the batch. Withdraws the decision if no row of it is visible."""
         first = self.participants[self.deciding[0]]
         try:
@@ -120,5 +120,5 @@ class Publisher:
         return True
 
 
-def _stuck(batch: BatchInfo, error: BaseException, why: str = "") -> TopologyError:
+def _stuck_error(batch: BatchInfo, error: BaseException, why: str = "") -> TopologyError:
     return topology_error(failure_of("commit", 0, error), batch.txid, why)

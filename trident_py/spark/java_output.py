@@ -16,7 +16,7 @@ _LAST_WORDS_SECONDS = 2.0
 
 
 @contextmanager
-def passed_on() -> Iterator[int]:
+def pass_on() -> Iterator[int]:
     """A file that Java gets as its stderr; who starts Java closes it then. At the end of the block, waits until what
     was printed is shown."""
     source, file = os.pipe()

@@ -58,7 +58,7 @@ def tick(spark: SparkSession) -> DataFrame:
 def source_of(spark: SparkSession, program: Program, paths: tuple[str, ...]) -> DataFrame:
     """Return what the component's query reads: a tick if it has Python spouts, and the sources of its SparkSpouts."""
     frames = [
-        _packed(spark, index, info.spout, program.partitions(0), paths)
+        _pack_rows(spark, index, info.spout, program.partitions(0), paths)
         for index, info in enumerate(program.spouts)
         if isinstance(info.spout, SparkSpout)
     ]
@@ -94,7 +94,9 @@ def with_streamed_spouts(program: Program) -> Program:
     return replace(program, spouts=infos)
 
 
-def _packed(spark: SparkSession, index: int, spout: SparkSpout, partitions: int, paths: tuple[str, ...]) -> DataFrame:
+def _pack_rows(
+    spark: SparkSession, index: int, spout: SparkSpout, partitions: int, paths: tuple[str, ...]
+) -> DataFrame:
     """Return the rows of a source of Spark, packed into descriptors by the tasks that read them."""
     reader = spark.readStream.format(spout.format)
     for key, value in spout.options.items():

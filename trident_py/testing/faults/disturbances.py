@@ -90,14 +90,14 @@ class Trial:
         raise NeverEnds(f"{STARTS} starts after the disturbance all failed, the last one with: {errors[-1]}")
 
 
-def _killed(trial: Trial) -> Outcome:
+def _kill(trial: Trial) -> Outcome:
     """Return the process dies at the point and is started again."""
     if trial.disturbed("kill").wait() != KILLED:
         raise NotReached(f"the run was to die at {trial.case.point}, and did not")
     return trial.to_its_end()
 
 
-def _failed(trial: Trial) -> Outcome:
+def _fail(trial: Trial) -> Outcome:
     """Raise FailedException at the point: the same process replays the batch."""
     outcome = trial.disturbed("fail").ending
     return trial.to_its_end() if outcome.error else outcome
@@ -119,7 +119,7 @@ def _other_partitions(trial: Trial) -> Outcome:
     return trial.to_its_end()
 
 
-def _forgotten(trial: Trial) -> Outcome:
+def _forget_batch(trial: Trial) -> Outcome:
     """Return the checkpoint loses the last batch that it has committed: it is replayed although every state has it."""
     trial.disturbed("kill")
     trial.to_its_end()
@@ -206,14 +206,14 @@ class Fault:
 
 _DRIVER = ("described", "recorded", "processed", "decided", "publish", "published", "over")
 _TASKS = ("emit", *IN_STATE)
-_CUT = Fault(_failed, ("written", "publish"), needs_proxy=True)
+_CUT = Fault(_fail, ("written", "publish"), needs_proxy=True)
 FAULTS: dict[str, Fault] = {
-    "kill": Fault(_killed, ("opened", *_DRIVER, *_TASKS, LINE), once=False),
-    "fail": Fault(_failed, ("recorded", "processed", *_TASKS, "publish"), restarts=False, once=False),
+    "kill": Fault(_kill, ("opened", *_DRIVER, *_TASKS, LINE), once=False),
+    "fail": Fault(_fail, ("recorded", "processed", *_TASKS, "publish"), restarts=False, once=False),
     "content": Fault(_other_content, ("emit", *IN_STATE, "processed", "decided", "publish", "published"), plain=True,
                      needs_opaque=True),
     "partitions": Fault(_other_partitions, ("committed", "processed", "published")),
-    "forget": Fault(_forgotten, ("over",)),
+    "forget": Fault(_forget_batch, ("over",)),
     "zombie": Fault(_two_drivers, ("recorded", "emit", "begin", "processed", "publish", "over")),
     **{f"cut-{when}": replace(_CUT, disturb=_cut(when)) for when in CUTS},
     "late": Fault(_late_commit, ("written",), needs_proxy=True),
