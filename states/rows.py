@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from trident_py.errors import DefinitionError
-from trident_py.model.roles import role
+from trident_py.model.requirements import role
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SilentCollector, StatePlace, StateUpdater
 from trident_py.state.queries import TupleCollectionGet

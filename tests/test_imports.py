@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 LAYERED = {"checkpoints", "model", "run"}
 LAYERS = [
     {"errors", "context", "pickling", "run/phases", "model/__init__", "model/replaced", "model/secrets"},
-    {"canonical", "entry_points", "model/fault_points", "model/roles"},
+    {"canonical", "entry_points", "model/fault_points"},
     {"config"},
     {"tuples", "databases", "metrics", "model/names", "model/requirements", "model/retry"},
     {"filesystems"},
@@ -70,7 +70,7 @@ EXTRAS_MAY_IMPORT: dict[str, set[str]] = {}
 STATES_MAY_IMPORT = {
     "context", "errors", "tuples", "canonical", "chunks", "operations", "state", "rpc", "documents",
     "kafka", "databases", "filesystems", "windowing",
-    "model/names", "model/replaced", "model/requirements", "model/retry", "model/roles", "model/secrets",
+    "model/names", "model/replaced", "model/requirements", "model/retry", "model/secrets",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from ..chunks import Column, arrow_type, typed
 from ..errors import DefinitionError, TridentError, missing
-from ..model.requirements import Needs
-from ..model.roles import role
+from ..model.requirements import Needs, role
 from ..spouts.filereaders import single
 from ..spouts.jsonvalues import is_text, json_columns, json_table, json_value
 from ..tuples import Fields, FieldsLike

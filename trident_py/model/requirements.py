@@ -1,15 +1,15 @@
-"""What a state or a spout needs on each machine that runs its tasks, said before anything is started."""
+"""What a state or a spout needs on each machine that runs its tasks, said before anything is started; and roles."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from ..errors import DefinitionError
-from .roles import role
 
+Role = TypeVar("Role", bound=type)
 _ADDRESS = re.compile(r"\s*(\[[^\]\s]+\]|[^\s,:/@]+):(\d{1,5})\s*")
 
 
@@ -46,6 +46,20 @@ class Needs:
 
     def __bool__(self) -> bool:
         return any(vars(self)[field.name] for field in fields(self))
+
+
+def role(protocol: Role) -> Role:
+    """Makes isinstance ask the object for the members of a runtime-checkable protocol. Since Python 3.12 it looks for
+    them without asking, so an object that passes calls on (``__getattr__``) would play no role."""
+    kind = cast(Any, type(protocol))
+    names = [name for name in vars(protocol) if not name.startswith("_")]
+
+    class Asked(kind):  # type: ignore[misc,valid-type]
+        def __instancecheck__(cls, thing: object) -> bool:
+            return all(hasattr(thing, name) for name in names) if cls is protocol else super().__instancecheck__(thing)
+
+    protocol.__class__ = Asked
+    return protocol
 
 
 @role

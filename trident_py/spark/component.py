@@ -29,7 +29,7 @@ from .active_runs import active_runs
 from .checkpoint import Checkpoint
 from .driver_execution import DriverExecution, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
-from .jobs import job_of, python_spouts, source_of, with_streamed_spouts
+from .jobs import check_stages, job_of, python_spouts, source_of, with_streamed_spouts
 from .pickle_by_value import import_paths
 from .profiling import HERE, JOB, PROGRESS, Profiler
 from .program_pickle import pickle_program
@@ -285,6 +285,7 @@ class SparkComponent:
                 with workers_seed(session):
                     job = job_of(session, self.program, self.shipped, descriptors, frame if self._streamed else None)
                 rows = job.collect()
+                check_stages(session, self._description(batch))
             if self.profiler is not None:
                 self.profiler.ran(batch.txid, job)
             with phase("receipts"):
@@ -296,7 +297,10 @@ class SparkComponent:
         """Tell the job's tasks which batch it is."""
         context.setLocalProperty(BATCH, batch.to_json())
         context.setLocalProperty(RUNS, active_runs.to_json())
-        context.setLocalProperty(DESCRIPTION, f"{self.title}: txid {batch.txid}, attempt {batch.attempt}")
+        context.setLocalProperty(DESCRIPTION, self._description(batch))
+
+    def _description(self, batch: BatchInfo) -> str:
+        return f"{self.title}: txid {batch.txid}, attempt {batch.attempt}"
 
     def _outcome(self, batch: BatchInfo, rows: list[Any]) -> AttemptOutcome:
         for row in rows:

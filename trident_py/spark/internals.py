@@ -184,6 +184,20 @@ def jobs_of(spark: SparkSession, descriptions: Collection[str]) -> list[dict[str
     return jobs
 
 
+def has_repeated_stage(spark: SparkSession, description: str) -> bool:
+    """Whether Spark ran a stage of the newest job with this description again, or a part of it."""
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    store = context.statusStore()
+    jobs = store.jobsList(None).iterator()  # the newest first
+    while jobs.hasNext():
+        job = jobs.next()
+        if str(job.description()) == f"Some({description})":
+            stages = str(job.stageIds().mkString(" ")).split()
+            return any(store.lastStageAttempt(int(stage)).attemptId() > 0 for stage in stages)
+    return False
+
+
 def _mapper(spark: SparkSession) -> Any:
     """Make JSON of what Spark's REST interface gives."""
     jackson = java_classes(spark).com.fasterxml.jackson

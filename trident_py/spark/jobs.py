@@ -15,11 +15,14 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from ..errors import TridentError
 from ..run.program import Program, Row
 from ..spouts.sparkspout import SparkSpout
 from ..tuples import Fields
-from .stage import SCHEMA, Shipped, level_function
-from .versions import descriptor_frame, partition_exactly
+from .internals import has_repeated_stage
+from .launcher import is_alone, master_of
+from .stage import ROWS, SCHEMA, Shipped, leaving, level_function
+from .versions import CHECKS_SHUFFLES, frame_of, partition_exactly
 
 
 def job_of(
@@ -27,7 +30,7 @@ def job_of(
 ) -> DataFrame:
     """Return one attempt of a batch. Its rows are the rows that leave the last level. ``session`` is the micro-batch's
     own: it has the query's settings. ``streamed``: what the query has read from sources of Spark."""
-    rows = descriptor_frame(session, descriptors)
+    rows = frame_of(session, pa.Table.from_batches(leaving(descriptors), ROWS), SCHEMA)
     if streamed is not None:
         rows = streamed.unionAll(rows)
     if program.partitions(0) > 1:
@@ -38,6 +41,15 @@ def job_of(
     for level in range(1, program.level_count):
         rows = _stage(partition_exactly(rows, program.partitions(level)), shipped, level)
     return rows
+
+
+def check_stages(spark: SparkSession, description: str) -> None:
+    """Called when an attempt's job is over. When an executor is lost, Spark repeats a part of a stage, and other
+    partitions may have used its first output. A version that does not compare the two has the whole batch replayed:
+    raises what counts as a lost task."""
+    if CHECKS_SHUFFLES or is_alone(master_of(spark)) or not has_repeated_stage(spark, description):
+        return
+    raise TridentError(f"Spark {spark.version} repeated a part of a stage, with what may be indeterminate output")
 
 
 def _stage(rows: DataFrame, shipped: Shipped, level: int) -> DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
 
@@ -11,25 +10,19 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ..run.program import Row
-from .stage import ROWS, SCHEMA
-
 SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 TAKES_ARROW = SPARK >= (4, 0)  # createDataFrame takes an Arrow table
 PLACES_BY_ID = SPARK >= (4, 1)  # repartitionById
+CHECKS_SHUFFLES = SPARK >= (4, 1)  # gives a job up if a stage that it repeats in part has another output
 # Where Spark's classes that write its logs are.
 CHECKPOINTING = "org.apache.spark.sql.execution.streaming" + (".checkpointing" if SPARK >= (4, 1) else "")
 _SEED = 42  # of Spark's hash
 _WORD = 0xFFFFFFFF
 
 
-def descriptor_frame(session: SparkSession, rows: Sequence[Row]) -> DataFrame:
-    """Return a frame of descriptors: (pid, tag, block). Spark may split it over any number of tasks."""
-    if not TAKES_ARROW:
-        return session.createDataFrame([tuple(row) for row in rows], SCHEMA)
-    columns = zip(*rows, strict=True) if rows else ([], [], [])
-    table = pa.table([pa.array(column, kind.type) for column, kind in zip(columns, ROWS, strict=True)], ROWS)
-    return session.createDataFrame(table, SCHEMA)
+def frame_of(session: SparkSession, table: pa.Table, schema: str) -> DataFrame:
+    """Return an Arrow table as a frame. Spark may split it over any number of tasks."""
+    return session.createDataFrame(table if TAKES_ARROW else [tuple(row.values()) for row in table.to_pylist()], schema)
 
 
 def partition_exactly(frame: DataFrame, partitions: int) -> DataFrame:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ..model.requirements import needs_of
-from ..model.roles import role
+from ..model.requirements import needs_of, role
 from .base import Key, Location, StatePlace
 from .updates import Combination
 

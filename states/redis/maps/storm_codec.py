@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from trident_py.canonical import UnkeyableError, identity, meant
 from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
-from trident_py.model.roles import role
+from trident_py.model.requirements import role
 from trident_py.state import (
     JSONNonTransactionalSerializer,
     JSONOpaqueSerializer,
