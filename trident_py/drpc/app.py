@@ -45,11 +45,11 @@ class Door:
         self.inside += 1
         try:
             args = await _body(request) if request.method == "POST" else request.path_params.get("args", "")
-            return Response(await self._asked(function, args), media_type=JSON)
+            return Response(await self._ask(function, args), media_type=JSON)
         finally:
             self.inside -= 1
 
-    async def _asked(self, function: str, args: str) -> str:
+    async def _ask(self, function: str, args: str) -> str:
         answer, seconds = self.drpc.ask(function, args)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(answer), seconds)  # a late one is cancelled

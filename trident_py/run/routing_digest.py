@@ -18,7 +18,7 @@ _LONGEST = 120
 
 
 def routing_digests(lowered: Lowered) -> dict[str, str]:
-    """For each state, return a digest of how its tuples are routed, then a readable summary.
+    """Return for each state a digest of how its tuples are routed, then a readable summary.
 
     Called once for each submission, on the driver. The digest covers everything before the state: spouts with their
     partitions, steps, groupings, the partition count of every stage, field types, and the version of the hash. It does

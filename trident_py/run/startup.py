@@ -75,7 +75,9 @@ class Startup:
         return self._of_participants(lambda name: self.participants[name].open(self._conf(name, agreed)))
 
     def _of_participants(self, call: Callable[[str], T]) -> dict[str, T]:
-        return {name: self.patience.until_there(f"state {name}", partial(call, name)) for name in self.participants}
+        return {
+            name: self.patience.wait_until_available(f"state {name}", partial(call, name)) for name in self.participants
+        }
 
     def _conf(self, name: str, agreed: Agreement | None) -> dict:
         """Return the configuration for a participant, with its context."""

@@ -185,7 +185,7 @@ def jobs_of(spark: SparkSession, descriptions: Collection[str]) -> list[dict[str
 
 
 def has_repeated_stage(spark: SparkSession, description: str) -> bool:
-    """Whether Spark ran a stage of the newest job with this description again, or a part of it."""
+    """Return whether Spark ran a stage of the newest job with this description again, or a part of it."""
     context = spark.sparkContext._jsc.sc()
     context.listenerBus().waitUntilEmpty()
     store = context.statusStore()

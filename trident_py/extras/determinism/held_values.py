@@ -63,7 +63,7 @@ class HeldValues:
                 changed[name] = place
         return changed
 
-    def weakened(self, names: Iterable[str], conf: Mapping[str, Any]) -> tuple[Guarantees, list[Guarantee]]:
+    def compare_guarantees(self, names: Iterable[str], conf: Mapping[str, Any]) -> tuple[Guarantees, list[Guarantee]]:
         """Return the guarantees if these operations count as changing, and the present guarantees that would become
         worse."""
         operations = dict(self._operations())
@@ -100,7 +100,7 @@ class ComparedStart:
         standing, conf, held = self._about.standing, self._about.conf, HeldValues(self._about.plan)
         now, then = held.digests(), self._about.store.get(DIGESTS, 0)
         others = held.others(then, now) if standing.begun and then is not None else {}
-        after, worse = held.weakened(others, conf) if others else (Guarantees(), [])
+        after, worse = held.compare_guarantees(others, conf) if others else (Guarantees(), [])
         if not worse:
             return now, ""
         text = _with_other_values(standing.committed + 1, others, worse)

@@ -23,7 +23,7 @@ _config = click.option("--config", metavar="FILE", required=True, help="The gate
 
 @click.group()
 def events() -> None:
-    """The HTTP gateway in front of Kafka that accepts every event once."""
+    """Serve and check the HTTP gateway in front of Kafka that accepts every event once."""
 
 
 events.add_command(lint_command)
