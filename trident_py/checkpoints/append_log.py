@@ -1,4 +1,4 @@
-"""A metadata store in one file to which every write is appended: one write and one sync, however many paths there are.
+"""Append-only metadata store: one write and one fsync per entry, however many paths there are.
 
     <folder>/journal    a line for each write: its checksum, and JSON
     <folder>/lock       locked while a store reads or writes
@@ -174,8 +174,8 @@ class AppendLogStore(SharedMetadataStore):
         return (now.st_ino, now.st_size) != self._written[:2]
 
     def _catch_up(self) -> None:
-        """Read the file, if it is not as this store has left it. Cuts off an incomplete end: nobody was told that it
-        is written. The folder is locked."""
+        """Re-read the file if another process changed it. Truncates an incomplete last record, which was never
+        acknowledged. The folder is locked."""
         self._loaded = True
         if not self._differs(""):
             return

@@ -1,4 +1,4 @@
-"""The log of a component's batches: the only history of its Python spouts, in one format wherever it is kept.
+"""The log of a component's batches: started, committed, and owned by one driver. The only history of its Python spouts.
 
 It is one record, replaced in one step with each batch:
 

@@ -1,4 +1,4 @@
-"""A sketch as text, as Mermaid text, as DOT text, and as SVG by graphviz."""
+"""Renders a sketch as text, Mermaid, DOT, and SVG by graphviz."""
 
 from __future__ import annotations
 

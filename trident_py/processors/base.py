@@ -174,7 +174,7 @@ def note_call(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any
 
 
 def beside(carried: Chunk, results: Chunk) -> Chunk:
-    """Return the results of a function in the rows of the columns that it carries."""
+    """Pair a function's results with the columns passed through."""
     return Chunk({**carried.columns, **results.columns}, results.length, results.short or carried.short)
 
 

@@ -108,7 +108,7 @@ def _find_untyped(array: pa.Array, name: str) -> list:
 
 
 def _unfit(column: list, name: str) -> str:
-    """Return why an untyped column fits no Arrow type: the first value that is in the way."""
+    """Report the first value that prevents a single Arrow type."""
     first = next(iter(kinds_of(column[: next(i for i, value in enumerate(column) if value is not None) + 1])))
     other = next((value for value in column if value is not None and type(value) is not first), None)
     if other is not None:

@@ -110,7 +110,7 @@ class ComponentRun:
         self.coordination.restore(self.txid, self._metadata, self._begun)
 
     def _compare_order(self, standing: CheckpointState) -> None:
-        """Warn if a process with another order of sets may have begun the next batch."""
+        """Warn if a process with another order of sets may have started the next batch."""
         txid = standing.committed + 1
         begun = self.log.begun(txid)
         if begun is not None and begun.order is not None and begun.order["order"] != self.log.order["order"]:

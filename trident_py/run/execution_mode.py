@@ -1,5 +1,5 @@
-"""Batches in the driver process: which components may or must have them, which batch is over sooner there than as a
-job, and when a batch is too large after all."""
+"""Execution in the driver or as a Spark job: which components may or must run where, which is faster for a batch, and
+when a batch turns out too large for the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits side by side: a state's partition that only waits for its store lets the others of its batch begin.
+"""Commits partitions concurrently when a commit only waits for its store.
 
 On Spark the partitions of a level commit at the same time, each in its process. In one process they do so in threads;
 so do several states in one task.

@@ -103,7 +103,7 @@ def check_spouts(conf: Mapping[str, Any], standing: CheckpointState, spouts: Map
 
 
 def check_streams(standing: CheckpointState, streams: Iterable[str]) -> None:
-    """Raise LineageError if a batch has begun with other streams: a state that has it takes nothing more of it."""
+    """Raise LineageError if a batch was started with other streams: a state that has it takes nothing more of it."""
     now = sorted(streams)
     before = sorted((standing.record or {}).get("spouts", now))
     if standing.begun and before != now:

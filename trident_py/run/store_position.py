@@ -1,4 +1,4 @@
-"""How a checkpoint and a store may stand to each other: the facts of one start, and the relations that follow.
+"""The position of a store relative to a checkpoint: the facts of one start, and what follows from them.
 
 The checkpoint knows the last committed txid, a store the last txid it holds. They agree if both are equal, or if the
 store also holds the one batch that was begun and not committed. `StorePosition` lists all cases: a start either goes

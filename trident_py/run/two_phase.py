@@ -1,4 +1,5 @@
-"""The end of a batch on the driver: after all partitions have committed, the participants publish, in a fixed order.
+"""Two-phase commit of a batch, on the driver: after all partitions have committed, decide, then publish in a fixed
+order.
 
 If a participant makes the batch visible only now, the batch is *decided* first: the receipts of the attempt go into the
 checkpoint. From then on no driver runs another attempt of this txid, because an opaque spout would emit other tuples in

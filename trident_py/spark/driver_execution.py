@@ -1,4 +1,4 @@
-"""Runs batches of a component in the driver process, within their foreachBatch call: no job, no task of Spark."""
+"""Executes batches in the driver process, within their foreachBatch call: no Spark job, no Spark task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What Java and its processes print: passed on to the user's terminal, without a line that says nothing to the user."""
+"""The output of Java and its processes: passed on to the user's terminal, without a line that says nothing to the
+user."""
 
 from __future__ import annotations
 

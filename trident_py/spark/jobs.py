@@ -44,7 +44,7 @@ def job_of(
 
 
 def check_stages(spark: SparkSession, description: str) -> None:
-    """Called when an attempt's job is over. When an executor is lost, Spark repeats a part of a stage, and other
+    """Called when an attempt's job has ended. When an executor is lost, Spark repeats a part of a stage, and other
     partitions may have used its first output. A version that does not compare the two has the whole batch replayed:
     raises what counts as a lost task."""
     if CHECKS_SHUFFLES or is_alone(master_of(spark)) or not has_repeated_stage(spark, description):

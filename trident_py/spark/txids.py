@@ -83,7 +83,7 @@ class Txids:
         return found
 
     def run_rows(self, micro_batch: MicroBatch, has_rows: Callable[[], bool], execute: Execute) -> None:
-        """Run the txid of a micro-batch of sources of Spark, unless it is over."""
+        """Run the txid of a micro-batch of sources of Spark, unless it is committed."""
         if self._is_over(micro_batch):
             return
         self._run.log.enter(micro_batch.to_json())

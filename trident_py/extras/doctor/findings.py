@@ -1,4 +1,4 @@
-"""What is wrong with a topology on a cluster, from what it needs and what the machines report. Starts nothing.
+"""Finds what is wrong with a topology on a cluster, from what it needs and what the machines report. Starts nothing.
 
 Three degrees: an "error" stops the start; "away" means that no machine reaches a store, so the start waits for it as it
 does on one machine; a "note" is worth knowing.

@@ -1,4 +1,4 @@
-"""Functions of texts, with Spark's results: positions and lengths in code points."""
+"""Kernels over strings, with Spark's results: positions and lengths in code points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of expressions, and which type two of them have in common, as in Spark's ANSI mode."""
+"""The types of expressions, and the common type of two of them, as in Spark's ANSI mode."""
 
 from __future__ import annotations
 

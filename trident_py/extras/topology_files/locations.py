@@ -86,8 +86,8 @@ class Located:
 
 
 def _validate(model: type[ModelT], value: Any) -> tuple[ModelT | None, ValidationError | None]:
-    """Return the error is returned: an exception that is raised while it is handled would keep the values of the
-    file."""
+    """Return the error instead of raising it: an exception that is raised while it is handled would keep the values of
+    the file."""
     try:
         return model.model_validate(value), None
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What is done to a run, and how it then comes to its end."""
+"""Disturbances of a run, and its recovery."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Trial:
 
 
 def _kill(trial: Trial) -> Outcome:
-    """Return the process dies at the point and is started again."""
+    """Kill the process at the point, and start it again."""
     if trial.disturbed("kill").wait() != KILLED:
         raise NotReached(f"the run was to die at {trial.case.point}, and did not")
     return trial.to_its_end()
@@ -120,7 +120,7 @@ def _other_partitions(trial: Trial) -> Outcome:
 
 
 def _forget_batch(trial: Trial) -> Outcome:
-    """Return the checkpoint loses the last batch that it has committed: it is replayed although every state has it."""
+    """Let the checkpoint lose its last committed batch: it is replayed although every state has it."""
     trial.disturbed("kill")
     trial.to_its_end()
     forget(Path(trial.folder) / CHECKPOINTS / NAME)
@@ -128,7 +128,7 @@ def _forget_batch(trial: Trial) -> Outcome:
 
 
 def _two_drivers(trial: Trial) -> Outcome:
-    """Return a driver stands still at the point, another one goes on to the end, then the first wakes up."""
+    """Stop a driver at the point, run another one to the end, then let the first continue."""
     zombie = trial.held()
     trial.to_its_end(read=False)
     zombie.go_on()
@@ -137,7 +137,7 @@ def _two_drivers(trial: Trial) -> Outcome:
 
 
 def _cut(when: str) -> Callable[[Trial], Outcome]:
-    """Return the connection is cut around the COMMIT that comes after the point."""
+    """Cut the connection around the COMMIT that comes after the point."""
 
     def cut(trial: Trial) -> Outcome:
         with proxy_to(trial.url) as proxy:
@@ -180,7 +180,7 @@ def proxy_to(url: str) -> Iterator[CuttingProxy]:
 
 
 def forget(checkpoint: Path) -> None:
-    """Remove the last committed batch of every component from a checkpoint: it has begun, and is not over."""
+    """Remove the last committed batch of every component from a checkpoint: it has started and is not committed."""
     for folder in checkpoint.iterdir():
         store = AppendLogStore(folder)
         record = store.get(LOG, 0)

@@ -1,4 +1,4 @@
-"""What a driver process of the kit does: builds the user's topology, runs it, reads what its states hold."""
+"""A driver process of the kit: builds the user's topology, runs it, reads what its states hold."""
 
 from __future__ import annotations
 

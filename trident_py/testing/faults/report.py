@@ -1,4 +1,4 @@
-"""What a test is told: a table of what held, or the one case that did not."""
+"""The report to a test: a table of the guarantees that held, or the one case that did not."""
 
 from __future__ import annotations
 
