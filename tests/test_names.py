@@ -113,7 +113,10 @@ def begins_with_a_verb(docstring: str) -> bool:
     """Not with another kind of word, nor with a verb in the third person. "Called when ..." tells who calls a hook."""
     word = docstring.split()[0].rstrip(".,:;")
     return (
-        word.isalpha() and word[0].isupper() and word not in NO_VERB and (not word.endswith("s") or word in VERBS_IN_S)
+        word.replace("-", "").isalpha()
+        and word[0].isupper()
+        and word not in NO_VERB
+        and (not word.endswith("s") or word in VERBS_IN_S)
     )
 
 

@@ -94,11 +94,16 @@ class AppendLogStore(SharedMetadataStore):
         with self._lock:
             return {path: dict(self._read(path)) for path in self._all() if self._read(path)}
 
+    def settle(self) -> None:
+        with self._lock:
+            inode, size, durable = self._written
+            if self._file is not None and durable < size and self._failed is None:
+                os.fdatasync(self._file)
+                self._written = _Extent(inode, size, size)
+
     def close(self) -> None:
         with self._lock:
-            unsure = self._written.durable < self._written.size
-            if self._file is not None and unsure and self._failed is None:
-                os.fdatasync(self._file)
+            self.settle()
             self._close_file()
             os.close(self._lock_file)
             self._lock_file = -1
@@ -119,7 +124,7 @@ class AppendLogStore(SharedMetadataStore):
         """Append a line. The folder is locked."""
         if self._failed is not None:
             raise self._failed
-        if self._file is None or self._written.size > self._limit:
+        if self._file is None or (sync and self._written.size > self._limit):  # a new file is durable, notes are not
             self._rewrite()
         assert self._file is not None
         inode, size, durable = self._written

@@ -72,13 +72,13 @@ class BatchLog:
     def standing(self, program: Program) -> CheckpointState:
         """Return what the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
         record = self.store.get(AGREEMENT, 0)
-        if record is None:
+        if record is None and self.last() is None:
             return CheckpointState.new(self.where, self._topology)
-        if self.store.get(LOG, 0) is None:
+        if record is None or self.store.get(LOG, 0) is None:
             raise LineageError(
-                f"the checkpoint {self.where} has the record of its first start, but no log of batches: it is damaged, "
-                "or of a version of trident_py before the log. Restore it from a copy, or move it away: the next start "
-                f"names the {BASE} with which a new one continues"
+                f"the checkpoint {self.where} has only one of the record of its first start and the log of batches: it "
+                "is damaged, or of a version of trident_py before the log. Restore it from a copy, or move it away: "
+                f"the next start names the {BASE} with which a new one continues"
             )
         last = self.last()
         txid = record["base"] if last is None else last.txid
@@ -96,7 +96,7 @@ class BatchLog:
         def taken(entries: dict[int, Any]) -> tuple[int, Any]:
             return 0, {**(entries.get(0, _EMPTY)), "driver": self.driver}
 
-        self.store.seize(LOG, taken)
+        self.store.take_over(LOG, taken)
 
     def moved(self) -> bool:
         """Return whether another driver has written since this one has read the log."""
@@ -137,9 +137,15 @@ class BatchLog:
             raise ownership_error(self.where, self.store.newest(LOG)) from None
 
     def end(self, txid: int, metadata: dict) -> None:
-        """Called after a batch. Durable with the next batch: without it, the batch would be repeated as it was."""
+        """Called after a batch. Durable with the next batch or `settle`: without it, the batch would be repeated as it
+        was. If Spark's own checkpoint will have it too, this is durable first."""
         over = Logged(txid, metadata, self._micro_batch)._asdict()
-        self.store.note(LOG, 0, {**self._record(), "over": over, "begun": None})
+        write = self.store.put if "ends" in (self._micro_batch or {}) else self.store.note
+        write(LOG, 0, {**self._record(), "over": over, "begun": None})
+
+    def settle(self) -> None:
+        """Make the end of the last batch durable. Called when no other one follows at once."""
+        self.store.settle()
 
     def close(self) -> None:
         """Called when the component ends."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
+from collections.abc import Callable
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
@@ -70,10 +71,24 @@ class VersionedStore(SharedMetadataStore):
         for path, value in values.items():
             self.put(path, txid, value)
 
-    def close(self) -> None:
-        with self._lock, contextlib.suppress(TridentError):  # then the next start repeats the batch as it was
+    def take_over(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
+        """Seize every path: who has read one of them before finds its number taken."""
+        self.seize(path, change)
+        for other in self._all():
+            if other == path:
+                continue
+            self.reread(other)
+            if self._read(other):
+                self.seize(other, lambda entries: (max(entries), entries[max(entries)]))
+
+    def settle(self) -> None:
+        with self._lock:
             for path in sorted(self._noted):
                 self._write(path, self._entries[path])
+
+    def close(self) -> None:
+        with contextlib.suppress(TridentError):  # then the next start repeats the batch as it was
+            self.settle()
 
     def newest(self, path: str) -> Any:
         """Do not count as read: after another driver's write this store stays refused."""

@@ -203,6 +203,8 @@ class BatchLoop:
             self._step("recorded", batch.txid)
             with phase("source planner"):
                 return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
+        except Stopped:
+            raise
         except BaseException as error:
             return [], failure_of(at, 0, error)
 

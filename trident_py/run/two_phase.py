@@ -50,7 +50,7 @@ class Publisher:
     def open(self, generations: dict[str, int]) -> None:
         """Called at the start, after the generations are raised. From now on an older driver can decide nothing."""
         if self.deciding:
-            self._store.seize(DECIDED, lambda entries: (0, {"generations": generations}))
+            self._store.put(DECIDED, 0, {"generations": generations})
 
     def publish(self, batch: BatchInfo, receipts: Receipts, metadata: dict | None) -> None:
         """Called after all states have committed. Raises what a participant raises; the batch may then run again.

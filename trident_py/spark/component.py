@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark import SparkContext
@@ -27,7 +28,7 @@ from ..spouts.coordination import Descriptor
 from . import failures
 from .active_runs import active_runs
 from .checkpoint import Checkpoint
-from .driver_execution import DriverExecution, bounds_of
+from .driver_execution import DriverExecution, StoppableCoordination, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
 from .jobs import check_stages, job_of, python_spouts, source_of, with_streamed_spouts
 from .pickle_by_value import import_paths
@@ -103,7 +104,9 @@ class SparkComponent:
         """Run until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
         self.service.register(f"{self.key}/metadata", self.checkpoint.batches.store)
         spouts = [self.program.spouts[i] for i in self._python]
-        self.batches = ComponentRun(self.program, spouts, self.checkpoint.batches, self.running, self.run_id)
+        coordinate = partial(StoppableCoordination, self.inline)
+        details = self.checkpoint.batches, self.running, self.run_id, coordinate
+        self.batches = ComponentRun(self.program, spouts, *details)
         try:
             self._run()
         finally:
@@ -142,9 +145,9 @@ class SparkComponent:
 
     def _one_query(self) -> BaseException | None:
         """Run a query to its end and return the error that ended it, if any."""
-        self.query = self._start()
-        self._started.set()
         try:
+            self.query = self._start()
+            self._started.set()
             self.query.awaitTermination()
         except BaseException as error:
             return error
@@ -170,15 +173,13 @@ class SparkComponent:
     def _start(self) -> Any:
         more = {} if self.profiler is None else PROGRESS
         with query_settings(self.spark, self.checkpoint.settings | more):
-            source = source_of(self.spark, self.program, self.shipped.paths)
+            with workers_seed(self.spark):
+                source = source_of(self.spark, self.program, self.shipped.paths)
             writer = source.writeStream.foreachBatch(self._batch)
             writer = writer.option("checkpointLocation", self.checkpoint.location).queryName(self._query_name())
             if self.available_now and not self._python:
                 writer = writer.trigger(availableNow=True)
-            try:
-                return writer.start()
-            except Exception as error:
-                raise failures.translate(failures.chain_of(error), self.checkpoint.location) from error
+            return writer.start()
 
     def _query_name(self) -> str:
         """Return topology and component, with the run if a query of that name is active, since Spark takes a name
@@ -212,7 +213,7 @@ class SparkComponent:
             raise topology_error(failure_of("start", 0, error), None) from error
         if self.running.stopping.is_set():
             return
-        if ended_by is None and not self.available_now and not self._finished.is_set():
+        if ended_by is None and not (self.available_now and not self._python) and not self._finished.is_set():
             ended_by = TridentError("the query was stopped from outside this topology")
         if ended_by is not None:
             raised = failures.translate(failures.chain_of(ended_by), self.checkpoint.location)
@@ -251,7 +252,7 @@ class SparkComponent:
         many = len(self.program.spouts) - len(self._python)
         begins, ends = (source_offsets(self.query, number, many) for number in (batch_id - 1, batch_id))
         micro_batch = MicroBatch(str(self.query.id), batch_id, begins, ends)
-        self.txids.run_rows(micro_batch, lambda: not (self._python and frame.isEmpty()), execute)
+        self.txids.run_rows(micro_batch, execute)
 
     def _executor(self, frame: DataFrame) -> Execute:
         """Return a function that runs attempts of one batch, here or as a job."""

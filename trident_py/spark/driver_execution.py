@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ from ..run.poison import is_on
 from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
 from ..run.worker_cache import WorkerCache
+from ..spouts.coordination import Coordination, Descriptor
 from .stage import NO_NODE
 
 T = TypeVar("T")
@@ -117,7 +119,7 @@ class DriverExecution:
         """Run an attempt that begins with these descriptors. Raises Stopped if it still runs when the run is stopped
         and the grace is over.
         """
-        outcome = self._in_thread().call(lambda: self._attempt(batch, rows), self._stopping, self._grace)
+        outcome = self.call(lambda: self._attempt(batch, rows))
         return self._examine(batch, outcome) if outcome.failures else replace(outcome, where=HERE)
 
     def saw(self, outcome: AttemptOutcome, seconds: float) -> None:
@@ -138,10 +140,11 @@ class DriverExecution:
             self._program = replace(program, conf=with_context(program.conf, metadata=self._store))
         return self._program
 
-    def _in_thread(self) -> _Thread:
+    def call(self, work: Callable[[], T]) -> T:
+        """Return the result of ``work``, from the thread that runs attempts. Raises Stopped as `run`."""
         if self._thread is None:
             self._thread = _Thread()
-        return self._thread
+        return self._thread.call(work, self._stopping, self._grace)
 
     def _attempt(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
         self._meter.begin()
@@ -236,6 +239,21 @@ class _DriverTask(LevelTask):
         before = len(self.out)
         super()._send(exchange, chunk)
         self.meter.sent(self.out[before:])
+
+
+class StoppableCoordination(Coordination):
+    """Calls spouts in the thread that runs attempts: one that blocks there holds up a stop no longer than the grace.
+    Spark waits for its own call of foreachBatch without end."""
+
+    def __init__(self, inline: DriverExecution, *details: Any) -> None:
+        self._inline = inline
+        super().__init__(*details)
+
+    def initialize(self, txid: int, attempt: int, previous: dict | None = None, current: dict | None = None) -> dict:
+        return self._inline.call(partial(super().initialize, txid, attempt, previous, current))
+
+    def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
+        return self._inline.call(partial(super().descriptors, txid, attempt, metadata))
 
 
 class _Thread:

@@ -51,6 +51,7 @@ UNCHECKED = dict.fromkeys(CHECKED, "false")
 SCRATCH = "trident-spark-"
 HASH_SEED = "PYTHONHASHSEED"
 _confs = threading.RLock()
+_seeds = threading.RLock()
 _sessions = threading.RLock()
 
 
@@ -145,7 +146,7 @@ def query_settings(spark: SparkSession, checkpoint: dict[str, str]) -> Iterator[
     gets its own back."""
     alone = is_alone(master_of(spark))
     wanted = QUERY | (UNCHECKED if alone else CHECKED) | checkpoint
-    with workers_seed(spark):
+    with _confs:
         before = {key: spark.conf.get(key, None) for key in wanted}
         try:
             for key, value in wanted.items():
@@ -163,7 +164,7 @@ def query_settings(spark: SparkSession, checkpoint: dict[str, str]) -> Iterator[
 def workers_seed(spark: SparkSession) -> Iterator[None]:
     """Gives the functions that are sent to workers inside our hash seed: all tasks must agree on the order of sets."""
     workers = spark.sparkContext.environment
-    with _confs:
+    with _seeds:
         seed = workers[HASH_SEED]
         try:
             workers[HASH_SEED] = WORKERS_SEED

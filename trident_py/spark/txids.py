@@ -6,7 +6,7 @@ none of them again, and nothing that Spark keeps is needed to go on. With 0 mill
 
     txid = base + batch id + 1        base: the last txid that was over when the query began
 
-With a SparkSpout: a micro-batch that has rows is exactly one txid, because Spark's log says which rows those are. The
+With a SparkSpout: a micro-batch that reads on is exactly one txid, because Spark's log says what it reads. The
 log records the micro-batch with the txid. The one that it recorded last is repeated under its txid, or is over; any
 other must begin where that one ended.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..config import Config
@@ -45,6 +45,11 @@ class MicroBatch(NamedTuple):
     number: int
     begins: list[str] | None = None
     ends: list[str] | None = None
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether sources of Spark have read on. There may be no rows in it all the same."""
+        return self.ends != (self.begins or [""] * len(self.ends or ()))
 
     def to_json(self) -> dict[str, Any]:
         """Return what the log keeps of it."""
@@ -82,29 +87,31 @@ class Txids:
             self._finished.set()
         return found
 
-    def run_rows(self, micro_batch: MicroBatch, has_rows: Callable[[], bool], execute: Execute) -> None:
+    def run_rows(self, micro_batch: MicroBatch, execute: Execute) -> None:
         """Run the txid of a micro-batch of sources of Spark, unless it is committed."""
         if self._is_over(micro_batch):
             return
         self._run.log.enter(micro_batch.to_json())
-        ready = self._run.log.begun(self._run.txid + 1) is not None or self._run.await_next(time.monotonic())
-        if ready or has_rows():
+        begun, now = self._run.log.begun(self._run.txid + 1) is not None, time.monotonic()
+        pending = now + PENDING_WAIT if self._available_now else 0.0
+        of_spark = not self._mixed or micro_batch.has_moved
+        if begun or of_spark or self._run.await_next(now + IDLE_WAIT, pending):
             self._run.run_next(execute)
         elif self._available_now:
             self._finished.set()
         else:
-            self._run.running.stopping.wait(IDLE_WAIT)
+            self._run.running.stopping.wait(now + IDLE_WAIT - time.monotonic())
 
     def _is_over(self, micro_batch: MicroBatch) -> bool:
         """Return whether the log has the txid of this micro-batch as over. Raises LineageError if Spark's checkpoint
         does not belong to the log: one of them was lost, or restored from a copy."""
         last, begun = self._run.log.last(), self._run.log.begun(self._run.txid + 1)
         known = begun or last
-        if known is None or known.micro_batch is None:
-            if micro_batch.number > 0 and not self._mixed:
+        kept, number = (known and known.micro_batch) or {}, micro_batch.number
+        if known is None or "ends" not in kept:  # no source of Spark had a part in it
+            if any(micro_batch.begins or ()):
                 raise self._refuse(micro_batch, "the log has no micro-batch")
             return False
-        kept, number = known.micro_batch, micro_batch.number
         if kept["query"] != micro_batch.query:
             raise self._refuse(micro_batch, f"the log has batch {known.txid} in another query")
         if number == kept["number"] and micro_batch.ends == kept["ends"]:
