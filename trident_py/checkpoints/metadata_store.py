@@ -47,7 +47,7 @@ class MetadataStore(Protocol):
     def paths(self, prefix: str) -> list[str]: ...
 
 
-def other_driver(seen: str) -> ZombieError:
+def other_driver_error(seen: str) -> ZombieError:
     """Return the error that another driver uses this checkpoint. ``seen``: the evidence."""
     return ZombieError(
         f"another driver runs on the checkpoint{seen}. Run one driver per checkpoint, or give the other topology "
@@ -55,20 +55,20 @@ def other_driver(seen: str) -> ZombieError:
     )
 
 
-def taken_by(where: str, record: dict | None) -> ZombieError:
+def ownership_error(where: str, record: dict | None) -> ZombieError:
     """Return the error for a driver whose checkpoint another one has taken. ``record``: who, as `DRIVER` has it."""
     if record is None:
-        return other_driver(f" {where}: it was moved or deleted while this one ran. Nothing more is written")
+        return other_driver_error(f" {where}: it was moved or deleted while this one ran. Nothing more is written")
     other = record.get("driver", {})
-    return other_driver(
+    return other_driver_error(
         f" {where}: process {other.get('pid')} on host {other.get('host')} has taken it over since this one "
         "started. Nothing more is written"
     )
 
 
-def taken_over(file: object) -> ZombieError:
+def overwrite_error(file: object) -> ZombieError:
     """Return the error for a write over another driver's."""
-    return other_driver(f": it has changed {file} since this one read it. Nothing is written")
+    return other_driver_error(f": it has changed {file} since this one read it. Nothing is written")
 
 
 def to_json(value: Any, whose: str) -> str:
@@ -120,7 +120,7 @@ class MemoryMetadataStore:
             self.put(path, *change(dict(self._read(path))))
 
     def take_over(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
-        """As `seize`; from then on another driver can write no other path either."""
+        """Seize the path; from then on another driver can write no other path either."""
         self.seize(path, change)
 
     def has_later(self, path: str, txid: int) -> bool:
@@ -154,7 +154,7 @@ class MemoryMetadataStore:
         return self.previous(path, sys.maxsize)
 
     def settle(self) -> None:
-        """What was noted is durable when it returns."""
+        """Make durable what was noted."""
 
     def close(self) -> None:
         """Called when the run ends. What was noted is durable when it returns."""

@@ -70,7 +70,7 @@ def unsteady(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
     return _routes(plan, node, judge).placement(node)
 
 
-def unordered(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
+def is_unordered(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
     """Return why a replay may bring the tuples of this node in another order; None if it cannot."""
     return _routes(plan, node, judge).order(node)
 

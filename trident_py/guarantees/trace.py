@@ -21,7 +21,7 @@ from ..processors import (
 )
 from ..tuples import Fields
 from ..windowing import CountWindow
-from .replays import unordered, unsteady
+from .replays import is_unordered, unsteady
 
 
 class Cause(NamedTuple):
@@ -51,7 +51,7 @@ def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
     causes = [cause for other in earlier for cause in _in_node(other, judge)]
     causes += [cause for other in earlier for cause in _by_partition(plan, other, judge)]
     updater = node.spec.updater if isinstance(node, ProcessorNode) else None
-    return list(dict.fromkeys([*causes, *_judged([updater], judge)]))
+    return list(dict.fromkeys([*causes, *_judge_all([updater], judge)]))
 
 
 def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
@@ -75,7 +75,7 @@ def _by_order(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
         return [Cause(f"{node.spec.operation}: {why}", "add partitionBy(...) before the window")]
     updater = node.spec.updater
     if isinstance(updater.config, CountWindow) or not isinstance(updater.aggregator, CombinerAggregator):
-        why = unordered(plan, node, judge)
+        why = is_unordered(plan, node, judge)
     remedy = "keep the window in the partitions of the spout, or use a window of a duration with a combiner"
     return [Cause(f"{node.spec.operation}: {why}", remedy)] if why else []
 
@@ -84,7 +84,7 @@ def _in_node(node: Node, judge: Judge) -> list[Cause]:
     """Return the causes in the node itself."""
     if isinstance(node, PartitionNode):
         return []  # a grouping decides where tuples go, not their content: see `unsteady`
-    causes = _judged(operations_of(node), judge)
+    causes = _judge_all(operations_of(node), judge)
     spec = node.spec if isinstance(node, ProcessorNode) else None
     if isinstance(spec, StateQuery) and not causes and not is_declared(spec.query):
         assert isinstance(node, ProcessorNode) and node.state is not None
@@ -108,7 +108,7 @@ def _new_values(node: Node) -> list[Cause]:
     return [Cause(f"the new values of state {node.state.name} differ on a replay", "make that state opaque")]
 
 
-def _judged(operations: Iterable[Any], judge: Judge) -> list[Cause]:
+def _judge_all(operations: Iterable[Any], judge: Judge) -> list[Cause]:
     causes = []
     for operation in operations:
         verdict, name = judge(operation), short_name(operation)

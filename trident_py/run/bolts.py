@@ -29,7 +29,7 @@ def bolts_of(plan: Plan) -> Bolts:
     """Return the bolts of a whole plan. All nodes that use a state are in one bolt, even nodes of several
     components."""
     graph = _Graph(plan)
-    bolts = _Grouping(graph).merged()
+    bolts = _Grouping(graph).merge()
     order = [step for bolt in bolts for step in graph.finishing(bolt)]
     of = {step[0]: number for number, bolt in enumerate(bolts) for step in bolt}
     return Bolts(of, {node: place for place, (node, step) in enumerate(order) if step == graph.works[node]})
@@ -103,7 +103,7 @@ class _Grouping:
         self.groups = dict(enumerate(groups))
         self.group_of: dict[Step, int] = {step: number for number, steps in self.groups.items() for step in steps}
 
-    def merged(self) -> list[list[Step]]:
+    def merge(self) -> list[list[Step]]:
         while self._merge_two():
             pass
         return list(self.groups.values())

@@ -47,7 +47,7 @@ class ComponentRun:
         self.running = running
         self.log = batches
         try:
-            self.coordination = coordinate(spouts, self.program.conf, batches.store, self._reported)
+            self.coordination = coordinate(spouts, self.program.conf, batches.store, self._report)
         except BaseException:
             batches.close()
             raise
@@ -143,7 +143,7 @@ class ComponentRun:
         self.coordination.restore(self.txid, self._metadata, self._begun)
 
     def _compare_order(self, standing: CheckpointState) -> None:
-        """Warn if a process with another order of sets may have begun the next batch."""
+        """Warn if a process with another order of sets may have started the next batch."""
         txid = standing.committed + 1
         begun = self.log.begun(txid)
         if begun is not None and begun.order is not None and begun.order["order"] != self.log.order["order"]:
@@ -155,5 +155,5 @@ class ComponentRun:
             log.warning("%s", text)
             self.running.event(self.program.component, "reported", txid, None, text)
 
-    def _reported(self, spout: str, error: BaseException) -> None:
+    def _report(self, spout: str, error: BaseException) -> None:
         self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")

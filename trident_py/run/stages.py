@@ -30,8 +30,8 @@ class Staging:
         circular = self._circular()
         self.of = {node: ("node", node) if stage in circular else stage for node, stage in self.of.items()}
         self.committing = self._committing()
-        self.behind = self._behind()
-        self.ordered = [self._finishing(stage) for stage in self._sorted()]
+        self.behind = self._stages_behind()
+        self.ordered = [self._finishing(stage) for stage in self._sort()]
 
     def inputs(self, nodes: Iterable[int]) -> Iterator[Input]:
         """Return the inputs of these nodes from other stages; the first element is the node's id, not the input's
@@ -41,7 +41,7 @@ class Staging:
                 if through is not None or self.of[source.id] != self.of[node_id]:
                     yield node_id, source, through
 
-    def _fed_by(self) -> dict[Name, set[Name]]:
+    def _stages_fed(self) -> dict[Name, set[Name]]:
         fed_by: dict[Name, set[Name]] = {stage: set() for stage in self.of.values()}
         for node_id, source, _ in self.inputs(self.of):
             fed_by[self.of[node_id]].add(self.of[source.id])
@@ -50,7 +50,7 @@ class Staging:
     def _circular(self) -> set[Name]:
         """Return the stages on circles: removes stages without an input or an output, from both ends, until none is
         left."""
-        fed_by = self._fed_by()
+        fed_by = self._stages_fed()
         feeding = {stage: {other for other in fed_by if stage in fed_by[other]} for stage in fed_by}
         left = set(fed_by)
         while loose := {stage for stage in left if not (fed_by[stage] & left and feeding[stage] & left)}:
@@ -66,16 +66,16 @@ class Staging:
             if node.committer or (self.of[node.id][0] == "node" and node.state.id in updated)  # type: ignore[union-attr]
         }
 
-    def _behind(self) -> set[Name]:
-        fed_by, behind = self._fed_by(), set(self.committing)
+    def _stages_behind(self) -> set[Name]:
+        fed_by, behind = self._stages_fed(), set(self.committing)
         while more := {stage for stage in fed_by if stage not in behind and fed_by[stage] & behind}:
             behind |= more
         return behind
 
-    def _sorted(self) -> list[Name]:
+    def _sort(self) -> list[Name]:
         """Return the stages, each after its inputs. Of several ready ones: batch phase first, then in order of
         definition."""
-        fed_by = self._fed_by()
+        fed_by = self._stages_fed()
         todo = sorted(fed_by, key=self._rank)
         done: list[Name] = []
         while todo:
@@ -86,9 +86,9 @@ class Staging:
     def _rank(self, stage: Name) -> tuple[bool, int, int]:
         """Return the sort key of a stage. The nodes of a divided bolt keep the order in which the bolt would finish."""
         nodes = self._nodes(stage)
-        return stage in self.behind, self._defined(min(nodes)), min(self._bolts.place.get(node, 0) for node in nodes)
+        return stage in self.behind, self._first_node(min(nodes)), min(self._bolts.place.get(node, 0) for node in nodes)
 
-    def _defined(self, node: int) -> int:
+    def _first_node(self, node: int) -> int:
         """Return the number of the first node in the node's bolt."""
         bolt = self._bolts.of.get(node)
         return node if bolt is None else min(other for other in self.of if self._bolts.of.get(other) == bolt)

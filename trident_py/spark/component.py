@@ -20,7 +20,7 @@ from ..rpc import service
 from ..rpc.service import HomeService, Proxy
 from ..run.attempts import Execute
 from ..run.component import CHECK_WAIT, ComponentRun
-from ..run.phases import BatchPhases, Seen, phase, profiled
+from ..run.phases import BatchPhases, Seen, phase, profile
 from ..run.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
 from ..run.program import outcome as outcome_of
 from ..run.progress import RunningTopology
@@ -35,7 +35,7 @@ from .pickle_by_value import import_paths
 from .profiling import HERE, JOB, PROGRESS, Profiler
 from .program_pickle import pickle_program
 from .session import query_settings, workers_seed
-from .stage import BATCH, RETRY, RUNS, shipped
+from .stage import BATCH, RETRY, RUNS, load_program
 from .txids import MicroBatch, Txids
 from .worker_logs import driver_levels
 
@@ -72,9 +72,9 @@ class SparkComponent:
         self._python = python_spouts(program)
         self._streamed = len(self._python) < len(program.spouts)
         sent = pickle_program(with_streamed_spouts(self._for_workers(program)), spark)
-        self.profiler = Profiler(self.title) if profiled(program.conf) else None
+        self.profiler = Profiler(self.title) if profile(program.conf) else None
         more = import_paths(spark), self.title, driver_levels(), bool(self.profiler)
-        self.shipped = shipped(spark, self.key, sent, *more)
+        self.shipped = load_program(spark, self.key, sent, *more)
         store = checkpoint.batches.store
         slots = min(spark.sparkContext.defaultParallelism, max(map(program.partitions, range(program.level_count))))
         self.inline = DriverExecution(sent, store, bounds_of(spark, program), slots, running.stopping, self._grace)
@@ -228,7 +228,7 @@ class SparkComponent:
         if ended_by is None and not (self.available_now and not self._python) and not self._finished.is_set():
             ended_by = TridentError("the query was stopped from outside this topology")
         if ended_by is not None:
-            raised = failures.translated(failures.chain_of(ended_by), self.checkpoint.location)
+            raised = failures.translate(failures.chain_of(ended_by), self.checkpoint.location)
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
 
     def _raise_if_java_is_gone(self, error: BaseException) -> None:
@@ -270,7 +270,7 @@ class SparkComponent:
         """Return a function that runs attempts of one batch, here or as a job."""
 
         def execute(batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
-            rows = list(descriptor_rows(map(self._numbered, descriptors)))
+            rows = list(descriptor_rows(map(self._renumber, descriptors)))
             began = time.monotonic()
             if self.profiler is not None:
                 self.profiler.begun(batch.txid)
@@ -285,7 +285,7 @@ class SparkComponent:
 
         return execute
 
-    def _numbered(self, descriptor: Descriptor) -> Descriptor:
+    def _renumber(self, descriptor: Descriptor) -> Descriptor:
         """Renumber a descriptor's spout: the coordination counts only Python spouts, the program all spouts."""
         return descriptor._replace(spout=self._python[descriptor.spout])
 
@@ -329,12 +329,12 @@ class SparkComponent:
         if failures.is_cancelled(texts) and self.running.stopping.wait(2):
             raise Stopped
         if failures.is_lost_task(texts):
-            lost = failures.lost_task(texts, str(self.spark.sparkContext.pythonExec))
+            lost = failures.lost_task_failure(texts, str(self.spark.sparkContext.pythonExec))
             if (times := self._times_lost(batch.txid)) < LOST_ATTEMPTS:
                 return AttemptOutcome([failure_of("task", 0, lost)], [])
             fatal = TridentError(f"{lost}; it happened {times} times in a row")
         else:
-            fatal = failures.translated(texts, self.checkpoint.location)
+            fatal = failures.translate(texts, self.checkpoint.location)
         return AttemptOutcome([failure_of("Spark", 0, fatal)], [])
 
     def _times_lost(self, txid: int) -> int:

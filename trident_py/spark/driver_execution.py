@@ -1,4 +1,4 @@
-"""Runs batches of a component in the driver process, within their foreachBatch call: no job, no task of Spark."""
+"""Executes batches in the driver process, within their foreachBatch call: no Spark job, no Spark task."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ..run.execution_mode import (
     needs_executors,
 )
 from ..run.lowering import Exchange
-from ..run.phases import REPORTED, TaskPhases, phase, profiled
+from ..run.phases import REPORTED, TaskPhases, phase, profile
 from ..run.poison import is_on
 from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
@@ -94,7 +94,7 @@ class DriverExecution:
         self._meter = _Meter(bounds.tuples)
         self._thread: _Thread | None = None
         self._refused = 0
-        self._emitted: int | None = None
+        self._count_emitted: int | None = None
         self._bytes_each = 0.0
         self._durations = Durations(slots)
 
@@ -105,8 +105,8 @@ class DriverExecution:
             return True
         if self._bounds.tuples == 0 or batch.txid == self._refused:
             return False
-        conf = self._loaded().conf
-        expected = tuples if tuples is not None or is_on(conf) else self._emitted
+        conf = self._load().conf
+        expected = tuples if tuples is not None or is_on(conf) else self._count_emitted
         if expected is None:
             return not is_on(conf)
         if self._bounds.tuples is not None and expected > self._bounds.tuples:
@@ -120,21 +120,21 @@ class DriverExecution:
         and the grace is over.
         """
         outcome = self.call(lambda: self._attempt(batch, rows))
-        return self._examined(batch, outcome) if outcome.failures else replace(outcome, where=HERE)
+        return self._examine(batch, outcome) if outcome.failures else replace(outcome, where=HERE)
 
     def saw(self, outcome: AttemptOutcome, seconds: float) -> None:
         """Called after each attempt whose tasks have all committed, wherever it ran; ``seconds``: how long it took."""
-        self._emitted = emitted(outcome)
+        self._count_emitted = count_emitted(outcome)
         if outcome.where == HERE:
-            self._bytes_each = self._meter.bytes / max(1, self._emitted)
-        self._durations.saw(outcome.where == HERE, self._emitted, seconds)
+            self._bytes_each = self._meter.bytes / max(1, self._count_emitted)
+        self._durations.saw(outcome.where == HERE, self._count_emitted, seconds)
 
     def close(self) -> None:
         """Close what the batches have opened, in their thread. Waits for it no longer than the grace."""
         if self._thread is not None:
             self._thread.end(self._memory.close, self._grace)
 
-    def _loaded(self) -> Program:
+    def _load(self) -> Program:
         if self._program is None:
             program: Program = loads(self._sent)
             self._program = replace(program, conf=with_context(program.conf, metadata=self._store))
@@ -148,7 +148,7 @@ class DriverExecution:
 
     def _attempt(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
         self._meter.begin()
-        program, tasks = self._loaded(), self._memory.tasks
+        program, tasks = self._load(), self._memory.tasks
 
         def task_for(level: int, partition: int) -> LevelTask:
             key = (program.component, level, partition)
@@ -158,7 +158,7 @@ class DriverExecution:
                 tasks[key] = _DriverTask(self._meter, self._memory, program, level, partition)
             return tasks[key]
 
-        phases.start(profiled(program.conf))
+        phases.start(profile(program.conf))
         with phase("task rest"):
             outcome = run_attempt(program, task_for, batch, rows)
         if (taken := phases.taken()) is None:
@@ -166,7 +166,7 @@ class DriverExecution:
         measured = NodeReport(NO_NODE, 0, REPORTED, TaskPhases(0, 0, NO_TASK, taken))
         return replace(outcome, reports=[*outcome.reports, measured])
 
-    def _examined(self, batch: BatchInfo, outcome: AttemptOutcome) -> AttemptOutcome:
+    def _examine(self, batch: BatchInfo, outcome: AttemptOutcome) -> AttemptOutcome:
         """Return a failed attempt as it is, or as one that executors must run. They may have a module that is missing
         here."""
         if self._bounds.always:
@@ -184,7 +184,7 @@ class DriverExecution:
         return replace(outcome, failures=moved)
 
 
-def emitted(outcome: AttemptOutcome) -> int:
+def count_emitted(outcome: AttemptOutcome) -> int:
     """Return the tuples that the spouts emitted."""
     return sum(report.value for report in outcome.reports if report.kind == "emitted")
 
@@ -230,10 +230,10 @@ class _DriverTask(LevelTask):
         self.meter = meter
         super().__init__(memory, program, level, partition)
 
-    def _emitted(self, node: Node, chunk: Chunk) -> None:
+    def _forward(self, node: Node, chunk: Chunk) -> None:
         if isinstance(node, SpoutNode):
             self.meter.emitted(chunk)
-        super()._emitted(node, chunk)
+        super()._forward(node, chunk)
 
     def _send(self, exchange: Exchange, chunk: Chunk) -> None:
         before = len(self.out)

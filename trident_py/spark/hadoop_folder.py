@@ -76,7 +76,7 @@ class HadoopFolder:
         except Exception as error:
             if _is(error, _ABSENT):
                 return []
-            raise self._failed(error) from error
+            raise self._translate(error) from error
 
     def exists(self, name: str) -> bool:
         return bool(self._done(lambda: self._manager.exists(self._at(name))))
@@ -91,7 +91,7 @@ class HadoopFolder:
         except Exception as error:
             if _is(error, _ABSENT):
                 return None
-            raise self._failed(error) from error
+            raise self._translate(error) from error
 
     def create(self, name: str, text: str) -> bool:
         try:
@@ -102,7 +102,7 @@ class HadoopFolder:
         except Exception as error:
             if _is(error, *_EXISTS):
                 return False
-            raise self._failed(error) from error
+            raise self._translate(error) from error
         return True
 
     def delete(self, name: str) -> None:
@@ -155,9 +155,9 @@ class HadoopFolder:
         try:
             return call()
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._translate(error) from error
 
-    def _failed(self, error: BaseException) -> TridentError:
+    def _translate(self, error: BaseException) -> TridentError:
         if isinstance(error, TridentError):
             return error
         if not java_answers(self._spark):

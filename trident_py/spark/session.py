@@ -16,7 +16,7 @@ from ..canonical import WORKERS_SEED
 from ..filesystems.tempdirs import own_folder
 from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
-from .java_output import passed_on
+from .java_output import pass_on
 from .launcher import is_alone, master_of, start
 from .versions import CHECKPOINTING
 
@@ -89,7 +89,7 @@ class OwnSession:
         self._interrupt = signal.getsignal(signal.SIGINT)
         self._ends_java = not has_java()
         try:
-            folder, output = self._closing.enter_context(own_folder(SCRATCH)), self._closing.enter_context(passed_on())
+            folder, output = self._closing.enter_context(own_folder(SCRATCH)), self._closing.enter_context(pass_on())
             self.spark = start(folder, output, settings or {})
         except BaseException:
             self._closing.close()

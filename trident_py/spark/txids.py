@@ -22,7 +22,7 @@ from ..config import Config
 from ..errors import LineageError
 from ..run.attempts import Execute
 from ..run.component import ComponentRun
-from ..run.phases import profiled
+from ..run.phases import profile
 from ..run.store_position import BASE
 
 FOLLOW_MILLIS = 60_000
@@ -34,7 +34,7 @@ IDLE_WAIT = 0.2  # between two questions to the sources of Spark that a mixed co
 def follow_seconds(conf: Mapping[str, Any]) -> float:
     """Return how long a turn of the clock runs batches. A profile measures each batch with Spark's work around it."""
     given = conf.get(Config.TOPOLOGY_INLINE_FOLLOW_MILLIS)
-    return 0.0 if profiled(conf) else (FOLLOW_MILLIS if given is None else given) / 1000
+    return 0.0 if profile(conf) else (FOLLOW_MILLIS if given is None else given) / 1000
 
 
 class MicroBatch(NamedTuple):
@@ -88,7 +88,7 @@ class Txids:
         return found
 
     def run_rows(self, micro_batch: MicroBatch, execute: Execute) -> None:
-        """Run the txid of a micro-batch of sources of Spark, unless it is over."""
+        """Run the txid of a micro-batch of sources of Spark, unless it is committed."""
         if self._is_over(micro_batch):
             return
         self._run.log.enter(micro_batch.to_json())
@@ -110,17 +110,17 @@ class Txids:
         kept, number = (known and known.micro_batch) or {}, micro_batch.number
         if known is None or "ends" not in kept:  # no source of Spark had a part in it
             if any(micro_batch.begins or ()):
-                raise self._refused(micro_batch, "the log has no micro-batch")
+                raise self._refuse(micro_batch, "the log has no micro-batch")
             return False
         if kept["query"] != micro_batch.query:
-            raise self._refused(micro_batch, f"the log has batch {known.txid} in another query")
+            raise self._refuse(micro_batch, f"the log has batch {known.txid} in another query")
         if number == kept["number"] and micro_batch.ends == kept["ends"]:
             return begun is None
         if begun is not None or number <= kept["number"] or micro_batch.begins != kept["ends"]:
-            raise self._refused(micro_batch, f"the log has batch {known.txid} in micro-batch {kept['number']}")
+            raise self._refuse(micro_batch, f"the log has batch {known.txid} in micro-batch {kept['number']}")
         return False
 
-    def _refused(self, micro_batch: MicroBatch, reason: str) -> LineageError:
+    def _refuse(self, micro_batch: MicroBatch, reason: str) -> LineageError:
         return LineageError(
             f"the checkpoint {self._run.log.where} and Spark's, in its folder 'spark', do not belong together: "
             f"{reason}, and Spark goes on with micro-batch {micro_batch.number}, or with other rows. Restore both from "

@@ -11,7 +11,7 @@ from ..partitioning import Identity
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse
 from ..run.lowering import Lowered
 from ..state import QueryFunction, StateFactory, StatePlace, StateSpec, StateUpdater
-from ..state.roles import ChecksPlace, located
+from ..state.roles import ChecksPlace, location_of
 from ..tuples import Fields
 from .arguments import check_object
 
@@ -128,7 +128,7 @@ def check_owners(plan: Plan) -> None:
 
 
 def _check_both(state: StateUse, other: StateUse) -> None:
-    location, second = located(state.factory), located(other.factory)
+    location, second = location_of(state.factory), location_of(other.factory)
     if location is None or second is None or location.admits(second):
         return
     both = f"the states {state.name!r} and {other.name!r} would both"

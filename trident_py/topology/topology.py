@@ -10,7 +10,7 @@ from typing import Any, overload
 from .. import config
 from ..drpc import LocalDRPC
 from ..errors import DefinitionError
-from ..explain import explained
+from ..explain import render
 from ..guarantees import Guarantees, announce, guarantees
 from ..model.names import check_folder_name
 from ..operations.base import GroupedMultiReducer, MultiReducer
@@ -47,7 +47,7 @@ class Topology:
         ``form``: "text"; "mermaid" or "dot", texts that draw a picture; or "svg", if graphviz's ``dot`` is on the PATH.
         Starts nothing. Raises DefinitionError for another form, and TridentError for "svg" without graphviz.
         """
-        return explained(self.plan, form)
+        return render(self.plan, form)
 
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
         """Return for each state the guarantee, the reason, and what would raise it. Prints as a table.
@@ -304,7 +304,7 @@ class TridentTopology(Graph):
 
     def explain(self, form: str = "text") -> str:
         """Return ``Topology.explain()`` for the topology as defined so far."""
-        return explained(self.plan(), form)
+        return render(self.plan(), form)
 
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
         """Return ``Topology.guarantees()`` for the topology as defined so far."""
