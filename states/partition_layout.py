@@ -14,7 +14,7 @@ from trident_py.errors import StateError
 
 
 class Layout(NamedTuple):
-    """The number of partitions, and the way of their tuples (`trident_py.run.ways`; "" without a cluster)."""
+    """The number of partitions, and the way of their tuples (`trident_py.run.routing_digest`; "" without a cluster)."""
 
     partitions: int
     way: str = ""

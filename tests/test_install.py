@@ -55,7 +55,7 @@ ALONE = {
     "events": "from trident_py.extras.gateway import app, metrics, serving; import mmh3, rbloom",
     "redis": "import redis, trident_py.extras.gateway, states.redis",
     "sql": "import trident_py.operations; trident_py.operations.expr('upper(word)')",
-    "drpc": "import trident_py.drpc.app, trident_py.drpc.serving",
+    "drpc": "import trident_py.drpc.app, trident_py.drpc.http_server",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
     "testing": "import trident_py.testing.pytest_plugin",
     "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).folder()",

@@ -41,12 +41,12 @@ class RunContext:
     """The place of a spout, an operation or a state in a run. A field that the conf lacks has its default.
 
     ``lineage``: the identity of the checkpoint. ``generation``: the state's fencing token, None without a driver.
-    ``way``: how tuples reach the state's partition (`trident_py.run.ways`). ``home``: the address of the driver's
-    objects (`trident_py.rpc.service`), None in the driver itself. ``running``: the attempt, and what spouts share.
-    ``metadata``: the store of the spouts' metadata. ``report(error)`` records an event. When a participant is opened,
-    ``txid`` is the last txid that the checkpoint has committed, and ``forget`` means that the user gives up the store's
-    knowledge of older txids. ``command_line``: error messages show settings as command-line options. ``watcher``: who
-    is told the steps of the run (`trident_py.model.fault_points`).
+    ``way``: how tuples reach the state's partition (`trident_py.run.routing_digest`). ``home``: the address of the
+    driver's objects (`trident_py.rpc.service`), None in the driver itself. ``running``: the attempt, and what spouts
+    share. ``metadata``: the store of the spouts' metadata. ``report(error)`` records an event. When a participant is
+    opened, ``txid`` is the last txid that the checkpoint has committed, and ``forget`` means that the user gives up the
+    store's knowledge of older txids. ``command_line``: error messages show settings as command-line options.
+    ``watcher``: who is told the steps of the run (`trident_py.model.fault_points`).
     """
 
     topology: str = ""
@@ -75,15 +75,15 @@ class RunContext:
 
 
 def attempt_of(running: CurrentBatch | None) -> int:
-    """The number of the current attempt, from a `RunContext`'s ``running``; 0 outside of a run."""
+    """Return the number of the current attempt, from a `RunContext`'s ``running``; 0 outside of a run."""
     return 0 if running is None or running.transaction is None else int(running.transaction.attemptId)
 
 
 def with_context(conf: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """The conf with these fields of a RunContext added."""
+    """Return the conf with these fields of a RunContext added."""
     return {**conf, **{KEYS[name]: value for name, value in fields.items()}}
 
 
 def without_context(conf: Mapping[str, Any]) -> dict[str, Any]:
-    """The conf as the user wrote it."""
+    """Return the conf as the user wrote it."""
     return {key: value for key, value in conf.items() if not str(key).startswith(_OURS)}

@@ -1,11 +1,11 @@
 """Recognizes a replay where rows have no key: which partitions have written their part of the batch.
 
-A partition number stands for the same rows only if the number of partitions and the way (`trident_py.run.ways`) are the
-same. So before the first write the driver records both under the txid, with an open mark for each partition; a lost
-mark thus differs from one never written. A batch begun under another spread is not written again: its replay only
-counts rows. The batch was whole if the count equals that of the written parts, or if every part is written (the part of
-a partition without rows stays open). Otherwise the replay cannot tell which rows are stored, and the run ends with an
-error that says what to do.
+A partition number stands for the same rows only if the number of partitions and the way
+(`trident_py.run.routing_digest`) are the same. So before the first write the driver records both under the txid, with
+an open mark for each partition; a lost mark thus differs from one never written. A batch begun under another spread is
+not written again: its replay only counts rows. The batch was whole if the count equals that of the written parts, or if
+every part is written (the part of a partition without rows stays open). Otherwise the replay cannot tell which rows are
+stored, and the run ends with an error that says what to do.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class UnfencedClaim(PartitionClaim):
         return parse_fence_row(answer) or FenceRow(0, "", 0, 0, 0)
 
     def follows(self, row: Any, txid: int) -> Any:
-        """Nobody completes batches without a driver."""
+        """Do nothing: nobody completes batches without a driver."""
         return row
 
 
@@ -143,7 +143,7 @@ class AppendLedger(SqlLedger):
         return generation
 
     def remembered(self, conf: dict) -> Remembered:
-        """As `SqlLedger.remembered`. Raises StateError also if marks of the current batch are gone."""
+        """Ask as `SqlLedger.remembered` does. Raises StateError also if marks of the current batch are gone."""
         remembered, store = super().remembered(conf), self._places()[0]
         context = RunContext.of(conf)
         row = peek(store, context.topology, context.state).row if remembered.last > 0 else None

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from linked_files import LinkedFiles
 
+from trident_py.checkpoints.append_log import JOURNAL, AppendLogStore
 from trident_py.checkpoints.batch_log import BatchLog, Logged
 from trident_py.checkpoints.hash_seed import own_order
+from trident_py.checkpoints.metadata_store import LOG, SharedMetadataStore
+from trident_py.checkpoints.versioned_store import VersionedStore
 from trident_py.errors import TridentError, ZombieError
-from trident_py.spouts.journal import JOURNAL, JournalMetadataStore
-from trident_py.spouts.metadata import LOG, SharedMetadataStore
-from trident_py.spouts.versions import VersionedMetadataStore
 
 Made = Callable[[Path], BatchLog]
 
@@ -24,11 +24,11 @@ def log_of(store: SharedMetadataStore) -> BatchLog:
 
 
 def journal(folder: Path) -> BatchLog:
-    return log_of(JournalMetadataStore(folder))
+    return log_of(AppendLogStore(folder))
 
 
 def versions(folder: Path) -> BatchLog:
-    return log_of(VersionedMetadataStore(LinkedFiles(folder)))
+    return log_of(VersionedStore(LinkedFiles(folder)))
 
 
 @pytest.fixture(params=[journal, versions])
@@ -156,7 +156,51 @@ def test_each_batch_makes_one_file_and_one_is_left(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_lost_beside_the_record_of_the_first_start_is_told(tmp_path: Path) -> None:
-    store = JournalMetadataStore(tmp_path)
+    store = AppendLogStore(tmp_path)
     store.put("component", 0, {"base": 0, "lineage": "x"})
-    with pytest.raises(TridentError, match="no log of batches"):
+    with pytest.raises(TridentError, match="has only one of the record of its first start and the log"):
         log_of(store).standing(None)  # type: ignore[arg-type]
+
+
+def test_a_component_whose_first_record_is_lost_is_not_taken_for_a_new_one(made: Made, tmp_path: Path) -> None:
+    log = taken(made, tmp_path)
+    log.begin(1, {"n": 1})
+    log.begin(2, {"n": 2})
+    log.end(2, {"n": 2})
+    with pytest.raises(TridentError, match="has only one of the record of its first start and the log"):
+        log.standing(None)  # type: ignore[arg-type]
+
+
+def test_an_older_driver_writes_no_other_path_after_a_newer_one_has_taken_the_log(made: Made, tmp_path: Path) -> None:
+    """Such as an opaque spout's positions, which it writes behind the commit of its states."""
+    older = taken(made, tmp_path)
+    older.store.put("s/positions", 1, {"at": 1})
+    newer = taken(made, tmp_path)
+    assert newer.store.get("s/positions", 1) == {"at": 1}
+    with pytest.raises(ZombieError):
+        older.store.put("s/positions", 2, {"at": 2})
+    newer.store.put("s/positions", 2, {"at": 3})
+    assert made(tmp_path).store.get("s/positions", 2) == {"at": 3}
+
+
+def test_the_end_of_a_batch_that_none_follows_is_made_durable(made: Made, tmp_path: Path) -> None:
+    log = taken(made, tmp_path)
+    log.begin(1, {"n": 1})
+    log.end(1, {"n": 1})
+    log.settle()
+    found = made(tmp_path).last()
+    assert found is not None and found.txid == 1
+
+
+def test_a_note_does_not_make_the_file_anew_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new file is durable whole, and the note behind it is not: what was dropped in memory would be lost with it."""
+    store = AppendLogStore(tmp_path)
+    store.put("s/positions", 1, {"at": 1})
+    store.put("s/positions", 2, {"at": 2})
+    store.cleanup_before("s/positions", 2)
+    monkeypatch.setattr(store, "_limit", 0)
+    before = store.file.stat().st_ino
+    store.note(LOG, 0, {})
+    assert store.file.stat().st_ino == before
+    store.put(LOG, 0, {})
+    assert store.file.stat().st_ino != before

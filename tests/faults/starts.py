@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from trident_py import SparkCluster
-from trident_py.run.standing import ACCEPT, BASE
+from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.run.store_position import ACCEPT, BASE
 from trident_py.spark.component import SparkComponent
 from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession
-from trident_py.spouts.journal import JournalMetadataStore
 
 from .stores import TABLES
 from .worlds import TOPOLOGY, World
@@ -104,7 +104,7 @@ TRAILS: dict[str, Trail] = {}
 def watch() -> None:
     """Every write of the checkpoint, and what Spark is called for, goes through the path of its world."""
     put, start, batch, outcome = (
-        JournalMetadataStore._append, SparkComponent._start, SparkComponent._run_micro_batch, SparkComponent._outcome,
+        AppendLogStore._append, SparkComponent._start, SparkComponent._run_micro_batch, SparkComponent._outcome,
     )  # fmt: skip
 
     def path_of(folder: Path) -> Trail:
@@ -128,7 +128,7 @@ def watch() -> None:
         path_of(Path(component.checkpoint.batches.where)).comes("tasks")
         return made
 
-    JournalMetadataStore._append = putting  # type: ignore[method-assign]
+    AppendLogStore._append = putting  # type: ignore[method-assign]
     SparkComponent._start = starting  # type: ignore[method-assign]
     SparkComponent._run_micro_batch = committing  # type: ignore[method-assign]
     SparkComponent._outcome = ended  # type: ignore[method-assign]

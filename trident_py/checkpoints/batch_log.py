@@ -1,4 +1,4 @@
-"""The log of a component's batches: the only history of its Python spouts, in one format wherever it is kept.
+"""The log of a component's batches: started, committed, and owned by one driver. The only history of its Python spouts.
 
 It is one record, replaced in one step with each batch:
 
@@ -21,20 +21,20 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ..errors import LineageError, ZombieError
-from ..run.deciding import DECIDED
-from ..run.opening import SETTLED
 from ..run.program import Program
-from ..run.standing import BASE, Standing
-from ..spouts.journal import JournalMetadataStore
-from ..spouts.metadata import LOG, MemoryMetadataStore, taken_by
-from .hash_seed import seeded
+from ..run.startup import AGREEMENT
+from ..run.store_position import BASE, CheckpointState
+from ..run.two_phase import DECIDED
+from .append_log import AppendLogStore
+from .hash_seed import find_other_seed
+from .metadata_store import LOG, MemoryMetadataStore, ownership_error
 
 MicroBatch = Mapping[str, Any]
 _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
 
 
 def inside(topology: str, component: str) -> str:
-    """Where a component's checkpoint is in the folder of all: the same on both clusters."""
+    """Return the folder of a component's checkpoint, the same on both clusters."""
     return f"{quote(topology, safe=' ')}/{quote(component, safe=' ')}"
 
 
@@ -69,23 +69,25 @@ class BatchLog:
 
     # -- the start ------------------------------------------------------------------------------------------------
 
-    def standing(self, program: Program) -> Standing:
-        """What the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
-        record = self.store.get(SETTLED, 0)
-        if record is None:
-            return Standing.new(self.where, self._topology)
-        if self.store.get(LOG, 0) is None:
+    def standing(self, program: Program) -> CheckpointState:
+        """Return what the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
+        record = self.store.get(AGREEMENT, 0)
+        if record is None and self.last() is None:
+            return CheckpointState.new(self.where, self._topology)
+        if record is None or self.store.get(LOG, 0) is None:
             raise LineageError(
-                f"the checkpoint {self.where} has the record of its first start, but no log of batches: it is damaged, "
-                "or of a version of trident_py before the log. Restore it from a copy, or move it away: the next start "
-                f"names the {BASE} with which a new one continues"
+                f"the checkpoint {self.where} has only one of the record of its first start and the log of batches: it "
+                "is damaged, or of a version of trident_py before the log. Restore it from a copy, or move it away: "
+                f"the next start names the {BASE} with which a new one continues"
             )
         last = self.last()
         txid = record["base"] if last is None else last.txid
         begun = self.begun(txid + 1)
         decided = self.store.get(DECIDED, txid + 1) is not None
-        other = None if begun is None else seeded(program, begun.order, self.order["order"])
-        return Standing(self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other)
+        other = None if begun is None else find_other_seed(program, begun.order, self.order["order"])
+        return CheckpointState(
+            self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other
+        )
 
     def take(self) -> None:
         """Make this driver the owner. An older one is refused when it begins its next batch, or writes anything else,
@@ -94,26 +96,26 @@ class BatchLog:
         def taken(entries: dict[int, Any]) -> tuple[int, Any]:
             return 0, {**(entries.get(0, _EMPTY)), "driver": self.driver}
 
-        self.store.seize(LOG, taken)
+        self.store.take_over(LOG, taken)
 
     def moved(self) -> bool:
-        """Whether another driver has written since this one has read the log."""
+        """Return whether another driver has written since this one has read the log."""
         return self.store.changed(LOG)
 
     def check(self) -> None:
-        """Raises ZombieError if another driver owns the checkpoint now."""
+        """Raise ZombieError if another driver owns the checkpoint now."""
         if self.moved():
-            raise taken_by(self.where, self.store.newest(LOG))
+            raise ownership_error(self.where, self.store.newest(LOG))
 
     # -- batches --------------------------------------------------------------------------------------------------
 
     def last(self) -> Logged | None:
-        """The last batch that is over."""
-        return _logged(self._record()["over"])
+        """Return the last committed batch."""
+        return _to_logged(self._record()["over"])
 
     def begun(self, txid: int) -> Logged | None:
-        """This batch, if it has begun and is not over."""
-        begun = _logged(self._record()["begun"])
+        """Return this batch if it has started and is not committed."""
+        begun = _to_logged(self._record()["begun"])
         return begun if begun is not None and begun.txid == txid else None
 
     def enter(self, micro_batch: MicroBatch) -> None:
@@ -132,12 +134,18 @@ class BatchLog:
         try:
             self.store.put(LOG, 0, {**record, "begun": begun})
         except ZombieError:
-            raise taken_by(self.where, self.store.newest(LOG)) from None
+            raise ownership_error(self.where, self.store.newest(LOG)) from None
 
     def end(self, txid: int, metadata: dict) -> None:
-        """Called after a batch. Durable with the next batch: without it, the batch would be repeated as it was."""
+        """Called after a batch. Durable with the next batch or `settle`: without it, the batch would be repeated as it
+        was. If Spark's own checkpoint will have it too, this is durable first."""
         over = Logged(txid, metadata, self._micro_batch)._asdict()
-        self.store.note(LOG, 0, {**self._record(), "over": over, "begun": None})
+        write = self.store.put if "ends" in (self._micro_batch or {}) else self.store.note
+        write(LOG, 0, {**self._record(), "over": over, "begun": None})
+
+    def settle(self) -> None:
+        """Make the end of the last batch durable. Called when no other one follows at once."""
+        self.store.settle()
 
     def close(self) -> None:
         """Called when the component ends."""
@@ -148,15 +156,15 @@ class BatchLog:
         return record
 
 
-def _logged(record: Mapping[str, Any] | None) -> Logged | None:
+def _to_logged(record: Mapping[str, Any] | None) -> Logged | None:
     return None if record is None else Logged(**record)
 
 
 def local_log(
     checkpoints: str | None, topology: str, component: str, order: Callable[[], Mapping[str, str]]
 ) -> BatchLog:
-    """The log in a folder of this machine; without one, a log in memory."""
+    """Return the log in a folder of this machine; without one, a log in memory."""
     if checkpoints is None:
         return BatchLog(MemoryMetadataStore(), "in memory", topology, order)
     folder = Path(checkpoints).absolute() / inside(topology, component)
-    return BatchLog(JournalMetadataStore(folder), str(folder), topology, order)
+    return BatchLog(AppendLogStore(folder), str(folder), topology, order)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ..run.phases import PHASES, PROFILE
-from ..run.profiling import PhaseShare, Profile, profiles, seen
+from ..run.profiling import PhaseShare, Profile, batches_seen, profiles
 from ..run.progress import RunningTopology
 
 POLL_SECONDS = 0.1
@@ -21,7 +21,7 @@ ON = {PROFILE: True}
 
 
 def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of `trident profile` to a click command."""
+    """Add the options of `trident profile` to a click command."""
     numbers = click.IntRange(1, MOST)
     batches = click.option("--batches", type=numbers, default=30, show_default=True, help="Batches to measure.")
     before = click.IntRange(0, MOST)
@@ -30,11 +30,11 @@ def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def measured(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:
-    """Waits for so many batches, or for the end of the run, and stops it. Of a shorter run, the second half counts.
+    """Wait for so many batches, or for the end of the run, and stop it. Of a shorter run, the second half counts.
 
     Raises TopologyError if the run failed. Called before the cluster ends.
     """
-    while running.progress and seen(running) < warm_up + batches and not running.awaitTermination(POLL_SECONDS):
+    while running.progress and batches_seen(running) < warm_up + batches and not running.awaitTermination(POLL_SECONDS):
         pass
     running.stop()
     running.awaitTermination()
@@ -42,7 +42,7 @@ def measured(running: RunningTopology, batches: int, warm_up: int) -> list[Profi
 
 
 def tell_profiles(name: str, found: Sequence[Profile], as_json: bool) -> int:
-    """Prints the profiles as tables, or as JSON, and returns the exit code: 1 if there was no batch to measure."""
+    """Print the profiles as tables, or as JSON, and return the exit code: 1 if there was no batch to measure."""
     if as_json:
         print(json.dumps({"topology": name, "components": [in_json(profile) for profile in found]}, indent=2))
     else:
@@ -54,7 +54,7 @@ def tell_profiles(name: str, found: Sequence[Profile], as_json: bool) -> int:
 
 
 def in_json(profile: Profile) -> dict[str, Any]:
-    """Medians over the batches, and each batch; all in seconds."""
+    """Return medians over the batches, and each batch; all in seconds."""
     rows = [row._asdict() for row in profile.rows()]
     batches = [
         {"txid": txid, "seconds": whole, "phases": {joined(*name): spent for name, spent in seconds.items()}}
@@ -68,12 +68,12 @@ def joined(phase: str, of: str) -> str:
 
 
 def _before(rows: Sequence[PhaseShare]) -> list[str]:
-    """The phase of the row before each."""
+    """Return the phase of the row before each."""
     return ["", *(row.phase for row in rows[:-1])]
 
 
 def lines(name: str, profile: Profile) -> list[str]:
-    """The table of one component: its phases in the order of a batch."""
+    """Return the table of one component: its phases in the order of a batch."""
     head = f"{name}/{profile.component}: medians of {len(profile.batches)} batches"
     rows = [row for row in profile.rows() if abs(row.seconds) >= SHOWN]
     told = [PHASES[row.phase] if row.phase != before else "" for row, before in zip(rows, _before(rows), strict=True)]

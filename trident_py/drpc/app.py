@@ -15,7 +15,7 @@ from starlette.routing import Route
 from ..errors import DRPCExecutionException
 from ..model.user_traceback import describe_error
 from .access import Access, Refused
-from .local_drpc import LocalDRPC, timed_out
+from .local_drpc import LocalDRPC, timeout_error
 
 log = logging.getLogger("trident_py.drpc")
 
@@ -36,7 +36,7 @@ class Door:
         self.inside = 0
 
     async def answer(self, request: Request) -> Response:
-        """One call. The answer is the JSON of the rows as it stands."""
+        """Return one call. The answer is the JSON of the rows as it stands."""
         function = request.path_params["function"]
         self.access.check(request.headers.get("authorization", ""), function)
         if self.inside >= self.room:
@@ -45,20 +45,20 @@ class Door:
         self.inside += 1
         try:
             args = await _body(request) if request.method == "POST" else request.path_params.get("args", "")
-            return Response(await self._asked(function, args), media_type=JSON)
+            return Response(await self._ask(function, args), media_type=JSON)
         finally:
             self.inside -= 1
 
-    async def _asked(self, function: str, args: str) -> str:
+    async def _ask(self, function: str, args: str) -> str:
         answer, seconds = self.drpc.ask(function, args)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(answer), seconds)  # a late one is cancelled
         except TimeoutError:
-            raise timed_out(function, seconds) from None
+            raise timeout_error(function, seconds) from None
 
 
 def application(drpc: LocalDRPC, access: Access, room: int) -> FastAPI:
-    """An ASGI application over the functions of a LocalDRPC."""
+    """Return an ASGI application over the functions of a LocalDRPC."""
     app = FastAPI(title="DRPC", openapi_url=None, docs_url=None, redoc_url=None)
     door = Door(drpc, access, room)
     app.router.routes += [
@@ -88,7 +88,7 @@ async def _body(request: Request) -> str:
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    """Every error as ``{"error", "errorMessage"}``, the cause in the message."""
+    """Return every error as ``{"error", "errorMessage"}``, the cause in the message."""
     if isinstance(error, DRPCExecutionException):
         headers = {"Retry-After": str(RETRY_SECONDS)} if STATUS.get(error.type) == 503 else {}
         return _error(STATUS.get(error.type, 500), error.type, str(error), headers)

@@ -59,7 +59,7 @@ class DRPCClient:
         return f"DRPCClient({self.host!r}, {self.port})"
 
     def execute(self, function: str, args: str) -> list[list[Any]]:
-        """Asks a function. Returns what ``LocalDRPC.execute`` returns: a list of rows.
+        """Ask a function. Returns what ``LocalDRPC.execute`` returns: a list of rows.
 
         Raises DRPCExecutionException, with the server's type and message: also without an answer in time
         (SERVER_TIMEOUT) or without a server (SERVER_SHUTDOWN). A request is sent once; only one that found its open
@@ -69,7 +69,7 @@ class DRPCClient:
         return rows
 
     def text(self, function: str, args: str) -> str:
-        """As `execute`; the answer as it came."""
+        """Execute; return the answer as it came."""
         try:
             status, body = self._exchange(f"/drpc/{quote(function, safe='')}", args.encode())
         except TimeoutError:
@@ -81,11 +81,11 @@ class DRPCClient:
             text = f"{self!r}: no DRPC server answers: {type(error).__name__}: {error}"
             raise DRPCExecutionException(text, "SERVER_SHUTDOWN") from error
         if status != 200:
-            raise _failed(status, body)
+            raise _to_error(status, body)
         return body.decode()
 
     def close(self) -> None:
-        """Closes the connections of all threads."""
+        """Close the connections of all threads."""
         while self._open:
             self._open.pop().close()
         self._of_thread = threading.local()
@@ -94,15 +94,15 @@ class DRPCClient:
         old = self._of_thread.__dict__.get("connection")
         if old is not None:
             try:
-                return self._sent(old, path, body)
+                return self._send(old, path, body)
             except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                 self._drop()  # the server has closed it while nothing was asked
         connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
         self._of_thread.connection = connection
         self._open.add(connection)
-        return self._sent(connection, path, body)
+        return self._send(connection, path, body)
 
-    def _sent(self, connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, bytes]:
+    def _send(self, connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, bytes]:
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -117,7 +117,7 @@ class DRPCClient:
             connection.close()
 
 
-def _failed(status: int, body: bytes) -> DRPCExecutionException:
+def _to_error(status: int, body: bytes) -> DRPCExecutionException:
     try:
         said = json.loads(body)
         return DRPCExecutionException(str(said["errorMessage"]), str(said["error"]))

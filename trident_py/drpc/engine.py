@@ -39,7 +39,7 @@ class Engine:
         self._of_request: dict[tuple[str, int], Any] = {}
 
     def answer(self, args: str) -> str:
-        """The answer as JSON: an array of rows, each an array. Raises DRPCExecutionException with the cause."""
+        """Return the answer as JSON: an array of rows, each an array. Raises DRPCExecutionException with the cause."""
         chunk = Chunk({ARGS[0]: [args]}, 1)  # a list, so that a few tuples stay out of Arrow
         batch = RequestInfo(random.randrange(1, _IDS), 0, run=self._run)
         try:
@@ -47,7 +47,7 @@ class Engine:
         finally:
             _close(self._of_request)
         if outcome.failures:
-            raise _failed(self.program.component, outcome)
+            raise _to_error(self.program.component, outcome)
         rows = [row for report in outcome.reports if report.kind == "answer" for row in report.value]
         return "[" + ",".join(rows) + "]"
 
@@ -58,7 +58,7 @@ class Engine:
         return self._tasks[key]
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any:
-        """The partition of a state, for one of the tasks."""
+        """Return the partition of a state, for one of the tasks."""
         assert node.state is not None
         key = (node.state.id, index)
         states = self._kept if node.state.static or _is_current(node.state.factory) else self._of_request
@@ -68,14 +68,14 @@ class Engine:
         return states[key]
 
     def metrics_of(self, node: ProcessorNode, index: int) -> None:
-        """The metrics of a state that is made for requests are not reported: progress is that of the batches."""
+        """Return None: progress is that of the batches, not of states made for requests."""
         return
 
     def kept(self, kind: Callable[[], T]) -> T:
         raise TridentError("a DRPC request runs once: nothing watches it")
 
     def close(self) -> None:
-        """Cleans up the operations and closes the states."""
+        """Clean up the operations and close the states."""
         for task in self._tasks.values():
             task.close()
         _close(self._kept)
@@ -86,7 +86,7 @@ def _is_current(factory: Any) -> bool:
 
 
 def _close(states: dict[tuple[str, int], Any]) -> None:
-    """Closes the states and forgets them."""
+    """Close the states and forget them."""
     closing = list(states.values())
     states.clear()
     for state in closing:
@@ -94,7 +94,7 @@ def _close(states: dict[tuple[str, int], Any]) -> None:
             state.close()
 
 
-def _failed(function: str, outcome: AttemptOutcome) -> DRPCExecutionException:
+def _to_error(function: str, outcome: AttemptOutcome) -> DRPCExecutionException:
     failure = min(outcome.failures, key=lambda failure: failure.level)
     lines = [describe_error(failure.error), *notes_of(failure.error)]
     where = f"in {failure.operation}, partition {failure.partition}, of the function {function!r}"

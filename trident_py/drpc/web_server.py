@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
 def logging_settings() -> dict[str, Any]:
-    """uvicorn's configuration of logging, with our own log added."""
+    """Return uvicorn's configuration of logging, with our own log added."""
     config = copy.deepcopy(LOGGING_CONFIG)
     config["formatters"]["default"]["fmt"] = "%(asctime)s %(levelprefix)s %(message)s"
     config["loggers"]["trident_py"] = {"handlers": ["default"], "level": "INFO", "propagate": False}

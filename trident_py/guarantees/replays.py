@@ -32,7 +32,7 @@ class Replay(NamedTuple):
 
 
 def replay_of(spout: Any) -> Replay:
-    """The kind of a spout, never better than the declared one."""
+    """Return the kind of a spout, never better than the declared one."""
     if not isinstance(spout, SparkSpout):
         return Replay(spout.kind)
     able = _spark(spout.format.lower(), {key.lower(): str(value).lower() for key, value in spout.options.items()})
@@ -66,12 +66,12 @@ _BY_CONTENT = FieldsPartition | Global | BatchGlobal | Broadcast
 
 
 def unsteady(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
-    """Why a replay may send the tuples of this node to other partitions; None if it cannot."""
+    """Return why a replay may send the tuples of this node to other partitions; None if it cannot."""
     return _routes(plan, node, judge).placement(node)
 
 
-def unordered(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
-    """Why a replay may bring the tuples of this node in another order; None if it cannot."""
+def is_unordered(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
+    """Return why a replay may bring the tuples of this node in another order; None if it cannot."""
     return _routes(plan, node, judge).order(node)
 
 
@@ -90,7 +90,7 @@ class _Routes:
         self.counts = {node_id: stage.partitions for stage in stages for node_id in stage.nodes}
 
     def placement(self, node: Node) -> str | None:
-        """Why a tuple of this node may be in another partition on a replay; None if it cannot."""
+        """Return why a tuple of this node may be in another partition on a replay; None if it cannot."""
         if self.counts.get(node.id) == 1:
             return None
         if isinstance(node, SpoutNode):
@@ -112,7 +112,8 @@ class _Routes:
         return f"{kind} goes by position, and {why}" if why else None
 
     def order(self, node: Node) -> str | None:
-        """Why the tuples of a partition of this node may come in another order on a replay; None if they cannot."""
+        """Return why the tuples of a partition of this node may come in another order on a replay; None if they
+        cannot."""
         if isinstance(node, SpoutNode):
             return _SPLIT.format(node.spout_id) if isinstance(node.spout, SparkSpout) else None
         parents = self._parents(node)

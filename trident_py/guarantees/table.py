@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import DefinitionError
-from ..operations.determinism import CHANGING, DETERMINISTIC, UNCHECKED, UNSEEN, Judge, Verdict, Verdicts, trusted
+from ..operations.determinism import CHANGING, DETERMINISTIC, UNCHECKED, UNSEEN, Judge, Verdict, Verdicts, is_trusted
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..run.poison import is_on, remark
 from ..spouts.interfaces import OPAQUE
 from ..state.roles import Remarks
-from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
+from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, effective_kind, worse
 from .replays import Replay, replay_of, unsteady
-from .tracing import Cause, ancestors, changes, key_fields, origin
+from .trace import Cause, ancestors, changes, key_fields, origin
 
 log = logging.getLogger("trident_py")
 
@@ -80,12 +80,12 @@ class Guarantees(list[Guarantee]):
         return "\n".join(lines)
 
     def notes(self) -> list[str]:
-        """One line for each operation whose source could not be read."""
+        """Return one line for each operation whose source could not be read."""
         operations = dict.fromkeys(operation for guarantee in self for operation in guarantee.unseen)
         return [f"{name}: it counts as not deterministic, unless it is declared @deterministic" for name in operations]
 
     def below(self, required: str) -> Guarantees:
-        """The guarantees below ``required``: "exactly-once" or "at-least-once"."""
+        """Return the guarantees below ``required``: "exactly-once" or "at-least-once"."""
         return Guarantees(guarantee for guarantee in self if guarantee.guarantee not in ACCEPTED[required])
 
 
@@ -98,13 +98,13 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
 
 
 def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge | None = None) -> Guarantees:
-    """One guarantee for each state that the topology updates, in the order of their definition.
+    """Return one guarantee for each state that the topology updates, in the order of their definition.
 
     ``judge`` decides whether an operation is deterministic. By default: from its declaration, else from its source.
     Raises DefinitionError if a factory's own ``guarantees`` cannot be read.
     """
     done: dict[int, Guarantee] = {}
-    judge = judge or Verdicts(trusted(conf))
+    judge = judge or Verdicts(is_trusted(conf))
     for node in plan.nodes:
         if isinstance(node, ProcessorNode) and node.committer:
             done[node.id] = _of_state(plan, node, done, judge)
@@ -112,16 +112,17 @@ def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge |
 
 
 def _with_poison(plan: Plan, conf: Mapping[str, Any] | None, rows: Mapping[int, Guarantee]) -> Iterator[Guarantee]:
-    """The rows, with what `topology.poison` does to their batches."""
+    """Return the rows, with what `topology.poison` does to their batches."""
     parts = plan.components() if is_on(conf or {}) else []
     remarks = {node.id: remark(part) for part in parts for node in part.nodes}
     for node_id, row in rows.items():
         yield replace(row, reason=f"{row.reason}; {remarks[node_id]}") if remarks else row
 
 
-def weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[Guarantees, list[Guarantee]]:
-    """The guarantees if the ``changed`` operations hold other values, and the current guarantees that would change."""
-    judge = Verdicts(trusted(conf))
+def find_weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[Guarantees, list[Guarantee]]:
+    """Return the guarantees if the ``changed`` operations hold other values, and the current guarantees that would
+    change."""
+    judge = Verdicts(is_trusted(conf))
 
     def doubting(operation: Any) -> Verdict:
         doubtful = any(operation is other for other in changed)
@@ -142,7 +143,7 @@ def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee], ju
     cells = [(replay, _cell_of(plan, node, replay, causes, judge)) for replay in replays]
     no_spout = (Replay("none"), Cell(NONE, "no spout feeds this state"))
     replay, answer = max(cells, key=lambda pair: ORDER.index(pair[1].guarantee), default=no_spout)
-    answer = _behind([done[other.id] for other in before if other.id in done], answer)
+    answer = _nodes_behind([done[other.id] for other in before if other.id in done], answer)
     names, functions = tuple(spout.spout_id for spout in spouts), tuple(cause.what for cause in causes)
     unseen = tuple(cause.what for cause in causes if cause.kind != CHANGING)
     unchecked = any(cause.kind == UNCHECKED for cause in causes)
@@ -150,14 +151,14 @@ def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee], ju
 
 
 def _cell_of(plan: Plan, node: ProcessorNode, replay: Replay, causes: list[Cause], judge: Judge) -> Cell:
-    """The cell for one spout, with this topology's remarks added to its reason."""
+    """Return the cell for one spout, with this topology's remarks added to its reason."""
     assert node.state is not None
     factory, kind = node.state.factory, node.state.kind
-    effective = seen_as(replay.kind, bool(causes))
+    effective = effective_kind(replay.kind, bool(causes))
     parent = plan.by_id[node.parents[0]]
     keys = [cause for name in key_fields(node) for cause in origin(plan, parent, name, judge)]
     moving = keys if effective == OPAQUE else []  # a batch that never changes gives the same keys again
-    answer = _declared_cell(factory, effective) or cell(effective, kind, bool(moving))
+    answer = _cell_by_declaration(factory, effective) or cell(effective, kind, bool(moving))
     if kind == "append" and answer.guarantee == EXACTLY and (why := unsteady(plan, node, judge)):
         route = "route the tuples by their content before the state, with partitionBy(...)"
         answer = Cell(WRONG, f"a replay may send tuples to other partitions, which skip them: {why}", route)
@@ -174,7 +175,7 @@ def _cell_of(plan: Plan, node: ProcessorNode, replay: Replay, causes: list[Cause
 def _remarks(
     factory: Any, state_kind: str, keys: list[Cause], moving: list[Cause], causes: list[Cause]
 ) -> Iterator[str]:
-    """Further remarks on a good cell."""
+    """Yield further remarks on a good cell."""
     if causes and state_kind in ("insert-ignore", "sequence"):
         yield "the key stays the same, the values of the first attempt stay"
     if causes and state_kind == "upsert":
@@ -186,14 +187,14 @@ def _remarks(
 
 
 def _raise_by(answer: Cell, causes: list[Cause]) -> str:
-    """The change that would raise the guarantee: remove the cause of a downgrade, or use another state."""
+    """Return the change that would raise the guarantee: remove the cause of a downgrade, or use another state."""
     if answer.guarantee in _TOP:
         return ""
     return ", or ".join(dict.fromkeys([*(cause.remedy for cause in causes), answer.raise_by])).removesuffix(", or ")
 
 
-def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
-    """Lowers the cell of a state that another state's new values feed: it is no better than that state."""
+def _nodes_behind(earlier: list[Guarantee], answer: Cell) -> Cell:
+    """Lower the cell of a state that another state's new values feed: it is no better than that state."""
     for state in earlier:
         if state.state_kind in _EMITS_ONCE and answer.guarantee != NONE:
             reason = f"a replay does not emit again the rows that state {state.state} has stored: they may be lost here"
@@ -204,8 +205,9 @@ def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
     return answer
 
 
-def _declared_cell(factory: Any, spout_kind: str) -> Cell | None:
-    """The cell from the factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise by])."""
+def _cell_by_declaration(factory: Any, spout_kind: str) -> Cell | None:
+    """Return the cell from the factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise
+    by])."""
     table = getattr(factory, "guarantees", None)  # a user's own factory need not have it
     if table is None:
         return None
@@ -237,7 +239,7 @@ def announce(name: str, conf: Mapping[str, Any] | None, plan: Plan) -> None:
 
 
 def require(table: Guarantees, conf: Mapping[str, Any] | None) -> None:
-    """Raises DefinitionError if a state is below ``conf["topology.guarantee"]``, or if that value is unknown."""
+    """Raise DefinitionError if a state is below ``conf["topology.guarantee"]``, or if that value is unknown."""
     required = (conf or {}).get(GUARANTEE)
     if required is None:
         return

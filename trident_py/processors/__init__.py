@@ -3,9 +3,9 @@
 from .aggregate import Aggregate, Part
 from .answer import Answer
 from .base import NodeContext, Processor
+from .dead_letters import LETTER, ChangedBatch, DeadLetters, Excluded, Share
 from .each import Collect, Each, Keep, Peek, Project, Replace
-from .joining import Join
-from .letters import LETTER, ChangedBatch, DeadLetters, Excluded, Share
+from .join import Join
 from .multi import Joiner, Merge, MultiReduce
 from .states import PartitionPersist, StateQuery
 from .windows import WindowPersist, WindowSide, WindowUpdater

@@ -7,11 +7,11 @@ from typing import Any
 
 from ..chunks import CHUNK_ROWS, Chunk
 from ..operations.base import TridentCollector
-from ..run.phases import timed
+from ..run.phases import measure_calls
 from ..spouts import SpoutNodeInfo, make_emitter
 from ..tuples import BatchId, TransactionAttempt
 from .base import NodeContext, Processor, no_collection
-from .letters import ChangedBatch, Share, as_json, digest_of, values_of
+from .dead_letters import ChangedBatch, Share, as_json, digest_of, values_of
 
 
 class SpoutProcessor(Processor):
@@ -67,7 +67,7 @@ class SpoutProcessor(Processor):
         self.context.report("emitted", self.emitted - before)
 
     def _take(self, values: Any) -> None:
-        """Takes a tuple from the spout. If the user's spout catches an exception of a later step, the failure stays."""
+        """Take a tuple from the spout. If the user's spout catches an exception of a later step, the failure stays."""
         if self.broken is not None:
             raise self.broken
         self.rows.append(values)
@@ -84,7 +84,7 @@ class SpoutProcessor(Processor):
             self._pass_on(Chunk.of_rows(self.info.fields, rows, self._read()))
 
     def _read(self) -> list[str]:
-        """The fields to read: what a later node needs, or all if a tuple is looked at."""
+        """Return the fields to read: what a later node needs, or all if a tuple is looked at."""
         whole = self.share.excluded or self.share.asked
         return list(self.info.fields) if whole else self.context.kept(self.info.fields)
 
@@ -96,23 +96,23 @@ class SpoutProcessor(Processor):
                 self.emit(part.only(self.context.kept(self.info.fields)))
 
     def _parts(self, chunk: Chunk, at: int) -> Iterator[Chunk]:
-        """What takes part of a chunk whose first tuple has this number."""
+        """Return what takes part of a chunk whose first tuple has this number."""
         for index in self.share.seen(at, at + chunk.length):
             values = values_of(chunk, self.info.fields, index - at)
             digest = digest_of(values)
             if index in self.share.asked:
                 self.context.report("content", (self.info.id, self.partition, index, digest, as_json(values)))
             if self.share.excluded.get(index, digest) != digest:
-                raise self._changed(index)
+                raise self._check_unchanged(index)
         for start, end in self.share.of(at, at + chunk.length):
             yield chunk.between(start - at, end - at)
 
     def finish(self) -> None:
         missing = [index for index in self.share.excluded if index >= self.emitted]
         if missing:
-            raise self._changed(min(missing))
+            raise self._check_unchanged(min(missing))
 
-    def _changed(self, index: int) -> ChangedBatch:
+    def _check_unchanged(self, index: int) -> ChangedBatch:
         return ChangedBatch(
             f"spout {self.info.id!r} no longer emits tuple {index} of partition {self.partition} as it did when that "
             "tuple was excluded from this batch as poison. An earlier attempt may have committed the rest, so no other "
@@ -121,7 +121,7 @@ class SpoutProcessor(Processor):
         )
 
     def watch(self, name: str) -> None:
-        self.emit_batch = timed(self.emit_batch, "emit", name)  # type: ignore[method-assign]
+        self.emit_batch = measure_calls(self.emit_batch, "emit", name)  # type: ignore[method-assign]
 
     def close(self) -> None:
         if self.emitter is not None:

@@ -77,7 +77,7 @@ class PersistProcessor(Processor):
         self.context.report("persisted", (len(tuples), len(rows), receipt))
 
     def _step(self, step: str) -> None:
-        """Tells the run's watcher."""
+        """Tell the run's watcher."""
         assert isinstance(self.attempt, TransactionAttempt)
         self.steps(step, self.context.state_name, self.context.operations.getPartitionIndex(), self.attempt.txid)
 

@@ -26,9 +26,10 @@ class Bolts:
 
 
 def bolts_of(plan: Plan) -> Bolts:
-    """The bolts of a whole plan. All nodes that use a state are in one bolt, even nodes of several components."""
+    """Return the bolts of a whole plan. All nodes that use a state are in one bolt, even nodes of several
+    components."""
     graph = _Graph(plan)
-    bolts = _Grouping(graph).merged()
+    bolts = _Grouping(graph).merge()
     order = [step for bolt in bolts for step in graph.finishing(bolt)]
     of = {step[0]: number for number, bolt in enumerate(bolts) for step in bolt}
     return Bolts(of, {node: place for place, (node, step) in enumerate(order) if step == graph.works[node]})
@@ -51,7 +52,7 @@ class _Graph:
         self._colocate(plan)
 
     def _add(self, node: Node, parents: list[Step | None]) -> Step | None:
-        """Adds the node and returns its last step; None for a repartition or a spout."""
+        """Add the node and return its last step; None for a repartition or a spout."""
         if not isinstance(node, ProcessorNode):
             for parent in parents:
                 if parent is not None:
@@ -68,14 +69,15 @@ class _Graph:
         return step
 
     def _colocate(self, plan: Plan) -> None:
-        """Collects the nodes of each state. The states come in the order of their definition."""
+        """Collect the nodes of each state. The states come in the order of their definition."""
         used = [node for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
         for node in sorted(used, key=lambda node: (node.state.defined, not node.state.static)):  # type: ignore[union-attr]
             assert node.state is not None
             self.states.setdefault(node.state.id, []).append((node.id, 0))
 
     def finishing(self, bolt: Iterable[Step]) -> list[Step]:
-        """The steps breadth first from the bolt's inputs, ties in the order of definition. This is jgrapht's order."""
+        """Return the steps breadth first from the bolt's inputs, ties in the order of definition. This is jgrapht's
+        order."""
         members = set(bolt)
         waits = {step: sum(before in members for before in self.before[step]) for step in sorted(members)}
         ready = deque(step for step, inputs in waits.items() if inputs == 0)
@@ -101,7 +103,7 @@ class _Grouping:
         self.groups = dict(enumerate(groups))
         self.group_of: dict[Step, int] = {step: number for number, steps in self.groups.items() for step in steps}
 
-    def merged(self) -> list[list[Step]]:
+    def merge(self) -> list[list[Step]]:
         while self._merge_two():
             pass
         return list(self.groups.values())
@@ -120,7 +122,7 @@ class _Grouping:
         return {None if step is None else self.group_of[step] for step in steps} - {group}
 
     def _merge(self, group: int, neighbour: int) -> None:
-        """Merges two groups. The new group goes to the end, as in Storm's set of groups."""
+        """Merge two groups. The new group goes to the end, as in Storm's set of groups."""
         steps = self.groups.pop(group) + self.groups.pop(neighbour)
         number = max(self.group_of.values()) + 1
         self.groups[number] = steps

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ..checkpoints.metadata_store import MetadataStore
 from ..config import Config
 from ..entry_points import load, names
 from ..plan import Node, Plan, ProcessorNode
 from ..processors.base import NodeContext, Processor
-from ..spouts.metadata import MetadataStore
 from ..tuples import TransactionAttempt
-from .agreement import Agreed
-from .standing import Standing
+from .recovery import Agreement
+from .store_position import CheckpointState
 
 STARTS = "trident_py.starts"
 """The group of entry points that refer to a `WrapStart`."""
@@ -29,11 +29,11 @@ T = TypeVar("T")
 class Start(Protocol):
     """The start of a component: `Opening`, or what stands round one."""
 
-    def open(self) -> tuple[Agreed, dict[str, int]]:
-        """Opens all states. Returns what they agree on, and each state's generation."""
+    def open(self) -> tuple[Agreement, dict[str, int]]:
+        """Open all states. Returns what they agree on, and each state's generation."""
 
-    def examine(self) -> Agreed:
-        """Raises as `open` does, and changes nothing."""
+    def examine(self) -> Agreement:
+        """Raise as `open` does, and change nothing."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class StartInfo:
 
     plan: Plan
     conf: Mapping[str, Any]
-    standing: Standing
+    standing: CheckpointState
     store: MetadataStore
     tell: Callable[[int, str], None]
 
@@ -63,7 +63,7 @@ class TaskWatch(Protocol):
 
     @abstractmethod
     def make(self, node: ProcessorNode, context: NodeContext) -> Processor:
-        """Makes the processor of a node: that of its spec, or one round it."""
+        """Make the processor of a node: that of its spec, or one round it."""
 
     @abstractmethod
     def end(self) -> Iterator[Difference]:
@@ -84,14 +84,14 @@ travels with the program."""
 
 
 def wrap_start(start: Start, about: StartInfo) -> Start:
-    """The start, with what extras put round it."""
+    """Return the start, with what extras put round it."""
     for name in names(STARTS):
         start = load("a start", name, STARTS)(start, about)
     return start
 
 
 def watches_of(conf: Mapping[str, Any]) -> tuple[MakeWatch, ...]:
-    """What makes the watches of a run. Raises DefinitionError if a setting needs one that is missing."""
+    """Return what makes the watches of a run. Raises DefinitionError if a setting needs one that is missing."""
     for setting, name in NEEDED.items():
         if conf.get(setting) is not None:
             load(setting, name, WATCHES)

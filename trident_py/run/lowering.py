@@ -79,14 +79,14 @@ class Lowered:
 
 
 def lower(plan: Plan, whole: Plan, most: int | None = None) -> Lowered:
-    """Lowers one connected component of a whole plan. If a state is updated by another component, its partition count
+    """Lower one connected component of a whole plan. If a state is updated by another component, its partition count
     applies to the queries here. ``most``: the most partitions of a node. Raises DefinitionError if partition counts
     contradict each other."""
     classes = _Classes(whole, most)
     partitions = {node.id: classes.partitions(node) for node in plan.nodes if not isinstance(node, PartitionNode)}
     stages = Staging(plan, bolts_of(whole))
     levels = _levels(plan, stages, partitions)
-    wanted = _wanted(plan)
+    wanted = _fields_wanted(plan)
     by_level: list[list[TaskStage]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
     for nodes in stages.ordered:
         commits = stages.of[nodes[0]] in stages.behind
@@ -146,14 +146,15 @@ def _repartitions(node: Node) -> bool:
 
 
 def _crosses(partitions: dict[int, int], source: Node, through: PartitionNode | None, to: Node) -> bool:
-    """Whether tuples may leave their task here. From one partition to one partition they never do."""
+    """Return whether tuples may leave their task here. From one partition to one partition they never do."""
     if through is None or isinstance(through.partitioner, Identity):
         return False
     return partitions[source.id] > 1 or partitions[to.id] > 1
 
 
 def _levels(plan: Plan, stages: Staging, partitions: dict[int, int]) -> dict[int, int]:
-    """The level of each node. Committing stages wait for the whole batch phase; the stages behind them come later."""
+    """Return the level of each node. Committing stages wait for the whole batch phase; the stages behind them come
+    later."""
     levels: dict[int, int] = {}
     last = 0
     for nodes in stages.ordered:
@@ -169,7 +170,7 @@ def _levels(plan: Plan, stages: Staging, partitions: dict[int, int]) -> dict[int
 def _exchanges(
     plan: Plan, partitions: dict[int, int], levels: dict[int, int], wanted: dict[int, frozenset[str]]
 ) -> Iterable[Exchange]:
-    """One exchange for each source, partition node, target level and target partition count."""
+    """Return one exchange for each source, partition node, target level and target partition count."""
     receivers_of: dict[tuple, list[tuple[int, int]]] = {}
     for node in plan.nodes:
         if isinstance(node, PartitionNode):
@@ -182,13 +183,13 @@ def _exchanges(
         partitioner = plan.by_id[through_id].partitioner if through_id is not None else Identity()  # type: ignore[attr-defined]
         if partitions[source_id] == 1 == count:
             partitioner = Identity()
-        names = {name for node_id, port in receivers for name in _read_by(plan, plan.by_id[node_id], port, wanted)}
+        names = {name for node_id, port in receivers for name in _fields_read(plan, plan.by_id[node_id], port, wanted)}
         fields = tuple(name for name in plan.by_id[source_id].fields if name in names)
         yield Exchange(tag, source_id, partitioner, fields, level, count, tuple(receivers))
 
 
-def _read_by(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]]) -> set[str]:
-    """The fields of an input that a node needs: the fields it reads, and the fields it passes on."""
+def _fields_read(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]]) -> set[str]:
+    """Return the fields of an input that a node needs: the fields it reads, and the fields it passes on."""
     fields: Fields = plan.by_id[node.parents[port]].fields
     if isinstance(node, PartitionNode):
         return {name for name in fields if name in wanted[node.id] or name in node.partitioner.reads}
@@ -197,12 +198,12 @@ def _read_by(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]
     return needed | {name for name in fields if name in wanted[node.id]} if node.spec.passes else needed
 
 
-def _wanted(plan: Plan) -> dict[int, frozenset[str]]:
-    """For each node, the output fields that a later node reads."""
+def _fields_wanted(plan: Plan) -> dict[int, frozenset[str]]:
+    """Return for each node the output fields that a later node reads."""
     wanted: dict[int, frozenset[str]] = {}
     needed: dict[int, set[str]] = {node.id: set() for node in plan.nodes}
     for node in reversed(plan.nodes):
         wanted[node.id] = frozenset(needed[node.id])
         for port, parent in enumerate(node.parents):
-            needed[parent] |= _read_by(plan, node, port, wanted)
+            needed[parent] |= _fields_read(plan, node, port, wanted)
     return wanted

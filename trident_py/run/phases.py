@@ -1,8 +1,8 @@
 """The phases of a batch, and the clock that measures them where they happen. For `trident profile`.
 
-A thread whose run has ``topology.profile`` has a clock, and `phase` and `timed` count for it. In any other thread they
-measure nothing: `timed` is not even applied, and `phase` looks once whether there is a clock. So `phase` stands around
-what happens a few times a batch, and `timed` around what happens with every chunk.
+A thread whose run has ``topology.profile`` has a clock, and `phase` and `measure_calls` count for it. In any other
+thread they measure nothing: `measure_calls` is not even applied, and `phase` looks once whether there is a clock. So
+`phase` stands around what happens a few times a batch, and `measure_calls` around what happens with every chunk.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class BatchPhases(NamedTuple):
 
     @classmethod
     def of(cls, txid: int, whole: float, seconds: Mapping[Phase, float]) -> BatchPhases:
-        """With the rest of the whole batch as a phase of its own."""
+        """Add the rest of the whole batch as a phase of its own."""
         return cls(txid, whole, {**seconds, ("unexplained", ""): whole - sum(seconds.values())})
 
 
@@ -141,7 +141,7 @@ class Clock:
             self._seconds[phase] = self._seconds.get(phase, 0.0) + self._at - before
 
     def taken(self) -> Taken:
-        """What it has measured; it begins anew."""
+        """Return what it has measured; it begins anew."""
         self._lap()
         taken = Taken(self._began, self._at - self._started, self._seconds, self._entered)
         self._restart()
@@ -156,28 +156,28 @@ _here = _Here()
 _nothing = nullcontext()
 
 
-def profiled(conf: Mapping[str, Any]) -> bool:
-    """Whether the run measures its phases."""
+def profile(conf: Mapping[str, Any]) -> bool:
+    """Return whether the run measures its phases."""
     return conf.get(PROFILE) is True
 
 
 def start(wanted: bool) -> None:
-    """Gives this thread a new clock, or takes it away."""
+    """Give this thread a new clock, or take it away."""
     _here.clock = Clock() if wanted else None
 
 
 def taken() -> Taken | None:
-    """What this thread's clock has measured; it begins anew. None if it has none."""
+    """Return what this thread's clock has measured; it begins anew. None if it has none."""
     return None if _here.clock is None else _here.clock.taken()
 
 
 def phase(name: str, of: str = "") -> AbstractContextManager[None]:
-    """Inside, this thread's time counts for a phase of `PHASES`."""
+    """Count this thread's time inside for a phase of `PHASES`."""
     return _nothing if _here.clock is None else _here.clock.during(name, of)
 
 
-def timed(function: Callable[..., T], name: str, of: str = "") -> Callable[..., T]:
-    """The function, whose calls count for a phase."""
+def measure_calls(function: Callable[..., T], name: str, of: str = "") -> Callable[..., T]:
+    """Return the function, whose calls count for a phase."""
 
     def call(*args: Any, **named: Any) -> T:
         with phase(name, of):
@@ -186,12 +186,12 @@ def timed(function: Callable[..., T], name: str, of: str = "") -> Callable[..., 
     return call
 
 
-def pulled(rows: Iterable[T], name: str, of: str = "") -> Iterable[T]:
-    """The rows. Waiting for the next one counts for a phase."""
-    return rows if _here.clock is None else _pulled(rows, name, of)
+def measure_pulls(rows: Iterable[T], name: str, of: str = "") -> Iterable[T]:
+    """Return the rows. Waiting for the next one counts for a phase."""
+    return rows if _here.clock is None else _measure_pulls(rows, name, of)
 
 
-def _pulled(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
+def _measure_pulls(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
     iterator = iter(rows)
     while True:
         with phase(name, of):
@@ -202,12 +202,12 @@ def _pulled(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
         yield row
 
 
-def handed(rows: Iterable[T], name: str, of: str = "") -> Iterable[T]:
-    """The rows. The time that their receiver takes between two of them counts for a phase."""
-    return rows if _here.clock is None else _handed(rows, name, of)
+def measure_handing(rows: Iterable[T], name: str, of: str = "") -> Iterable[T]:
+    """Return the rows. The time that their receiver takes between two of them counts for a phase."""
+    return rows if _here.clock is None else _measure_handing(rows, name, of)
 
 
-def _handed(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
+def _measure_handing(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
     for row in rows:
         with phase(name, of):
             yield row

@@ -34,7 +34,7 @@ class Profile:
         object.__setattr__(self, "whole", whole)
 
     def rows(self) -> list[PhaseShare]:
-        """The phases in the order of a batch. A batch without a phase counts as one in which it took no time."""
+        """Return the phases in the order of a batch. A batch without a phase counts as one in which it took no time."""
         names = {name for batch in self.batches for name in batch.seconds}
         return [self._row(name) for name in sorted(names, key=lambda name: (ORDER[name[0]], name[1]))]
 
@@ -43,14 +43,14 @@ class Profile:
         return PhaseShare(*name, seconds, seconds / self.whole if self.whole else 0.0)
 
 
-def seen(running: RunningTopology) -> int:
-    """How many batches the component has committed that has committed the most. At most `KEPT`."""
+def batches_seen(running: RunningTopology) -> int:
+    """Return how many batches the component has committed that has committed the most. At most `KEPT`."""
     return max((len(progress.profiled) for progress in running.progress.values()), default=0)
 
 
 def profiles(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:
-    """So many batches of each component, without the first ones; of a shorter run without the first half. Called after
-    the run has ended, before its cluster does."""
+    """Return so many batches of each component, without the first ones; of a shorter run without the first half. Called
+    after the run has ended, before its cluster does."""
     found = []
     for component, progress in running.progress.items():
         kept = list(progress.profiled)

@@ -30,25 +30,27 @@ class Staging:
         circular = self._circular()
         self.of = {node: ("node", node) if stage in circular else stage for node, stage in self.of.items()}
         self.committing = self._committing()
-        self.behind = self._behind()
-        self.ordered = [self._finishing(stage) for stage in self._sorted()]
+        self.behind = self._stages_behind()
+        self.ordered = [self._finishing(stage) for stage in self._sort()]
 
     def inputs(self, nodes: Iterable[int]) -> Iterator[Input]:
-        """The inputs of these nodes from other stages; the first element is the node's id, not the input's number."""
+        """Return the inputs of these nodes from other stages; the first element is the node's id, not the input's
+        number."""
         for node_id in nodes:
             for _, source, through in inputs_of(self._plan, self._plan.by_id[node_id]):
                 if through is not None or self.of[source.id] != self.of[node_id]:
                     yield node_id, source, through
 
-    def _fed_by(self) -> dict[Name, set[Name]]:
+    def _stages_fed(self) -> dict[Name, set[Name]]:
         fed_by: dict[Name, set[Name]] = {stage: set() for stage in self.of.values()}
         for node_id, source, _ in self.inputs(self.of):
             fed_by[self.of[node_id]].add(self.of[source.id])
         return fed_by
 
     def _circular(self) -> set[Name]:
-        """The stages on circles: removes stages without an input or an output, from both ends, until none is left."""
-        fed_by = self._fed_by()
+        """Return the stages on circles: removes stages without an input or an output, from both ends, until none is
+        left."""
+        fed_by = self._stages_fed()
         feeding = {stage: {other for other in fed_by if stage in fed_by[other]} for stage in fed_by}
         left = set(fed_by)
         while loose := {stage for stage in left if not (fed_by[stage] & left and feeding[stage] & left)}:
@@ -64,15 +66,16 @@ class Staging:
             if node.committer or (self.of[node.id][0] == "node" and node.state.id in updated)  # type: ignore[union-attr]
         }
 
-    def _behind(self) -> set[Name]:
-        fed_by, behind = self._fed_by(), set(self.committing)
+    def _stages_behind(self) -> set[Name]:
+        fed_by, behind = self._stages_fed(), set(self.committing)
         while more := {stage for stage in fed_by if stage not in behind and fed_by[stage] & behind}:
             behind |= more
         return behind
 
-    def _sorted(self) -> list[Name]:
-        """The stages, each after its inputs. Of several ready ones: batch phase first, then in order of definition."""
-        fed_by = self._fed_by()
+    def _sort(self) -> list[Name]:
+        """Return the stages, each after its inputs. Of several ready ones: batch phase first, then in order of
+        definition."""
+        fed_by = self._stages_fed()
         todo = sorted(fed_by, key=self._rank)
         done: list[Name] = []
         while todo:
@@ -81,12 +84,12 @@ class Staging:
         return done
 
     def _rank(self, stage: Name) -> tuple[bool, int, int]:
-        """The sort key of a stage. The nodes of a divided bolt keep the order in which the bolt would finish."""
+        """Return the sort key of a stage. The nodes of a divided bolt keep the order in which the bolt would finish."""
         nodes = self._nodes(stage)
-        return stage in self.behind, self._defined(min(nodes)), min(self._bolts.place.get(node, 0) for node in nodes)
+        return stage in self.behind, self._first_node(min(nodes)), min(self._bolts.place.get(node, 0) for node in nodes)
 
-    def _defined(self, node: int) -> int:
-        """The number of the first node in the node's bolt."""
+    def _first_node(self, node: int) -> int:
+        """Return the number of the first node in the node's bolt."""
         bolt = self._bolts.of.get(node)
         return node if bolt is None else min(other for other in self.of if self._bolts.of.get(other) == bolt)
 
@@ -98,7 +101,7 @@ class Staging:
 
 
 def inputs_of(plan: Plan, node: Node) -> Iterator[Input]:
-    """The inputs of a node."""
+    """Return the inputs of a node."""
     for port, parent_id in enumerate(node.parents):
         parent = plan.by_id[parent_id]
         if isinstance(parent, PartitionNode):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark import SparkContext
@@ -18,23 +19,23 @@ from ..model.retry import Stopped
 from ..rpc import service
 from ..rpc.service import HomeService, Proxy
 from ..run.attempts import Execute
-from ..run.component import ComponentRun
-from ..run.phases import BatchPhases, Seen, phase, profiled
+from ..run.component import CHECK_WAIT, ComponentRun
+from ..run.phases import BatchPhases, Seen, phase, profile
 from ..run.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
 from ..run.program import outcome as outcome_of
 from ..run.progress import RunningTopology
 from ..spouts.coordination import Descriptor
 from . import failures
+from .active_runs import active_runs
 from .checkpoint import Checkpoint
-from .inline import Inline, bounds_of
+from .driver_execution import DriverExecution, StoppableCoordination, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
 from .jobs import check_stages, job_of, python_spouts, source_of, with_streamed_spouts
+from .pickle_by_value import import_paths
 from .profiling import HERE, JOB, PROGRESS, Profiler
-from .runs import active_runs
+from .program_pickle import pickle_program
 from .session import query_settings, workers_seed
-from .shipping import pickled
-from .stage import BATCH, RETRY, RUNS, shipped
-from .travelling import import_paths
+from .stage import BATCH, RETRY, RUNS, load_program
 from .txids import MicroBatch, Txids
 from .worker_logs import driver_levels
 
@@ -70,13 +71,13 @@ class SparkComponent:
         self.available_now = available_now
         self._python = python_spouts(program)
         self._streamed = len(self._python) < len(program.spouts)
-        sent = pickled(with_streamed_spouts(self._for_workers(program)), spark)
-        self.profiler = Profiler(self.title) if profiled(program.conf) else None
+        sent = pickle_program(with_streamed_spouts(self._for_workers(program)), spark)
+        self.profiler = Profiler(self.title) if profile(program.conf) else None
         more = import_paths(spark), self.title, driver_levels(), bool(self.profiler)
-        self.shipped = shipped(spark, self.key, sent, *more)
+        self.shipped = load_program(spark, self.key, sent, *more)
         store = checkpoint.batches.store
         slots = min(spark.sparkContext.defaultParallelism, max(map(program.partitions, range(program.level_count))))
-        self.inline = Inline(sent, store, bounds_of(spark, program), slots, running.stopping, self._grace)
+        self.inline = DriverExecution(sent, store, bounds_of(spark, program), slots, running.stopping, self._grace)
         self.error: BaseException | None = None
         self.query: Any = None
         self._started = threading.Event()
@@ -92,17 +93,20 @@ class SparkComponent:
         return float(self.program.conf.get(STOP_GRACE, 10))
 
     def _for_workers(self, program: Program) -> Program:
-        """The program whose tasks reach the metadata store here. Only transactional partitioned spouts call it."""
+        """Return the program whose tasks reach the metadata store here. Only transactional partitioned spouts call
+        it."""
         called = Proxy(RunContext.of(program.conf).home, f"{self.key}/metadata")
         return replace(program, conf=with_context(program.conf, metadata=called))
 
     # -- the life of the query ----------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Runs until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
+        """Run until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
         self.service.register(f"{self.key}/metadata", self.checkpoint.batches.store)
         spouts = [self.program.spouts[i] for i in self._python]
-        self.batches = ComponentRun(self.program, spouts, self.checkpoint.batches, self.running, self.run_id)
+        coordinate = partial(StoppableCoordination, self.inline)
+        details = self.checkpoint.batches, self.running, self.run_id, coordinate
+        self.batches = ComponentRun(self.program, spouts, *details)
         try:
             self._run()
         finally:
@@ -112,7 +116,7 @@ class SparkComponent:
             self.batches.close()
 
     def phases_of(self, seen: Sequence[Seen]) -> list[BatchPhases]:
-        """Where the time of these batches went. Empty without ``topology.profile``."""
+        """Return where the time of these batches went. Empty without ``topology.profile``."""
         return [] if self.profiler is None else self.profiler.batches(self.spark, seen)
 
     def wake(self) -> None:
@@ -132,7 +136,7 @@ class SparkComponent:
         self._raise(ended_by)
 
     def _end_calls(self) -> None:
-        """The query has ended: lets a call that goes on without it end too, as when Java was killed."""
+        """End a call that goes on without its query, as when Java was killed."""
         self.batches.ended.set()
         self._over.set()
         self._finished.wake.set()
@@ -140,18 +144,18 @@ class SparkComponent:
             self._busy.release()
 
     def _one_query(self) -> BaseException | None:
-        """Runs a query to its end and returns the error that ended it, if any."""
-        self.query = self._start()
-        self._started.set()
+        """Run a query to its end and return the error that ended it, if any."""
         try:
+            self.query = self._start()
+            self._started.set()
             self.query.awaitTermination()
         except BaseException as error:
             return error
         return None
 
     def _may_go_on(self, ended_by: BaseException | None) -> bool:
-        """Whether another query may follow: one with sources of Spark found that an older driver writes its checkpoint
-        too, which ends when it notices this one. Waits a moment for that."""
+        """Return whether another query may follow: one with sources of Spark found that an older driver writes its
+        checkpoint too, which ends when it notices this one. Waits a moment for that."""
         if ended_by is None or self.error is not None or self._finished.wake.is_set():
             return False
         if not failures.is_second_driver(failures.chain_of(ended_by)):
@@ -169,29 +173,40 @@ class SparkComponent:
     def _start(self) -> Any:
         more = {} if self.profiler is None else PROGRESS
         with query_settings(self.spark, self.checkpoint.settings | more):
-            source = source_of(self.spark, self.program, self.shipped.paths)
+            with workers_seed(self.spark):
+                source = source_of(self.spark, self.program, self.shipped.paths)
             writer = source.writeStream.foreachBatch(self._batch)
             writer = writer.option("checkpointLocation", self.checkpoint.location).queryName(self._query_name())
             if self.available_now and not self._python:
                 writer = writer.trigger(availableNow=True)
-            try:
-                return writer.start()
-            except Exception as error:
-                raise failures.translated(failures.chain_of(error), self.checkpoint.location) from error
+            return writer.start()
 
     def _query_name(self) -> str:
-        """Topology and component; with the run if a query of that name is active, since Spark takes a name once."""
+        """Return topology and component, with the run if a query of that name is active, since Spark takes a name
+        once."""
         active = {query.name for query in self.spark.streams.active}
         return self.title if self.title not in active else f"{self.title} {self.run_id[:8]}"
 
     def _watch(self) -> None:
-        """Stops the query when the spouts are exhausted or the run is stopped: after the current batch, or in its
+        """Stop the query when the spouts are exhausted or the run is stopped: after the current batch, or in its
         middle if it takes longer than the grace. A query that is just starting is stopped once it has begun."""
-        self._finished.wake.wait()
+        while not self._finished.wake.wait(CHECK_WAIT):
+            self._notice_newer()
         while not self._over.is_set():
             if self._started.is_set():
                 self._stop_query()
             self._over.wait(0.1)
+
+    def _notice_newer(self) -> None:
+        """End this run if another driver has taken the log. A query whose sources are Spark's asks nobody when idle."""
+        try:
+            if self._streamed:
+                self.checkpoint.batches.check()
+        except ZombieError as error:
+            self.error = self.error or error
+            self._finished.wake.set()
+        except TridentError:
+            pass  # its store does not answer: the next batch will tell
 
     def _stop_query(self) -> None:
         if self._busy.acquire(timeout=self._grace):
@@ -210,14 +225,14 @@ class SparkComponent:
             raise topology_error(failure_of("start", 0, error), None) from error
         if self.running.stopping.is_set():
             return
-        if ended_by is None and not self.available_now and not self._finished.is_set():
+        if ended_by is None and not (self.available_now and not self._python) and not self._finished.is_set():
             ended_by = TridentError("the query was stopped from outside this topology")
         if ended_by is not None:
-            raised = failures.translated(failures.chain_of(ended_by), self.checkpoint.location)
+            raised = failures.translate(failures.chain_of(ended_by), self.checkpoint.location)
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
 
     def _raise_if_java_is_gone(self, error: BaseException) -> None:
-        """Whatever asked Java first says only that nobody answered."""
+        """Raise if Java is gone: the first caller only saw that nobody answered."""
         if not isinstance(error, TridentError) and not java_answers(self.spark):
             gone = failures.java_is_gone()
             raise topology_error(failure_of("Spark", 0, gone), None) from gone
@@ -225,7 +240,7 @@ class SparkComponent:
     # -- one micro-batch ----------------------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, batch_id: int) -> None:
-        """The foreachBatch function. Returns only if its batches are committed; else raises Interrupted."""
+        """Run as the foreachBatch function. Returns only if its batches are committed; else raises Interrupted."""
         self._started.wait()
         with self._busy:
             try:
@@ -249,13 +264,13 @@ class SparkComponent:
         many = len(self.program.spouts) - len(self._python)
         begins, ends = (source_offsets(self.query, number, many) for number in (batch_id - 1, batch_id))
         micro_batch = MicroBatch(str(self.query.id), batch_id, begins, ends)
-        self.txids.run_rows(micro_batch, lambda: not (self._python and frame.isEmpty()), execute)
+        self.txids.run_rows(micro_batch, execute)
 
     def _executor(self, frame: DataFrame) -> Execute:
-        """A function that runs attempts of one batch, here or as a job."""
+        """Return a function that runs attempts of one batch, here or as a job."""
 
         def execute(batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
-            rows = list(descriptor_rows(map(self._numbered, descriptors)))
+            rows = list(descriptor_rows(map(self._renumber, descriptors)))
             began = time.monotonic()
             if self.profiler is not None:
                 self.profiler.begun(batch.txid)
@@ -270,12 +285,12 @@ class SparkComponent:
 
         return execute
 
-    def _numbered(self, descriptor: Descriptor) -> Descriptor:
-        """Renumbers a descriptor's spout: the coordination counts only Python spouts, the program all spouts."""
+    def _renumber(self, descriptor: Descriptor) -> Descriptor:
+        """Renumber a descriptor's spout: the coordination counts only Python spouts, the program all spouts."""
         return descriptor._replace(spout=self._python[descriptor.spout])
 
     def _job(self, frame: DataFrame, batch: BatchInfo, descriptors: list[Row]) -> AttemptOutcome:
-        """Runs an attempt on Spark's executors."""
+        """Run an attempt on Spark's executors."""
         session = frame.sparkSession
         try:
             with phase(JOB):
@@ -292,7 +307,7 @@ class SparkComponent:
             return self._engine_failed(error, batch)
 
     def _announce(self, context: SparkContext, batch: BatchInfo) -> None:
-        """Tells the job's tasks which batch it is."""
+        """Tell the job's tasks which batch it is."""
         context.setLocalProperty(BATCH, batch.to_json())
         context.setLocalProperty(RUNS, active_runs.to_json())
         context.setLocalProperty(DESCRIPTION, self._description(batch))
@@ -308,22 +323,22 @@ class SparkComponent:
         return outcome_of((row.tag, row.block) for row in rows)
 
     def _engine_failed(self, error: Exception, batch: BatchInfo) -> AttemptOutcome:
-        """The outcome of a job that failed in Spark. A lost process replays the batch, a few times in a row; any other
-        error ends the run. Raises Stopped if a stop cancelled the job."""
+        """Return the outcome of a job that failed in Spark. A lost process replays the batch, a few times in a row; any
+        other error ends the run. Raises Stopped if a stop cancelled the job."""
         texts = failures.chain_of(error)
         if failures.is_cancelled(texts) and self.running.stopping.wait(2):
             raise Stopped
         if failures.is_lost_task(texts):
-            lost = failures.lost_task(texts, str(self.spark.sparkContext.pythonExec))
+            lost = failures.lost_task_failure(texts, str(self.spark.sparkContext.pythonExec))
             if (times := self._times_lost(batch.txid)) < LOST_ATTEMPTS:
                 return AttemptOutcome([failure_of("task", 0, lost)], [])
             fatal = TridentError(f"{lost}; it happened {times} times in a row")
         else:
-            fatal = failures.translated(texts, self.checkpoint.location)
+            fatal = failures.translate(texts, self.checkpoint.location)
         return AttemptOutcome([failure_of("Spark", 0, fatal)], [])
 
     def _times_lost(self, txid: int) -> int:
-        """Counts the lost processes in a row of one batch."""
+        """Count the lost processes in a row of one batch."""
         self._lost = (txid, self._lost[1] + 1 if self._lost[0] == txid else 1)
         return self._lost[1]
 

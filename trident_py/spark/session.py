@@ -16,8 +16,8 @@ from ..canonical import WORKERS_SEED
 from ..filesystems.tempdirs import own_folder
 from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
-from .java_output import passed_on
-from .launching import is_alone, master_of, start
+from .java_output import pass_on
+from .launcher import is_alone, master_of, start
 from .versions import CHECKPOINTING
 
 MANAGER = f"{CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
@@ -51,12 +51,13 @@ UNCHECKED = dict.fromkeys(CHECKED, "false")
 SCRATCH = "trident-spark-"
 HASH_SEED = "PYTHONHASHSEED"
 _confs = threading.RLock()
+_seeds = threading.RLock()
 _sessions = threading.RLock()
 
 
 def session_of(spark: SparkSession | None, closing: ExitStack) -> SparkSession:
-    """The session of a cluster: the given one, else the session of this process, else a new one. If trident_py made the
-    session, ``closing`` gives up a share of it; the last user ends it."""
+    """Return the session of a cluster: the given one, else the session of this process, else a new one. If trident_py
+    made the session, ``closing`` gives up a share of it; the last user ends it."""
     if spark is not None:
         connect.refuse_session(spark)
         return spark
@@ -88,7 +89,7 @@ class OwnSession:
         self._interrupt = signal.getsignal(signal.SIGINT)
         self._ends_java = not has_java()
         try:
-            folder, output = self._closing.enter_context(own_folder(SCRATCH)), self._closing.enter_context(passed_on())
+            folder, output = self._closing.enter_context(own_folder(SCRATCH)), self._closing.enter_context(pass_on())
             self.spark = start(folder, output, settings or {})
         except BaseException:
             self._closing.close()
@@ -117,7 +118,7 @@ class OwnSession:
 
 
 def _end_gateway(gateway: Any, process: Any) -> None:
-    """Ends the Java process; stopping the session alone would leave it running until Python exits."""
+    """End the Java process; stopping the session alone would leave it running until Python exits."""
     with suppress(Exception):  # it may have ended already
         gateway.shutdown()
     if process is not None and process.poll() is None:
@@ -130,7 +131,7 @@ def _end_gateway(gateway: Any, process: Any) -> None:
 
 
 def _end_python(java: int) -> None:
-    """Ends Spark's Python daemons and their idle workers, each a process group, before Java closes their sockets: else
+    """End Spark's Python daemons and their idle workers, each a process group, before Java closes their sockets: else
     a worker reports a broken pipe on the user's terminal. On systems other than Linux they end with Java."""
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
@@ -145,7 +146,7 @@ def query_settings(spark: SparkSession, checkpoint: dict[str, str]) -> Iterator[
     gets its own back."""
     alone = is_alone(master_of(spark))
     wanted = QUERY | (UNCHECKED if alone else CHECKED) | checkpoint
-    with workers_seed(spark):
+    with _confs:
         before = {key: spark.conf.get(key, None) for key in wanted}
         try:
             for key, value in wanted.items():
@@ -163,7 +164,7 @@ def query_settings(spark: SparkSession, checkpoint: dict[str, str]) -> Iterator[
 def workers_seed(spark: SparkSession) -> Iterator[None]:
     """Gives the functions that are sent to workers inside our hash seed: all tasks must agree on the order of sets."""
     workers = spark.sparkContext.environment
-    with _confs:
+    with _seeds:
         seed = workers[HASH_SEED]
         try:
             workers[HASH_SEED] = WORKERS_SEED

@@ -21,12 +21,12 @@ _WORD = 0xFFFFFFFF
 
 
 def frame_of(session: SparkSession, table: pa.Table, schema: str) -> DataFrame:
-    """An Arrow table as a frame. Spark spreads its rows over tasks as it likes."""
+    """Return an Arrow table as a frame. Spark may split it over any number of tasks."""
     return session.createDataFrame(table if TAKES_ARROW else [tuple(row.values()) for row in table.to_pylist()], schema)
 
 
 def partition_exactly(frame: DataFrame, partitions: int) -> DataFrame:
-    """Sends each row to the partition that its column ``pid`` names."""
+    """Send each row to the partition that its column ``pid`` names."""
     if PLACES_BY_ID:
         return frame.repartitionById(partitions, "pid")
     keys = F.lit(list(keys_of(partitions)))
@@ -35,7 +35,7 @@ def partition_exactly(frame: DataFrame, partitions: int) -> DataFrame:
 
 @lru_cache(maxsize=64)
 def keys_of(partitions: int) -> tuple[int, ...]:
-    """For each partition the least key that Spark's hash partitioning sends there."""
+    """Return for each partition the least key that Spark's hash partitioning sends there."""
     found: dict[int, int] = {}
     for key in count():
         found.setdefault(_hash(key) % partitions, key)
@@ -45,14 +45,14 @@ def keys_of(partitions: int) -> tuple[int, ...]:
 
 
 def _hash(key: int) -> int:
-    """Spark's ``hash`` of an int, which is Murmur3 (x86, 32 bits)."""
-    mixed = _rotated(key * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
-    mixed = (_rotated(_SEED ^ mixed, 13) * 5 + 0xE6546B64 & _WORD) ^ 4
+    """Return Spark's ``hash`` of an int, which is Murmur3 (x86, 32 bits)."""
+    mixed = _rotate(key * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
+    mixed = (_rotate(_SEED ^ mixed, 13) * 5 + 0xE6546B64 & _WORD) ^ 4
     mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _WORD
     mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _WORD
     mixed ^= mixed >> 16
     return mixed - (1 << 32) if mixed >> 31 else mixed
 
 
-def _rotated(word: int, bits: int) -> int:
+def _rotate(word: int, bits: int) -> int:
     return (word << bits | word >> 32 - bits) & _WORD

@@ -18,11 +18,11 @@ from .interfaces import (
     OutputFieldsDeclarer,
     SpoutContext,
 )
-from .metadata import MemoryMetadataStore, MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, ISpoutPartition
 from .sparkspout import SparkSpout
 
 if TYPE_CHECKING:
+    from ..checkpoints.metadata_store import MemoryMetadataStore, MetadataStore
     from .coordination import Coordination, Descriptor
     from .emitters import TaskEmitter, make_emitter
     from .files import FileSpout
@@ -69,6 +69,8 @@ if not TYPE_CHECKING:
             "Coordination": "coordination",
             "Descriptor": "coordination",
             "FileSpout": "files",
+            "MemoryMetadataStore": ".checkpoints.metadata_store",
+            "MetadataStore": ".checkpoints.metadata_store",
             "TaskEmitter": "emitters",
             "make_emitter": "emitters",
         },

@@ -17,8 +17,8 @@ from ..errors import StateError
 from ..run.phases import phase
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
 from .roles import CombinesInStore
-from .updates import Replaces, applied, combination_of
-from .values import OpaqueValue, TransactionalValue, behind
+from .updates import Replaces, apply, combination_of
+from .values import OpaqueValue, TransactionalValue, is_behind
 
 _transactional = partial(tuple.__new__, TransactionalValue)
 _opaque = partial(tuple.__new__, OpaqueValue)
@@ -39,7 +39,7 @@ class _Written:
         self._values = {}
 
     def add(self, keys: Sequence[Key], vals: Sequence[Any] | None) -> None:
-        """Records a write. ``vals`` None: only the store knows the values."""
+        """Record a write. ``vals`` None: only the store knows the values."""
         self._puts.append((keys, vals))
 
     @property
@@ -47,7 +47,7 @@ class _Written:
         return bool(self._puts or self._values)
 
     def read(self, backing: BackingMap, keys: Sequence[Key]) -> tuple[list[Any], list[bool] | None]:
-        """Returns the values, and for each whether this commit wrote it (None: it has written nothing yet)."""
+        """Return the values, and for each whether this commit wrote it (None: it has written nothing yet)."""
         with phase("state read"):
             stored = backing.multiGet(keys)
         if len(stored) != len(keys):
@@ -73,7 +73,7 @@ class _BackedMap(MapState):
 
     @classmethod
     def build(cls, backing: BackingMap) -> MapState:
-        """Storm's constructor."""
+        """Build as Storm's constructor does."""
         return cls(backing)
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
@@ -82,19 +82,19 @@ class _BackedMap(MapState):
             with phase("state read and write"):
                 news = None if combination is None else self.backing.multiCombine(self.txid, keys, combination)
             if news is not None:
-                self._combined(keys)
+                self._combine_keys(keys)
                 return news
         return self._update(keys, updaters)
 
     @abstractmethod
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        """Reads the stored values, updates them under the rules of this map, and writes them."""
+        """Read the stored values, updates them under the rules of this map, and write them."""
 
     def _may_combine(self) -> bool:
-        """Whether the store's own rules would give the result of this map's."""
+        """Return whether the store's own rules would give the result of this map's."""
         return True
 
-    def _combined(self, keys: Sequence[Key]) -> None:
+    def _combine_keys(self, keys: Sequence[Key]) -> None:
         """Called after the store has updated these keys."""
 
     def __repr__(self) -> str:
@@ -117,10 +117,11 @@ class _TxidMap(_BackedMap):
         self._written.reset()
 
     def _may_combine(self) -> bool:
-        """With a txid, and for the first update of a commit: the store would take a second one for a replay."""
+        """Return whether this is the first update of a commit with a txid: the store would take a second one for a
+        replay."""
         return self.txid is not None and not self._written.anything
 
-    def _combined(self, keys: Sequence[Key]) -> None:
+    def _combine_keys(self, keys: Sequence[Key]) -> None:
         self._written.add(keys, None)
 
     def _put(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
@@ -141,7 +142,7 @@ class NonTransactionalMap(_BackedMap):
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         with phase("state read"):
             olds = self.backing.multiGet(keys)
-        news = applied(updaters, olds)
+        news = apply(updaters, olds)
         with phase("state write"):
             self.backing.multiPut(keys, news)
         return news
@@ -151,10 +152,10 @@ class NonTransactionalMap(_BackedMap):
             self.backing.multiPut(keys, vals)
 
     def beginCommit(self, txid: int | None) -> None:
-        """Does nothing: a plain value has no txid."""
+        """Do nothing: a plain value has no txid."""
 
     def commit(self, txid: int | None) -> None:
-        """Does nothing: a plain value has no txid."""
+        """Do nothing: a plain value has no txid."""
 
 
 class TransactionalMap(_TxidMap):
@@ -171,14 +172,14 @@ class TransactionalMap(_TxidMap):
 
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         stored, is_new = self._written.read(self.backing, keys)
-        skipped = self._skipped(keys, stored, is_new)
+        skipped = self._skip(keys, stored, is_new)
         if not skipped:
-            news = applied(updaters, [None if value is None else value[1] for value in stored])
+            news = apply(updaters, [None if value is None else value[1] for value in stored])
             self._store(keys, news)
             return news
         changed = [i for i in range(len(stored)) if i not in skipped]
         olds = [None if stored[i] is None else stored[i][1] for i in changed]
-        news = applied([updaters[i] for i in changed], olds)
+        news = apply([updaters[i] for i in changed], olds)
         if changed:
             self._store([keys[i] for i in changed], news)
         by_index = dict(zip(changed, news, strict=True))
@@ -191,8 +192,8 @@ class TransactionalMap(_TxidMap):
         if len(keys) > 0:
             self._put(keys, list(map(_transactional, zip(repeat(self.txid), news))))
 
-    def _skipped(self, keys: Sequence[Key], stored: list[Any], is_new: list[bool] | None) -> set[int]:
-        """Returns the positions of keys that this batch wrote in an earlier attempt."""
+    def _skip(self, keys: Sequence[Key], stored: list[Any], is_new: list[bool] | None) -> set[int]:
+        """Return the positions of keys that this batch wrote in an earlier attempt."""
         txid = self.txid
         if txid is None:
             return set()
@@ -201,7 +202,7 @@ class TransactionalMap(_TxidMap):
             if value is None or value[0] is None or value[0] < txid or (is_new is not None and is_new[i]):
                 continue
             if value[0] > txid:
-                raise behind(txid, value[0], f"key {list(keys[i])!r}")
+                raise is_behind(txid, value[0], f"key {list(keys[i])!r}")
             skipped.add(i)
         return skipped
 
@@ -221,7 +222,7 @@ class OpaqueMap(_TxidMap):
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         stored, is_new = self._written.read(self.backing, keys)
         olds = self._olds(stored, is_new)
-        news = applied(updaters, olds)
+        news = apply(updaters, olds)
         if is_new is None:
             self._put(keys, list(map(_opaque, zip(repeat(self.txid), news, olds))))
         else:
@@ -235,7 +236,7 @@ class OpaqueMap(_TxidMap):
         self.multiUpdate(keys, Replaces(vals))
 
     def _olds(self, stored: list[Any], is_new: list[bool] | None) -> list[Any]:
-        """Returns the values to update: those before the batch, or those that this commit has written."""
+        """Return the values to update: those before the batch, or those that this commit has written."""
         txid = self.txid
         if is_new is not None:
             return [

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 
 def check_states() -> None:
-    """Raises ImportError if Python finds another ``states`` before the one that comes with this package.
+    """Raise ImportError if Python finds another ``states`` before the one that comes with this package.
 
     Called when `trident_py` is imported, on the driver and on workers. Imports nothing. It is fine if there is none.
     """
@@ -27,6 +27,7 @@ def check_states() -> None:
 
 
 def _is_ours(spec: ModuleSpec) -> bool:
-    """Whether this is our ``states``, by a module that only ours has. It may be in another folder or in a zip file."""
+    """Return whether this is our ``states``, by a module that only ours has. It may be in another folder or in a zip
+    file."""
     folders = spec.submodule_search_locations
     return folders is not None and PathFinder.find_spec("states.loading", list(folders)) is not None

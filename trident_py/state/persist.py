@@ -21,7 +21,7 @@ class SilentCollector(TridentCollector):
 
 
 def _ignore(values: Any) -> None:
-    """Drops what it is told."""
+    """Drop what it is told."""
 
 
 SILENT = SilentCollector()
@@ -36,7 +36,7 @@ def persist(
     always: bool = False,
     step: Callable[[str], None] = _ignore,
 ) -> Any:
-    """Commits the tuples of one partition of one batch to its state. Returns what `commit` returned.
+    """Commit the tuples of one partition of one batch to its state. Returns what `commit` returned.
 
     Runs where the tuples are. Without tuples it calls nothing and returns None, unless ``always``. On replay it is
     called again with the same txid. An exception of any of the three calls passes through; if the state has

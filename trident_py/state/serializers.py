@@ -44,7 +44,7 @@ class JSONNonTransactionalSerializer(Serializer):
         return json_text(obj).encode()
 
     def deserialize(self, data: bytes) -> Any:
-        return _parsed(data)
+        return _parse(data)
 
 
 class JSONTransactionalSerializer(Serializer):
@@ -69,7 +69,7 @@ class JSONOpaqueSerializer(Serializer):
 
 
 def json_text(value: Any) -> str:
-    """Returns a value as json-smart writes it; a value of no JSON type is written as its text."""
+    """Return a value as json-smart writes it; a value of no JSON type is written as its text."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -79,14 +79,14 @@ def json_text(value: Any) -> str:
     if isinstance(value, float):
         return java_double(value)
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_quoted(_name(k))}:{json_text(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{_quote(_name(k))}:{json_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple | set | frozenset):
         return "[" + ",".join(map(json_text, value)) + "]"
-    return _quoted(str(value))
+    return _quote(str(value))
 
 
 def java_double(value: float) -> str:
-    """Formats a float as Java's Double.toString does: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
+    """Format a float as Java's Double.toString does: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
     if math.isnan(value) or math.isinf(value):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -98,16 +98,16 @@ def java_double(value: float) -> str:
     return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text.translate(_TABLE)}"'
 
 
 def _name(key: Any) -> str:
-    """Returns an object's key as text, as Java's String.valueOf does."""
+    """Return an object's key as text, as Java's String.valueOf does."""
     return key if isinstance(key, str) else json_text(key)
 
 
-def _parsed(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     try:
         return json.loads(data.decode())
     except ValueError as error:
@@ -115,8 +115,8 @@ def _parsed(data: bytes) -> Any:
 
 
 def _parts(data: bytes, count: int, form: str) -> list[Any]:
-    """Returns the parts of a stored value. A null txid cannot be read back (Storm: NullPointerException)."""
-    parts = _parsed(data)
+    """Return the parts of a stored value. A null txid cannot be read back (Storm: NullPointerException)."""
+    parts = _parse(data)
     if not isinstance(parts, list) or len(parts) != count:
         raise StateError(f"stored bytes {data[:80]!r} are not {form}; another kind of map wrote them")
     if parts[0] is None:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from ..errors import StateError, ZombieError
 
 
-def behind(txid: int, stored: int, of: str = "this value") -> ZombieError:
-    """Returns the error for a txid that is older than the stored one."""
+def is_behind(txid: int, stored: int, of: str = "this value") -> ZombieError:
+    """Return the error for a txid that is older than the stored one."""
     return ZombieError(
         f"batch {txid} is behind: {of} was last written by batch {stored}; nothing of it is written. "
         "An older driver is still running on this store, or the checkpoint is older than the store: "
@@ -41,11 +41,11 @@ class OpaqueValue(NamedTuple):
     prev: Any = None
 
     def get(self, txid: int | None) -> Any:
-        """Returns the value as it was before batch ``txid``."""
+        """Return the value as it was before batch ``txid``."""
         return self.prev if self._replays(txid) else self.curr
 
     def update(self, txid: int | None, value: Any) -> OpaqueValue:
-        """Returns this value overwritten by batch ``txid``; on replay it keeps the value before the batch."""
+        """Return this value overwritten by batch ``txid``; on replay it keeps the value before the batch."""
         return OpaqueValue(txid, value, self.prev if self._replays(txid) else self.curr)
 
     def _replays(self, txid: int | None) -> bool:
@@ -57,7 +57,7 @@ class OpaqueValue(NamedTuple):
                 "is unknown. Write the key again without a txid, or remove it"
             )
         if txid < self.currTxid:
-            raise behind(txid, self.currTxid)
+            raise is_behind(txid, self.currTxid)
         return txid == self.currTxid
 
     def getCurrTxid(self) -> int | None:

@@ -13,31 +13,31 @@ from ..model.secrets import shown
 
 
 def create_database(url: str, name: str | None = None) -> str:
-    """Creates an empty database on the server that a URL names and returns its URL. None: an unused name.
+    """Create an empty database on the server that a URL names and return its URL. None: an unused name.
 
     The URL's account must be allowed to create databases.
     """
     from sqlalchemy import make_url
 
-    name = _checked(name or f"trident_{uuid.uuid4().hex[:12]}")
+    name = _check(name or f"trident_{uuid.uuid4().hex[:12]}")
     with connection(url) as server:
         server.exec_driver_sql(f"CREATE DATABASE {name}{_strategy(server)}")
     return make_url(url).set(database=name).render_as_string(hide_password=False)
 
 
 def _strategy(server: Any) -> str:
-    """Copies files in a PostgreSQL without fsync: a new database then takes a third of the time."""
+    """Copy files in a PostgreSQL without fsync: a new database then takes a third of the time."""
     if server.dialect.name != "postgresql" or (server.dialect.server_version_info or ()) < (15,):
         return ""
     return " STRATEGY FILE_COPY" if server.exec_driver_sql("SHOW fsync").scalar() == "off" else ""
 
 
 def drop_database(url: str) -> None:
-    """Drops the database that a URL names and ends its connections. Does nothing if it does not exist."""
+    """Drop the database that a URL names and end its connections. Does nothing if it does not exist."""
     from sqlalchemy import make_url
 
     parsed = make_url(url)
-    name = _checked(parsed.database or "")
+    name = _check(parsed.database or "")
     mysql = parsed.get_backend_name() in ("mysql", "mariadb")
     home = "mysql" if mysql else "postgres"
     with connection(parsed.set(database=home).render_as_string(hide_password=False)) as server:
@@ -65,7 +65,7 @@ def connection(url: str) -> Iterator[Any]:
         yield server
 
 
-def _checked(database: str) -> str:
+def _check(database: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", database):
         raise TridentError(f"{database!r} is not a database name here: use a-z, 0-9 and _, and begin with a letter")
     return database

@@ -54,7 +54,7 @@ class CallLog:
         return [self.rows.get(key_of(key), (key, None))[1] for key in keys]
 
     def multiPut(self, partition: int, keys: Sequence[Sequence[Any]], values: Sequence[Any]) -> None:
-        self.add(partition, ["multiPut", [list(key) for key in keys], [shown(value) for value in values]])
+        self.add(partition, ["multiPut", [list(key) for key in keys], [show(value) for value in values]])
         for key, value in zip(keys, values, strict=True):
             self.rows[key_of(key)] = (tuple(key), value)
 
@@ -71,8 +71,8 @@ class CallLog:
         return {partition: list(calls) for partition, calls in self.partitions.items()}
 
 
-def shown(value: Any) -> Any:
-    """Returns a stored value in the form used in calls: plain, {txid, val} or {currTxid, curr, prev}."""
+def show(value: Any) -> Any:
+    """Return a stored value in the form used in calls: plain, {txid, val} or {currTxid, curr, prev}."""
     if isinstance(value, OpaqueValue):
         return {"currTxid": value.currTxid, "curr": value.curr, "prev": value.prev}
     if isinstance(value, TransactionalValue):
@@ -94,7 +94,7 @@ class LoggingBackingMap(BackingMap):
     def multiPut(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> None:
         plain = list(map(tuple, keys))
         self.log.multiPut(self.partition, plain, list(vals))
-        self.hook(["multiPut", plain, [shown(value) for value in vals]])
+        self.hook(["multiPut", plain, [show(value) for value in vals]])
 
     class Factory(StateFactory):
         """``kind``: nontransactional, transactional or opaque. ``calls`` and ``stored()`` show what happened.
@@ -155,7 +155,7 @@ class LoggedState(MapState, Snapshottable, ITupleCollection):
             self.onCall(call, None if self.context is None else self.context.transaction)
 
     def log(self, call: list) -> None:
-        """Records a call; also for a test's own updaters."""
+        """Record a call; also for a test's own updaters."""
         self.calls.add(self.partition, call)
 
     def beginCommit(self, txid: int | None) -> None:

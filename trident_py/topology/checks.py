@@ -11,13 +11,13 @@ from ..partitioning import Identity
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse
 from ..run.lowering import Lowered
 from ..state import QueryFunction, StateFactory, StatePlace, StateSpec, StateUpdater
-from ..state.roles import ChecksPlace, located
+from ..state.roles import ChecksPlace, location_of
 from ..tuples import Fields
 from .arguments import check_object
 
 
 def own_updater(factory: Any) -> StateUpdater:
-    """The factory's own updater. Raises DefinitionError if it has none."""
+    """Return the factory's own updater. Raises DefinitionError if it has none."""
     factory = check_object("a state", _bare(factory), StateFactory)
     updater = factory.own_updater if isinstance(factory, StateFactory) else None
     if updater is None:
@@ -29,7 +29,7 @@ def own_updater(factory: Any) -> StateUpdater:
 
 
 def check_fits(factory: Any, user: Any) -> None:
-    """Raises DefinitionError if the updater or query (``user``) calls a method that the factory's states lack."""
+    """Raise DefinitionError if the updater or query (``user``) calls a method that the factory's states lack."""
     factory = _bare(factory)
     if not isinstance(factory, StateFactory) or not isinstance(user, StateUpdater | QueryFunction):
         return
@@ -55,7 +55,7 @@ def _next_step(call: str) -> str:
 
 
 def keys_of(factory: Any, group: Fields) -> Fields:
-    """The group fields in the order of the state's key, matched by name. A key of one field may have any name.
+    """Return the group fields in the order of the state's key, matched by name. A key of one field may have any name.
 
     Raises DefinitionError if the state's key has other fields.
     """
@@ -72,7 +72,7 @@ def keys_of(factory: Any, group: Fields) -> Fields:
 
 
 def check_places(lowered: Lowered) -> None:
-    """Calls ``check_place`` of each factory that has it. Raises DefinitionError if a state cannot work in its place."""
+    """Call ``check_place`` of each factory that has it. Raises DefinitionError if a state cannot work in its place."""
     for node, state in lowered.plan.updates():
         if isinstance(state.factory, ChecksPlace):
             state.factory.check_place(_place(lowered, node, state))
@@ -89,7 +89,7 @@ def _place(lowered: Lowered, node: ProcessorNode, state: StateUse) -> StatePlace
 
 
 def _queries_behind(lowered: Lowered, update: ProcessorNode) -> tuple[Any, ...]:
-    """The functions that query the state after its update in the same batch."""
+    """Return the functions that query the state after its update in the same batch."""
     order = list(lowered.partitions)
     behind = [lowered.plan.by_id[node_id] for node_id in order[order.index(update.id) + 1 :]]
     return tuple(
@@ -100,7 +100,7 @@ def _queries_behind(lowered: Lowered, update: ProcessorNode) -> tuple[Any, ...]:
 
 
 def _routes(lowered: Lowered, node: Node, crossed: bool) -> Iterator[tuple[str, bool]]:
-    """The spouts that feed a node, each with whether its tuples may change their partition on the way."""
+    """Return the spouts that feed a node, each with whether its tuples may change their partition on the way."""
     if isinstance(node, SpoutNode):
         yield node.spout_id, crossed
     for parent_id in node.parents:
@@ -115,7 +115,7 @@ def _moves(parent: Node, node: Node, counts: dict[int, int]) -> bool:
 
 
 def check_owners(plan: Plan) -> None:
-    """Raises DefinitionError if two updated states share a name or a location. A state that is only queried may share
+    """Raise DefinitionError if two updated states share a name or a location. A state that is only queried may share
     both."""
     states = {state.id: state for _, state in plan.updates()}
     for state, other in combinations(states.values(), 2):
@@ -128,7 +128,7 @@ def check_owners(plan: Plan) -> None:
 
 
 def _check_both(state: StateUse, other: StateUse) -> None:
-    location, second = located(state.factory), located(other.factory)
+    location, second = location_of(state.factory), location_of(other.factory)
     if location is None or second is None or location.admits(second):
         return
     both = f"the states {state.name!r} and {other.name!r} would both"

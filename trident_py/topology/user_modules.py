@@ -15,7 +15,7 @@ class NotFound(Exception):
 
 
 def find_module(name: str) -> Any:
-    """Imports a module. Raises NotFound if it is missing, but not if a module that it imports is missing."""
+    """Import a module. Raises NotFound if it is missing, but not if a module that it imports is missing."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -27,7 +27,8 @@ def find_module(name: str) -> Any:
 
 
 def find(path: str) -> Any:
-    """What `MODULE:name` or `MODULE:Class.name` leads to. Raises NotFound; the module's own exceptions pass through."""
+    """Return what `MODULE:name` or `MODULE:Class.name` leads to. Raises NotFound; the module's own exceptions pass
+    through."""
     module_name, _, names = path.partition(":")
     found = find_module(module_name)
     where = f"module {module_name}"
@@ -42,7 +43,7 @@ def find(path: str) -> Any:
 
 
 def functions_of(module_name: str) -> str:
-    """A suggestion: the functions that a module itself defines."""
+    """Return a suggestion: the functions that a module itself defines."""
     module = sys.modules[module_name]
     functions = inspect.getmembers_static(module, inspect.isfunction)
     names = [name for name, value in functions if value.__module__ == module_name and not name.startswith("_")]
@@ -50,7 +51,7 @@ def functions_of(module_name: str) -> str:
 
 
 def _neighbours(name: str) -> str:
-    """Suggestions: the modules next to the missing one."""
+    """Suggest the modules next to the missing one."""
     folder = Path.cwd().joinpath(*name.split(".")[:-1])
     if not folder.is_dir():
         return f"looked in {Path.cwd()} and in the installed packages"
@@ -60,7 +61,7 @@ def _neighbours(name: str) -> str:
 
 
 def _public(found: Any) -> list[str]:
-    """The names that a module lists or defines itself, or that a class has."""
+    """Return the names that a module lists or defines itself, or that a class has."""
     members = vars(found)
     listed = members.get("__all__")
     if listed is not None:
@@ -77,5 +78,6 @@ def _near(name: str, found: Any) -> str:
 
 
 def states_loading() -> Any:
-    """The package that loads the types of states. Imported by name, because `trident_py` works without `states`."""
+    """Return the package that loads the types of states. Imported by name, because `trident_py` works without
+    `states`."""
     return importlib.import_module("states.loading")

@@ -37,7 +37,7 @@ class Windowed(NodeHandle):
         windowFields: FieldsLike | None = None,
         stateName: str | None = None,
     ) -> Self:
-        """A window of each so many tuples, or of each such Duration; see `window`."""
+        """Return a window of each so many tuples, or of each such Duration; see `window`."""
         call = windowStoreFactory, inputFields, aggregator, functionFields
         return self.slidingWindow(
             windowLength, windowLength, *call, windowFields=windowFields, stateName=stateName
@@ -55,8 +55,8 @@ class Windowed(NodeHandle):
         windowFields: FieldsLike | None = None,
         stateName: str | None = None,
     ) -> Self:
-        """After each ``slideLength``, a window of the last ``windowLength``: two numbers of tuples, or two Durations;
-        see `window`."""
+        """Open after each ``slideLength`` a window of the last ``windowLength``: two numbers of tuples, or two
+        Durations; see `window`."""
         config = config_of(windowLength, slideLength)
         call = windowStoreFactory, inputFields, aggregator, functionFields
         return self.window(config, *call, windowFields=windowFields, stateName=stateName)
@@ -85,7 +85,7 @@ class Windowed(NodeHandle):
         stateName: str | None = None,
     ) -> Self: ...
     def window(self, *args: Any, **named: Any) -> Self:
-        """Aggregates windows over the tuples of each **partition**, across batches.
+        """Aggregate windows over the tuples of each **partition**, across batches.
 
         ``window(config, [storeFactory,] fields, aggregator, functionFields)``. Without a store factory the window is in
         the driver's memory. Output: the function fields, then ``windowFields``, two names for the start and the end of
@@ -95,12 +95,13 @@ class Windowed(NodeHandle):
         """
         call = arguments(Windowed.window, args, named)
         store = call.get("windowStoreFactory") or InMemoryWindowsStoreFactory()
-        config = _checked(call["windowConfig"], store)
+        config = _check(call["windowConfig"], store)
         use = self.graph.state_use(store.windowState(config, call["stateName"] or self._default_name()), None)
         return self._window(config, use, call)
 
     def lateTuples(self) -> Self:
-        """The tuples that came too late for a window in event time; call it on the stream that the window returned."""
+        """Return the tuples that came too late for a window in event time; call it on the stream that the window
+        returned."""
         node = self.graph.node(self.node_id)
         if not isinstance(node, ProcessorNode) or not isinstance(node.spec, WindowSide) or node.spec.late:
             raise DefinitionError(
@@ -117,7 +118,7 @@ class Windowed(NodeHandle):
         return f"window{sum(isinstance(spec, WindowPersist) for spec in specs) + 1}"
 
     def _window(self, config: WindowConfig, use: StateUse, call: dict[str, Any]) -> Self:
-        """The window's node, and in event time behind it the node of its results."""
+        """Return the window's node, and in event time behind it the node of its results."""
         whole, inputs = self.getOutputFields(), self.check(call["inputFields"])
         outputs, ends = Fields.of(call["functionFields"]), _ends(call["windowFields"])
         late = _in_event_time(self, config)
@@ -140,8 +141,8 @@ def config_of(length: int | DurationLike, slide: int | DurationLike) -> WindowCo
     return SlidingDurationWindow.of(length, slide)  # type: ignore[arg-type]
 
 
-def _checked(config: Any, store: Any) -> WindowConfig:
-    """Returns the config. Raises DefinitionError if it or the store does not fit."""
+def _check(config: Any, store: Any) -> WindowConfig:
+    """Return the config. Raises DefinitionError if it or the store does not fit."""
     if not isinstance(config, WindowConfig):
         raise DefinitionError(f"a window takes a WindowConfig, as TumblingCountWindow.of(100); got {config!r}")
     config.validate()
@@ -158,7 +159,7 @@ def _ends(names: FieldsLike | None) -> Fields:
 
 
 def _in_event_time(stream: NodeHandle, config: WindowConfig) -> Fields:
-    """The fields of late tuples; none without event time."""
+    """Return the fields of late tuples; none without event time."""
     if not isinstance(config, DurationWindow) or config.timestampField is None:
         return Fields()
     stream.check(config.timestampField)

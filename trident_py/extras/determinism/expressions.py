@@ -33,7 +33,7 @@ from .atoms import (
     known,
     marked,
     outlives,
-    settled,
+    settle,
     union,
     unordered,
 )
@@ -61,12 +61,12 @@ class Expressions(ast.NodeVisitor):
         return CodePlace(self.names.file, node)
 
     def raw(self, node: ast.expr) -> Value:
-        """Returns the value for a call or an attribute access, which alone is no mention."""
+        """Return the value for a call or an attribute access, which alone is no mention."""
         if isinstance(node, ast.Name):
             return self._named(node)
         if isinstance(node, ast.Attribute):
             owners = self.raw(node.value)
-            return union(self.reader.attribute(settled(atom), node.attr, self.place(node)) for atom in owners)
+            return union(self.reader.attribute(settle(atom), node.attr, self.place(node)) for atom in owners)
         return self.visit(node)
 
     def _named(self, node: ast.Name) -> Value:
@@ -119,14 +119,14 @@ class Expressions(ast.NodeVisitor):
         return union(self.reader.call(atom, args, self.place(node)) for atom in function)
 
     def _put(self, function: ast.expr, args: Args) -> None:
-        """Records objects that a method such as `append` puts into a variable of this call."""
+        """Record objects that a method such as `append` puts into a variable of this call."""
         if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
             return
         if function.attr in MUTATORS and function.attr not in ("add", "update"):
             self.put(function.value, union(args.values))
 
     def put(self, variable: ast.Name, value: Value) -> None:
-        """Adds a value to the container in a variable of this call."""
+        """Add a value to the container in a variable of this call."""
         before = self.look_up(variable.id)
         more = frozenset(atom for atom in value if isinstance(atom, NewObject | Data) and holds_more(atom))
         data = [atom for atom in before or () if isinstance(atom, Data)]
@@ -177,14 +177,14 @@ class Expressions(ast.NodeVisitor):
         name, owners = node.args[1], self.raw(node.args[0])
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
             place = self.place(node)
-            return default | union(self.reader.attribute(settled(owner), name.value, place) for owner in owners)
+            return default | union(self.reader.attribute(settle(owner), name.value, place) for owner in owners)
         self.visit(name)
         self.reader.unseen("getattr", self.place(node))
         return default | frozenset([Data(callables=True)])
 
     def _call_setattr(self, node: ast.Call) -> Value | None:
         for owner in self.raw(node.args[0]) if node.args else ():
-            if outlives(settled(owner)):
+            if outlives(settle(owner)):
                 self.reader.report(findings.keeps(self.place(node)))
         return union(map(self.visit, node.args[1:])) and PLAIN
 
@@ -245,14 +245,14 @@ class Expressions(ast.NodeVisitor):
         return frozenset([Data(iterator=True)]) if isinstance(node, ast.GeneratorExp) and items == FRESH else items
 
     def iterate(self, value: Value, node: ast.AST) -> Value:
-        """Returns the items in order; reports a set, whose items have none."""
+        """Return the items in order; reports a set, whose items have none."""
         for atom in value:
             if unordered(atom):
                 self.reader.report(findings.set_order(self.place(node)))
         return self._within(value)
 
     def _within(self, value: Value) -> Value:
-        return union(inside(settled(atom)) for atom in value)
+        return union(inside(settle(atom)) for atom in value)
 
     def visit_Subscript(self, node: ast.Subscript) -> Value:
         self.visit(node.slice)
@@ -261,10 +261,10 @@ class Expressions(ast.NodeVisitor):
             self.reader.touch(atom, self.place(node))
             self._fill(atom, node)
             self.reader.item_of_class(atom, self.place(node))
-        return self.mention(union(_entry(settled(atom), node.slice) for atom in owners), node)
+        return self.mention(union(_entry(settle(atom), node.slice) for atom in owners), node)
 
     def _fill(self, owner: Atom, node: ast.Subscript) -> None:
-        """Reports a read of a defaultdict that adds an entry."""
+        """Report a read of a defaultdict that adds an entry."""
         kind = kind_of(owner)
         if kind is not None and issubclass(kind, defaultdict) and outlives(owner) and isinstance(node.ctx, ast.Load):
             self.reader.report(findings.keeps(self.place(node), self.place(node.value).text))
@@ -315,13 +315,13 @@ _SPECIAL: dict[str, Callable[[Expressions, ast.Call], Value | None]] = {
 
 
 def nth(value: Value, place: int) -> Value:
-    """Returns the value at this place of a tuple; nothing if it is not known."""
+    """Return the value at this place of a tuple; nothing if it is not known."""
     entries = [entry for atom in value if isinstance(atom, Data) for key, entry in atom.keyed if key is place]
     return union(entries) if len(entries) == len(value) else NOTHING
 
 
 def _entry(owner: Atom, key: ast.expr) -> Value:
-    """Returns the value under a key; for a constant key its own entry, if that is known."""
+    """Return the value under a key; for a constant key its own entry, if that is known."""
     keyed = owner.keyed if isinstance(owner, Data) else ()
     entries = [value for name, value in keyed if isinstance(key, ast.Constant) and name == key.value]
     if not entries:
@@ -330,6 +330,6 @@ def _entry(owner: Atom, key: ast.expr) -> Value:
 
 
 def _type_of(atom: Atom) -> Value:
-    """Returns the class of an object, if it is known."""
+    """Return the class of an object, if it is known."""
     kind = kind_of(atom)
     return known(kind) if kind is not None else PLAIN

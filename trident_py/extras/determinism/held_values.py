@@ -20,13 +20,13 @@ import numpy as np
 
 from ...canonical import UnkeyableError, canonical
 from ...errors import LineageError
-from ...guarantees import GUARANTEE, Guarantee, Guarantees, weakened
+from ...guarantees import GUARANTEE, Guarantee, Guarantees, find_weakened
 from ...model.secrets import is_secret
 from ...operations.base import name_of
 from ...operations.determinism import is_declared
 from ...plan import Plan, operations_of
-from ...run.agreement import Agreed
 from ...run.hooks import Start, StartInfo
+from ...run.recovery import Agreement
 from .sources import is_ours, is_users
 
 DIGESTS = "given"  # the checkpoint's path for the digests
@@ -43,7 +43,7 @@ class HeldValues:
     plan: Plan
 
     def digests(self) -> Digests:
-        """The digests by operation and by the value's place, a JSON value. Secrets are left out."""
+        """Return the digests by operation and by the value's place, a JSON value. Secrets are left out."""
         return {name: _Walk().of(operation) for name, operation in self._operations()}
 
     def _operations(self) -> Iterator[tuple[str, Any]]:
@@ -54,8 +54,8 @@ class HeldValues:
             yield (name if names[name] == 1 else f"{name} ({names[name]})"), operation
 
     def others(self, then: Mapping[str, Mapping[str, str]], now: Digests) -> dict[str, str]:
-        """The operations that hold another value, each with the first such place. A new or missing value does not
-        count: it means that the program was changed, and a corrected program may go on."""
+        """Return the operations that hold another value, each with the first such place. A new or missing value does
+        not count: it means that the program was changed, and a corrected program may go on."""
         changed = {}
         for name, digests in now.items():
             before = then.get(name, {})
@@ -63,11 +63,12 @@ class HeldValues:
                 changed[name] = place
         return changed
 
-    def weakened(self, names: Iterable[str], conf: Mapping[str, Any]) -> tuple[Guarantees, list[Guarantee]]:
-        """The guarantees if these operations count as changing, and the present guarantees that would become worse."""
+    def compare_guarantees(self, names: Iterable[str], conf: Mapping[str, Any]) -> tuple[Guarantees, list[Guarantee]]:
+        """Return the guarantees if these operations count as changing, and the present guarantees that would become
+        worse."""
         operations = dict(self._operations())
         changed = [operations[name] for name in names if not is_declared(operations[name])]
-        return weakened(self.plan, conf, changed)
+        return find_weakened(self.plan, conf, changed)
 
 
 class ComparedStart:
@@ -81,12 +82,12 @@ class ComparedStart:
     def __init__(self, start: Start, about: StartInfo) -> None:
         self._start, self._about = start, about
 
-    def examine(self) -> Agreed:
+    def examine(self) -> Agreement:
         agreed = self._start.examine()
         self._compare()
         return agreed
 
-    def open(self) -> tuple[Agreed, dict[str, int]]:
+    def open(self) -> tuple[Agreement, dict[str, int]]:
         digests, warning = self._compare()
         agreed, generations = self._start.open()
         if warning:
@@ -95,11 +96,11 @@ class ComparedStart:
         return agreed, generations
 
     def _compare(self) -> tuple[Digests, str]:
-        """The digests of the operations' values, and the warning, "" if there is none."""
+        """Return the digests of the operations' values, and the warning, "" if there is none."""
         standing, conf, held = self._about.standing, self._about.conf, HeldValues(self._about.plan)
         now, then = held.digests(), self._about.store.get(DIGESTS, 0)
         others = held.others(then, now) if standing.begun and then is not None else {}
-        after, worse = held.weakened(others, conf) if others else (Guarantees(), [])
+        after, worse = held.compare_guarantees(others, conf) if others else (Guarantees(), [])
         if not worse:
             return now, ""
         text = _with_other_values(standing.committed + 1, others, worse)
@@ -126,7 +127,7 @@ class _Walk:
         self._seen: dict[int, Any] = {}
 
     def of(self, operation: Any) -> dict[str, str]:
-        """The digests by place. Values that cannot be walked completely are not compared."""
+        """Return the digests by place. Values that cannot be walked completely are not compared."""
         with suppress(Exception):
             return dict(self._thing("", operation))
         return {}
@@ -147,7 +148,7 @@ class _Walk:
 
 
 def _is_walked(value: Any) -> bool:
-    """Whether the value is walked by name: each named part gets its own digest, and secrets are left out."""
+    """Return whether the value is walked by name: each named part gets its own digest, and secrets are left out."""
     if isinstance(value, dict):
         return len(value) <= MOST_NAMES and all(isinstance(key, str) for key in value)
     if isinstance(value, list | tuple):
@@ -156,22 +157,22 @@ def _is_walked(value: Any) -> bool:
 
 
 def _digest(value: Any) -> str | None:
-    """The digest of a plain value, or of a container of plain values; None for others."""
+    """Return the digest of a plain value, or of a container of plain values; None for others."""
     if isinstance(value, list | tuple | dict | set | frozenset) and len(value) > MOST:
-        return _hashed(f"{type(value).__name__} of {len(value)}".encode())
+        return _hash(f"{type(value).__name__} of {len(value)}".encode())
     in_numpy = isinstance(value, np.ndarray | np.generic) and type(value).__module__ == "numpy"
     try:
-        return _hashed(value.tobytes() if in_numpy else canonical(value))
+        return _hash(value.tobytes() if in_numpy else canonical(value))
     except (UnkeyableError, RecursionError):
         return None
 
 
-def _hashed(value: bytes) -> str:
+def _hash(value: bytes) -> str:
     return hashlib.sha256(value).hexdigest()[:8]
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """The values that a function, a container or an object holds, each with its name."""
+    """Return the values that a function, a container or an object holds, each with its name."""
     if isinstance(value, functools.partial):
         yield from (
             ("func", value.func),
@@ -210,7 +211,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """The attributes of the object itself. An object with __slots__ alone has no __dict__."""
+    """Return the attributes of the object itself. An object with __slots__ alone has no __dict__."""
     try:
         return vars(value)
     except TypeError:

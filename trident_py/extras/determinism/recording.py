@@ -22,7 +22,7 @@ _CHECKED = Aggregate | Each | Keep | MultiReduce | Replace
 
 
 def watch(conf: Mapping[str, Any], kept: Kept) -> TaskWatch | None:
-    """The checks of one task; None if they are not configured."""
+    """Return the checks of one task; None if they are not configured."""
     every, values = conf.get(Config.TOPOLOGY_DETERMINISM_CHECK), conf.get(Config.TOPOLOGY_ERROR_VALUES, True)
     return None if every is None else Checks(every, values is not False, kept(ShadowProcess))
 
@@ -41,7 +41,7 @@ class Checks(TaskWatch):
         self.attempt = attempt if attempt.txid % self.every == 0 else None
 
     def make(self, node: ProcessorNode, context: NodeContext) -> Processor:
-        """Makes the processor of a node. If it runs user code and uses no state, it is watched."""
+        """Make the processor of a node. If it runs user code and uses no state, it is watched."""
         if node.state is not None or not isinstance(node.spec, _CHECKED):
             return node.spec.make(context)
         try:
@@ -106,7 +106,7 @@ class Watched(Processor):
 
 
 def difference(first: Iterable[bytes], second: Iterable[bytes], values: bool) -> str:
-    """Describes the first row that differs, or a difference in the number of rows; "" if both runs agree."""
+    """Describe the first row that differs, or a difference in the number of rows; "" if both runs agree."""
     names, rows = _rows(first)
     _, again = _rows(second)
     for number, (row, other) in enumerate(zip(rows, again, strict=False), 1):
@@ -131,7 +131,7 @@ def _list(chunk: Chunk, name: str) -> list:
 
 
 def _same(value: Any) -> Any:
-    """The value to compare by: the canonical identity, else the pickled bytes."""
+    """Return the value to compare by: the canonical identity, else the pickled bytes."""
     try:
         return identity(value)
     except UnkeyableError:

@@ -26,9 +26,9 @@ OURS = "trident_py"
 
 
 def report_of(text: str, program: bytes = b"") -> str:
-    """The report; it and the question are JSON. Asked are ``modules``, ``packages`` (their versions), ``addresses``
-    (each a list of host and port) and ``files``; ``paths`` are for imports, ``seconds`` to connect. ``program`` is
-    unpickled, if there is one."""
+    """Return the report; it and the question are JSON. Asked are ``modules``, ``packages`` (their versions),
+    ``addresses`` (each a list of host and port) and ``files``; ``paths`` are for imports, ``seconds`` to connect.
+    ``program`` is unpickled, if there is one."""
     question = json.loads(text)
     sys.path.extend(path for path in question["paths"] if path not in sys.path)
     importlib.invalidate_caches()
@@ -41,17 +41,17 @@ def report_of(text: str, program: bytes = b"") -> str:
             "executable": sys.executable,
             "versions": {package: _version(package) for package in question["packages"]},
             "ours": _our_sources(),
-            "modules": {module: _imported(module) for module in question["modules"]},
+            "modules": {module: _import(module) for module in question["modules"]},
             "files": {path: _seen(path) for path in question["files"]},
         }
-        report["program"] = _unpickled(program) if program and not any(report["modules"].values()) else ["", ""]
+        report["program"] = _unpickle(program) if program and not any(report["modules"].values()) else ["", ""]
         report["addresses"] = {f"{host} {port}": dial.result() for (host, port), dial in dialled.items()}
     report["clock"] = time.time()
     return json.dumps(report)
 
 
 def _dial(host: str, port: int, seconds: float) -> str:
-    """Why a TCP connection fails; "" if it does not."""
+    """Return why a TCP connection fails; "" if it does not."""
     try:
         socket.create_connection((host, port), timeout=seconds).close()
     except TimeoutError:
@@ -69,7 +69,8 @@ def _version(package: str) -> str:
 
 
 def _our_sources() -> str:
-    """A digest of the sources of trident_py and states; "" if they are in no folder; "missing" without trident_py."""
+    """Return a digest of the sources of trident_py and states; "" if they are in no folder; "missing" without
+    trident_py."""
     digest = hashlib.blake2b(digest_size=4)
     ours = _origin(OURS)
     if ours is None:
@@ -84,7 +85,7 @@ def _our_sources() -> str:
 
 
 def _origin(name: str) -> str | None:
-    """Where a package is, which is not imported; None if it is missing."""
+    """Return where a package is, which is not imported; None if it is missing."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -92,8 +93,8 @@ def _origin(name: str) -> str | None:
     return None if spec is None else spec.origin
 
 
-def _imported(module: str) -> str:
-    """Why a module cannot be imported; "" if it can."""
+def _import(module: str) -> str:
+    """Return why a module cannot be imported; "" if it can."""
     try:
         importlib.import_module(module)
     except BaseException as error:
@@ -102,7 +103,7 @@ def _imported(module: str) -> str:
 
 
 def _seen(path: str) -> str:
-    """Why a path cannot be read; "" if it can."""
+    """Return why a path cannot be read; "" if it can."""
     try:
         Path(path).stat()
     except OSError as error:
@@ -110,8 +111,9 @@ def _seen(path: str) -> str:
     return "" if os.access(path, os.R_OK) else "no permission to read it"
 
 
-def _unpickled(program: bytes) -> list[str]:
-    """The missing module, if one is missing, and why the program cannot be unpickled; two empty texts if it can."""
+def _unpickle(program: bytes) -> list[str]:
+    """Return the missing module, if one is missing, and why the program cannot be unpickled; two empty texts if it
+    can."""
     try:
         for part in pickle.loads(program):
             pickle.loads(part)

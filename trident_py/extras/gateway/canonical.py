@@ -40,14 +40,14 @@ class Repeated(dict[str, Any]):
 
 
 def canonical(value: Any) -> bytes:
-    """Returns the encoding of a JSON value (None, bool, int, float, Decimal, str, list, dict with string keys).
+    """Return the encoding of a JSON value (None, bool, int, float, Decimal, str, list, dict with string keys).
 
     Raises EventError for any other value, naming its place. Big integers are exact, up to Python's limit of digits
     (4,300).
     """
     try:
         if type(value) not in PLAIN and _check(value, ""):
-            return _written(value).encode()
+            return _write(value).encode()
         return ENCODER.encode(value).encode()
     except UnicodeEncodeError as error:
         raise EventError(f"{error.object[:60]!r} has half a character (a lone surrogate): send valid UTF-8") from None
@@ -58,17 +58,18 @@ def canonical(value: Any) -> bytes:
 
 
 def payload_hash(event: Mapping[str, Any]) -> str:
-    """Returns 32 hex digits of blake2b over the whole event, which tell two events with one fingerprint apart."""
+    """Return 32 hex digits of blake2b over the whole event, which tell two events with one fingerprint apart."""
     return digest(canonical(dict(event)))
 
 
 def digest(data: bytes) -> str:
-    """32 hex digits of blake2b."""
+    """Return 32 hex digits of blake2b."""
     return hashlib.blake2b(data, digest_size=DIGEST).hexdigest()
 
 
 def _check(value: Any, place: str) -> bool:
-    """Whether the value contains a Decimal. Raises EventError for a value that JSON lacks; ``place`` is its path."""
+    """Return whether the value contains a Decimal. Raises EventError for a value that JSON lacks; ``place`` is its
+    path."""
     kind = type(value)
     if kind is dict:
         if not set(map(type, value)) <= {str}:
@@ -90,18 +91,18 @@ def _check(value: Any, place: str) -> bool:
     return False
 
 
-def _written(value: Any) -> str:
-    """Returns the encoding of a value that contains a Decimal."""
+def _write(value: Any) -> str:
+    """Return the encoding of a value that contains a Decimal."""
     kind = type(value)
     if kind is dict:
-        return "{" + ",".join(f"{ENCODER.encode(key)}:{_written(value[key])}" for key in sorted(value)) + "}"
+        return "{" + ",".join(f"{ENCODER.encode(key)}:{_write(value[key])}" for key in sorted(value)) + "}"
     if kind is list:
-        return "[" + ",".join(map(_written, value)) + "]"
+        return "[" + ",".join(map(_write, value)) + "]"
     return number_text(value) if kind is Decimal else ENCODER.encode(value)
 
 
 def number_text(number: Decimal) -> str:
-    """Returns one text for all spellings of a number with fraction or exponent, another for any other number."""
+    """Return one text for all spellings of a number with fraction or exponent, another for any other number."""
     shortest = repr(float(number))
     if Decimal(shortest) == number:
         return shortest

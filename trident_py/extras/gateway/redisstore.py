@@ -125,7 +125,7 @@ class RedisClaims:
         return ClaimEntry(fingerprint, payload, status, owner, lease, created, changed, fields.get("outcome"))
 
     def expire(self, seconds: float) -> int:
-        """Only pings Redis, to notice if it is away: Redis expires keys itself."""
+        """Ping Redis, to notice if it is away: Redis expires keys itself."""
         with self._errors("answer"):
             self._client.ping()
         return 0

@@ -12,8 +12,8 @@ from ...documents import close
 from ...model.user_traceback import blame, describe_error
 from ...operations import builtin
 from ...topology.user_modules import NotFound, find
+from .locations import Located, Told
 from .models import MethodKeys, ObjectKeys
-from .places import Located, Told
 
 _SPOUTS = ("FileSpout", "FixedBatchSpout", "SparkSpout")
 BUILT_IN = {
@@ -37,19 +37,20 @@ class Objects:
         self._under_way: list[str] = []
 
     def make(self, place: Located) -> Any:
-        """The object of ``module:name``, or of a mapping with ``className`` or ``ref``. A class is called without
-        arguments. Raises Told."""
+        """Return the object of ``module:name``, or of a mapping with ``className`` or ``ref``. A class is called
+        without arguments. Raises Told."""
         if isinstance(place.value, str):
-            found = imported(place, place.value)
-            return self._called(place, found, []) if isinstance(found, type) else found
+            found = import_object(place, place.value)
+            return self._call(place, found, []) if isinstance(found, type) else found
         if isinstance(place.value, dict) and "ref" in place.value:
             return self._component(place)
         if isinstance(place.value, dict) and "className" in place.value:
-            return self._constructed(place)
+            return self._construct(place)
         raise place.refuse(f"found {place.found}; {FORMS}")
 
     def arguments(self, place: Located) -> Any:
-        """A list or mapping of arguments, with the objects in it made. Raises Told, after all of them were tried."""
+        """Return a list or mapping of arguments, with the objects in it made. Raises Told, after all of them were
+        tried."""
         made, wrong = [], None
         for item in place.items():
             try:
@@ -91,7 +92,7 @@ class Objects:
         return self._made[name]
 
     def check_components(self) -> None:
-        """Makes also the components that nothing names, so that all problems are known."""
+        """Make also the components that nothing names, so that all problems are known."""
         for name, place in self._components.items():
             if name not in self._made and not place.document.wrong(place.where):
                 try:
@@ -99,25 +100,25 @@ class Objects:
                 except Told:
                     continue
 
-    def _constructed(self, place: Located) -> Any:
+    def _construct(self, place: Located) -> Any:
         keys = place.read(ObjectKeys, "an object")
-        target = imported(place.at("className"), keys.className)
-        made = self._called(place, target, self.arguments(place.at("constructorArgs")) if keys.constructorArgs else [])
+        target = import_object(place.at("className"), keys.className)
+        made = self._call(place, target, self.arguments(place.at("constructorArgs")) if keys.constructorArgs else [])
         for method in place.at("configMethods").items() if keys.configMethods else ():
-            made = self._configured(method, made)
+            made = self._configure(method, made)
         return made
 
-    def _configured(self, place: Located, made: Any) -> Any:
+    def _configure(self, place: Located, made: Any) -> Any:
         keys = place.read(MethodKeys, "a method")
         if not callable(getattr(made, keys.name, None)):  # any object of the user, by the user's name
             names = [name for name in dir(made) if not name.startswith("_") and callable(getattr(made, name, None))]
             known = f"it has: {', '.join(names)}{close(keys.name, names)}"
             raise place.at("name").refuse(f"{type(made).__name__} has no method {keys.name!r}; {known}")
         given = self.arguments(place.at("args")) if keys.args else []
-        returned = self._called(place, lambda *args, **named: methodcaller(keys.name, *args, **named)(made), given)
+        returned = self._call(place, lambda *args, **named: methodcaller(keys.name, *args, **named)(made), given)
         return returned if isinstance(returned, type(made)) else made  # as withLag, which returns another one
 
-    def _called(self, place: Located, target: Any, given: Any) -> Any:
+    def _call(self, place: Located, target: Any, given: Any) -> Any:
         if not callable(target):
             advice = "name it alone, without className:"
             raise place.refuse(f"it is of the type {type(target).__name__} and cannot be called; {advice}")
@@ -125,12 +126,12 @@ class Objects:
         try:
             return target(**given) if isinstance(given, dict) else target(*given)
         except Exception as error:  # the user's own code
-            text = because(place, error) + (_taken(target) if isinstance(error, TypeError) else "")
+            text = because(place, error) + (_check_taken(target) if isinstance(error, TypeError) else "")
         raise place.refuse(f"cannot be made: {text}")
 
 
-def imported(place: Located, path: str) -> Any:
-    """What ``module:name`` leads to, or the name of a built-in. Raises Told."""
+def import_object(place: Located, path: str) -> Any:
+    """Return what ``module:name`` leads to, or the name of a built-in. Raises Told."""
     if ":" not in path:
         if path not in BUILT_IN:
             near = close(path, BUILT_IN)
@@ -146,8 +147,8 @@ def imported(place: Located, path: str) -> Any:
     raise place.refuse(text)
 
 
-def _taken(target: Callable[..., Any]) -> str:
-    """What a function or class takes, for a call that does not fit it."""
+def _check_taken(target: Callable[..., Any]) -> str:
+    """Return what a function or class takes, for a call that does not fit it."""
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):  # some built-in ones have none
@@ -157,7 +158,7 @@ def _taken(target: Callable[..., Any]) -> str:
 
 
 def because(place: Located, error: Exception) -> str:
-    """The error in one line, with the user's own line, and without secrets."""
+    """Return the error in one line, with the user's own line, and without secrets."""
     origin = blame(error, values=False).origin
     text = place.document.hide(" ".join(describe_error(error).split()), words=True)
     return f"{text} (at {origin})" if origin else text

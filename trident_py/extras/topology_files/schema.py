@@ -26,7 +26,7 @@ _TIME = {
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a topology file, with the types of states installed here."""
+    """Return the JSON schema (draft 2020-12) of a topology file, with the types of states installed here."""
     states = states_loading().schema()
     properties = _model(TopologyKeys)["properties"] | {
         "components": {"type": "object", "additionalProperties": _ref("object")},
@@ -93,14 +93,14 @@ def _operation() -> dict[str, Any]:
 
 
 def _arguments(model: type[Call]) -> dict[str, Any]:
-    """What stands behind the name of a call: a mapping, or the value of its one argument."""
+    """Return what stands behind the name of a call: a mapping, or the value of its one argument."""
     mapping = _model(model)
     choices = [mapping] if model.alone is None else [mapping["properties"][model.alone], mapping]
     return {"anyOf": [*choices, {"type": "null"}]} if not mapping.get("required") else {"anyOf": choices}
 
 
 def _model(model: type[BaseModel]) -> dict[str, Any]:
-    filled: dict[str, Any] = _filled(model.model_json_schema())
+    filled: dict[str, Any] = _fill(model.model_json_schema())
     return open_to_variables(filled)
 
 
@@ -115,13 +115,13 @@ _KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def _filled(part: Any) -> Any:
-    """The schema with what stands for each kind of value. An argument that may be missing may also be null."""
+def _fill(part: Any) -> Any:
+    """Return the schema with what stands for each kind of value. An argument that may be missing may also be null."""
     if isinstance(part, list):
-        return [_filled(item) for item in part]
+        return [_fill(item) for item in part]
     if not isinstance(part, dict):
         return part
-    filled = {key: _filled(value) for key, value in part.items() if key != "x-kind" and key != "title"}
+    filled = {key: _fill(value) for key, value in part.items() if key != "x-kind" and key != "title"}
     kind = part.get("x-kind")
     if kind is None:
         return filled

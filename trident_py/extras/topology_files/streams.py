@@ -8,7 +8,7 @@ from typing import Any
 
 from ...documents import close
 from .calls import OPERATIONS, SOURCES, Call, Kind
-from .places import Located, Told
+from .locations import Located, Told
 
 
 @dataclass(frozen=True)
@@ -21,18 +21,18 @@ class Said:
     alone: bool = False
 
     def argument(self, name: str) -> Located:
-        """The place of an argument."""
+        """Return the place of an argument."""
         return self.place if self.alone else self.place.at(name)
 
     def given(self) -> Iterator[tuple[str, Kind | None, Located]]:
-        """The arguments that the file gives: name, kind, place."""
+        """Return the arguments that the file gives: name, kind, place."""
         for name, info in type(self.call).model_fields.items():
             if name in self.call.model_fields_set and vars(self.call)[name] is not None:
                 kinds = [part for part in info.metadata if isinstance(part, Kind)]
                 yield name, kinds[0] if kinds else None, self.argument(name)
 
     def of(self, *kinds: Kind) -> list[Located]:
-        """The places of the arguments of these kinds; of a list, those of its items."""
+        """Return the places of the arguments of these kinds; of a list, those of its items."""
         places = [place for _, kind, place in self.given() if kind in kinds]
         return [item for place in places for item in (place.items() if isinstance(place.value, list) else [place])]
 
@@ -53,7 +53,7 @@ class Line:
 
 
 def read_line(name: str, place: Located) -> Line:
-    """A stream of the file. Problems are in the document."""
+    """Return a stream of the file. Problems are in the document."""
     line = Line(name, place)
     if not isinstance(place.value, dict):
         place.tell(f"found {place.found}; expected a mapping with {', '.join(SOURCES)} and operations:")
@@ -75,7 +75,7 @@ def _source(place: Located) -> Said | None:
             begins = f"found {' and '.join(found)}" if found else "found none of them"
             place.document.add(place.where, f"a stream begins with one of {', '.join(SOURCES)}; {begins}")
         return None
-    return _said(place.at(found[0]), found[0], SOURCES[found[0]])
+    return _read_call(place.at(found[0]), found[0], SOURCES[found[0]])
 
 
 def _operations(line: Line, place: Located) -> None:
@@ -93,23 +93,23 @@ def _operations(line: Line, place: Located) -> None:
 def _operation(place: Located) -> Said | None:
     value = place.value
     if isinstance(value, str):
-        return _known(place, value, Located(place.document, place.where, None))
+        return _check_known(place, value, Located(place.document, place.where, None))
     if isinstance(value, dict) and len(value) == 1:
         name = next(iter(value))
-        return _known(place.at(name), name, place.at(name))
+        return _check_known(place.at(name), name, place.at(name))
     found = f"found {', '.join(value)}" if isinstance(value, dict) and value else f"found {place.found}"
     place.tell(f"{found}; expected one operation, such as groupBy: word; each operation is an item of the list")
     return None
 
 
-def _known(place: Located, name: str, arguments: Located) -> Said | None:
+def _check_known(place: Located, name: str, arguments: Located) -> Said | None:
     if name in OPERATIONS:
-        return _said(arguments, name, OPERATIONS[name])
+        return _read_call(arguments, name, OPERATIONS[name])
     place.tell(f"no operation {name!r}; there are: {', '.join(OPERATIONS)}{close(name, OPERATIONS)}")
     return None
 
 
-def _said(place: Located, name: str, model: type[Call]) -> Said | None:
+def _read_call(place: Located, name: str, model: type[Call]) -> Said | None:
     value: Any = place.value
     mapping = value is None or (isinstance(value, dict) and not (model.alone and place.is_object))
     try:
