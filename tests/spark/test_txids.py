@@ -317,6 +317,30 @@ def test_a_micro_batch_is_the_last_one_or_begins_where_that_ended(
         assert txids._is_over(micro_batch) is is_over
 
 
+def test_a_newer_driver_goes_on_when_the_older_one_waits_for_a_source_of_spark(
+    spark_cluster: Cluster, tmp_path: Path
+) -> None:
+    def start() -> Any:
+        topology = TridentTopology()
+        collect(topology.newStream("files", files(tmp_path / "in", 1)), "rows")
+        return spark_cluster(str(tmp_path / "c")).submitTopology("t", {}, topology.build())
+
+    def wait_for(running: Any, rows: dict[int, list[Any]]) -> None:
+        end = time.monotonic() + 60
+        while running.collected("rows") != rows and running.isActive and time.monotonic() < end:
+            time.sleep(0.05)
+        assert running.collected("rows") == rows, running.exception
+
+    older = start()
+    wait_for(older, {1: [(1,)]})
+    newer = start()
+    with pytest.raises(TopologyError, match="another driver runs on the checkpoint"):
+        older.awaitTermination(60)
+    files(tmp_path / "in", 2)
+    wait_for(newer, {2: [(2,)]})
+    newer.stop()
+
+
 def test_a_log_that_knows_no_source_of_spark_takes_one_that_begins(tmp_path: Path) -> None:
     """One that has read on already belongs to another log."""
     log = BatchLog(MemoryMetadataStore(), "here", "t", own_order)

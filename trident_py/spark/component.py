@@ -19,7 +19,7 @@ from ..model.retry import Stopped
 from ..rpc import service
 from ..rpc.service import HomeService, Proxy
 from ..run.attempts import Execute
-from ..run.component import ComponentRun
+from ..run.component import CHECK_WAIT, ComponentRun
 from ..run.phases import BatchPhases, Seen, phase, profile
 from ..run.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
 from ..run.program import outcome as outcome_of
@@ -190,11 +190,23 @@ class SparkComponent:
     def _watch(self) -> None:
         """Stop the query when the spouts are exhausted or the run is stopped: after the current batch, or in its
         middle if it takes longer than the grace. A query that is just starting is stopped once it has begun."""
-        self._finished.wake.wait()
+        while not self._finished.wake.wait(CHECK_WAIT):
+            self._notice_newer()
         while not self._over.is_set():
             if self._started.is_set():
                 self._stop_query()
             self._over.wait(0.1)
+
+    def _notice_newer(self) -> None:
+        """End this run if another driver has taken the log. A query whose sources are Spark's asks nobody when idle."""
+        try:
+            if self._streamed:
+                self.checkpoint.batches.check()
+        except ZombieError as error:
+            self.error = self.error or error
+            self._finished.wake.set()
+        except TridentError:
+            pass  # its store does not answer: the next batch will tell
 
     def _stop_query(self) -> None:
         if self._busy.acquire(timeout=self._grace):
