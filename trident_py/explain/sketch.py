@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..guarantees import guarantees
-from ..model.names import joined
+from ..model.names import join_names
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..run.execution_mode import needs_driver, needs_executors
 from ..run.lowering import Lowered, lower
@@ -99,7 +99,7 @@ def sketch(plan: Plan) -> Sketch:
 
 
 def _name(component: Plan) -> str:
-    return joined("+", sorted(node.spout_id for node in component.nodes if isinstance(node, SpoutNode)))
+    return join_names("+", sorted(node.spout_id for node in component.nodes if isinstance(node, SpoutNode)))
 
 
 def _stages(lowered: Lowered, before: int) -> Iterator[StageSketch]:

@@ -16,7 +16,7 @@ import cloudpickle
 
 from ..config import Config
 from ..errors import FailedException, TopologyError, TridentError
-from ..model.names import joined
+from ..model.names import join_names
 from ..model.user_traceback import blame, describe_error, note, notes_of
 from ..pickling import loads
 from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
@@ -186,7 +186,7 @@ def compile_component(component: Plan, plan: Plan, conf: dict, watches: tuple[Ma
         if isinstance(node, SpoutNode)
     )
     return Program(
-        joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, routing_digests(lowered), watches
+        join_names("+", sorted(info.id for info in spouts)), lowered, conf, spouts, routing_digests(lowered), watches
     )
 
 

@@ -207,9 +207,9 @@ class CallReader(Origins):
             return frozenset([NewObject(logging.Logger, None)])
         if files or (tables.outside(name) and not tables.same_again(name)):
             if name != "random.Random":
-                self.report(diagnostics.calls(tables.shown(name), place))
+                self.report(diagnostics.calls(tables.reported_name(name), place))
             return PLAIN
-        return _result(name, args) if tables.same_again(name) else self.unseen(tables.shown(name), place)
+        return _result(name, args) if tables.same_again(name) else self.unseen(tables.reported_name(name), place)
 
     def _check_arguments(self, name: str, args: Args, place: CodePlace | None) -> None:
         if place is None:

@@ -207,7 +207,9 @@ class Reader(CallReader):
                 return
             outside = tables.outside(name)
             self.report(
-                diagnostics.reads(tables.shown(name), place) if outside else diagnostics.unseen(place.text, place)
+                diagnostics.reads(tables.reported_name(name), place)
+                if outside
+                else diagnostics.unseen(place.text, place)
             )
 
     # -- functions --------------------------------------------------------------------------------------------------
