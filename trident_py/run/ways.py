@@ -24,16 +24,7 @@ def ways(lowered: Lowered) -> dict[str, str]:
     partitions, steps, groupings, the partition count of every stage, field types, and the version of the hash. It does
     not cover what users' functions do.
     """
-    return {state.name: _way(_before(lowered, node), lowered.partitions) for node, state in lowered.plan.updates()}
-
-
-def _before(lowered: Lowered, last: Node) -> list[Node]:
-    """The node and all nodes before it, parents first."""
-    wanted = {last.id}
-    for node in reversed(lowered.plan.nodes):
-        if node.id in wanted:
-            wanted.update(node.parents)
-    return [node for node in lowered.plan.nodes if node.id in wanted]
+    return {state.name: _way(lowered.plan.before(node), lowered.partitions) for node, state in lowered.plan.updates()}
 
 
 def _way(nodes: list[Node], counts: dict[int, int]) -> str:

@@ -16,7 +16,7 @@ from ..names import check_folder_name
 from ..operations.base import GroupedMultiReducer, MultiReducer
 from ..plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ..processors import Join, Joiner, Merge, MultiReduce
-from ..run.lowering import lower
+from ..run.lowering import Lowering
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
 from ..spouts.requests import DRPCSpout
 from ..tuples import Fields, FieldsLike
@@ -296,8 +296,9 @@ class TridentTopology(Graph):
         """Returns the finished topology. Raises DefinitionError if it cannot run."""
         plan = with_answers(self.plan())
         plan.check()
+        lowering = Lowering(plan)
         for component in plan.components():
-            check_places(lower(component, plan))
+            check_places(lowering.lower(component))
         check_owners(plan)
         return Topology(plan)
 
