@@ -1,6 +1,6 @@
 # Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
 .DEFAULT_GOAL := help
-.PHONY: help setup services run cluster test test-all floors spark-matrix faults host-faults lint bench clean
+.PHONY: help setup services run cluster check test test-all floors spark-matrix faults host-faults lint bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' Makefile | sed -E 's/: .*##/\t/' | expand -t 14
@@ -16,6 +16,9 @@ run: setup       ## the main job: 26,115 weather readings into SQLite on Spark, 
 
 cluster: services ## the main job from spark-submit on six hosts with HDFS and MariaDB; two of the hosts are killed meanwhile (root)
 	@.venv/bin/python -m examples.weather_cluster </dev/null
+
+check: setup     ## lint, types, units, SQLite, LocalCluster: no servers, no root, no Spark; at most 3 minutes
+	@sh scripts/test.sh check
 
 test: services   ## lint, types, and a test of every promise on every store and on Spark; examples, documentation snippets
 	@sh scripts/test.sh test

@@ -1,13 +1,17 @@
 """Pipelines for `end_to_end`, each in a process of its own (measure.py): they run until somebody closes their input.
 
 By hand means: Spark's Kafka source and from_json, and PyMySQL. Sums and the number of the batch are committed in one
-transaction of the driver; rows go in with INSERT IGNORE, from the tasks. Both are exact when a batch is repeated.
+transaction of the driver; rows go in with INSERT IGNORE, from the tasks. Both are exact when a batch is repeated. The
+consumer without Spark is one process with confluent-kafka and PyMySQL, as exact.
 """
 
 from __future__ import annotations
 
+import json
+import select
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -122,3 +126,37 @@ def by_hand(pipeline: str, bootstrap: str, topic: str, port: int, database: str)
         sys.stdin.read()
         query.stop()
     return True
+
+
+def consumer(pipeline: str, bootstrap: str, topic: str, port: int, database: str) -> bool:
+    """A consumer without Spark: what it has polled is summed up, or inserted, and committed with the offsets."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    connection = connected(port, database)
+    with connection.cursor() as cursor:
+        for statement in (*TABLES, "CREATE TABLE offsets (part INT PRIMARY KEY, next BIGINT)"):
+            cursor.execute(statement)
+    connection.commit()
+    polling = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, "enable.auto.commit": False})
+    polling.assign([TopicPartition(topic, part, 0) for part in range(PARTITIONS)])
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        messages = polling.consume(PER_BATCH, 0.005)
+        if messages:
+            write(connection, pipeline, [json.loads(message.value() or b"") for message in messages], ends_of(messages))
+    return True
+
+
+def ends_of(messages: list[Any]) -> dict[int, int]:
+    return {message.partition(): message.offset() + 1 for message in messages}
+
+
+def write(connection: Any, pipeline: str, events: list[dict[str, Any]], ends: dict[int, int]) -> None:
+    """The events and their offsets, in one transaction."""
+    sums: Counter[str] = Counter()
+    for event in events:
+        sums[event["sensor"]] += event["amount"]
+    rows = [(event["id"], event["sensor"], event["amount"]) for event in events]
+    with connection.cursor() as cursor:
+        cursor.executemany(*((ADD, list(sums.items())) if pipeline == "sums" else (IGNORE, rows)))
+        cursor.executemany("REPLACE INTO offsets VALUES (%s, %s)", list(ends.items()))
+    connection.commit()

@@ -28,7 +28,7 @@ from testbed.sql_servers import MariaDb
 from trident_py import Fields, TridentTopology
 from trident_py.chunks import Chunk
 from trident_py.operations.builtin import Count
-from trident_py.spark.inline import SETTING
+from trident_py.spark.driver_execution import SETTING
 from trident_py.spark.session import OwnSession
 from trident_py.spouts import ITridentSpout
 

@@ -7,7 +7,7 @@ file names. Third-party packages add types through the entry point group ``tride
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from trident_py.replaced import absent
+from trident_py.model.replaced import absent
 
 from .diagnostics import Checkable, Finding
 from .rows import InsertIgnoreUpdater, RowUpdater
@@ -19,7 +19,7 @@ __all__ = ["Checkable", "Finding", "InsertIgnoreUpdater", "RowUpdater", "load", 
 
 
 def __getattr__(name: str) -> Any:
-    """Imports ``load`` and ``schema`` on first use, since a worker that only writes needs no pydantic."""
+    """Import ``load`` and ``schema`` on first use, since a worker that only writes needs no pydantic."""
     if name in ("load", "schema"):
         return getattr(import_module(".loading", __name__), name)  # one of the two names, as PEP 562 asks for
     raise absent(__name__, name)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from trident_py.model.requirements import role
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -16,6 +18,7 @@ class Finding:
     text: str
 
 
+@role
 @runtime_checkable
 class Checkable(Protocol):
     """A StateFactory that can check its store before the start. Optional.

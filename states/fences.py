@@ -62,7 +62,7 @@ class Fence:
 
     @classmethod
     def of(cls, conf: dict) -> Self | None:
-        """The fence of a run; None if no cluster runs the state (a unit test's makeState)."""
+        """Return the fence of a run; None if no cluster runs the state (a unit test's makeState)."""
         run = RunContext.of(conf)
         if run.generation is None:
             return None
@@ -88,8 +88,8 @@ class Fence:
         return RunContext(run=self.run).token
 
     def newest(self, row: Row | None) -> Row:
-        """The row, if this driver is the newest. Raises ZombieError if a newer driver has taken over, StateError if the
-        row is gone."""
+        """Return the row, if this driver is the newest. Raises ZombieError if a newer driver has taken over, StateError
+        if the row is gone."""
         if row is None or row.generation < self.generation:
             raise StateError(
                 f"{self.shown}: its {self.noted} is gone or older than this driver; the store was replaced "
@@ -103,7 +103,7 @@ class Fence:
         return row
 
     def follows(self, row: Row | None, txid: int) -> Row:
-        """The row, if the store has every batch before ``txid``. Raises StateError if it has gone back, and what
+        """Return the row, if the store has every batch before ``txid``. Raises StateError if it has gone back, and what
         `newest` raises."""
         row = self.newest(row)
         if row.txid < txid - 1:
@@ -111,8 +111,8 @@ class Fence:
         return row
 
     def admits(self, row: Row | None, txid: int | None) -> Row:
-        """The row, if this task may write batch ``txid``. Raises ZombieError for an older driver, batch or attempt, and
-        StateError for another lineage, or if the store has gone back."""
+        """Return the row, if this task may write batch ``txid``. Raises ZombieError for an older driver, batch or
+        attempt, and StateError for another lineage, or if the store has gone back."""
         row = self.newest(row)
         if row.lineage != self.lineage:
             raise StateError(
@@ -134,7 +134,7 @@ class Fence:
 
 
 def gone_back(shown: str, has: int, complete: int) -> StateError:
-    """The error for a store that lacks batches which this driver has completed there."""
+    """Return the error for a store that lacks batches which this driver has completed there."""
     return StateError(
         f"{shown}: the store has gone back while the topology ran: its last complete batch is {has}, and this driver "
         f"has completed batch {complete}. A replica that lagged has taken over, a backup was restored, or a crash has "
@@ -144,7 +144,7 @@ def gone_back(shown: str, has: int, complete: int) -> StateError:
 
 
 def lost_commits(shown: str, txid: int, receipts: int) -> LostCommits:
-    """The error for a store that has lost what tasks have committed of the batch that is to become complete."""
+    """Return the error for a store that has lost what tasks have committed of the batch that is to become complete."""
     return LostCommits(
         f"{shown}: {receipts} partitions have committed batch {txid}, but the store does not have the marks of all of "
         "them: a replica that lagged has taken over, or the server has lost its last writes"

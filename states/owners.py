@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from trident_py.context import RunContext
 from trident_py.errors import StateError
-from trident_py.names import joined
+from trident_py.model.names import joined
 from trident_py.state import Location
 
 REPLACE = "topology.owner.replace"
@@ -51,8 +51,8 @@ class Tenure:
         return cls(location, own, _replaced(conf), context.command_line)
 
     def stays(self, owner: Owner | None) -> bool:
-        """Whether the note stays as it is; False if it must be written. Raises StateError if another state owns the
-        place."""
+        """Return whether the note stays as it is; False if it must be written. Raises StateError if another state owns
+        the place."""
         if owner is None or owner == self.own:
             return owner is not None
         if owner.shared and owner.shared == self.own.shared:
@@ -69,7 +69,8 @@ class Tenure:
         )
 
     def _setting(self, name: str) -> str:
-        """The setting to type; it keeps the owners already replaced, since a topology may have several such states."""
+        """Return the setting to type; it keeps the owners already replaced, since a topology may have several such
+        states."""
         names = [*self.replaced, name]
         value = name if len(names) == 1 else names
         if not self.by_line:

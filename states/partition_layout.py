@@ -14,14 +14,14 @@ from trident_py.errors import StateError
 
 
 class Layout(NamedTuple):
-    """The number of partitions, and the way of their tuples (`trident_py.run.ways`; "" without a cluster)."""
+    """The number of partitions, and the way of their tuples (`trident_py.run.routing_digest`; "" without a cluster)."""
 
     partitions: int
     way: str = ""
 
     @classmethod
     def of(cls, partitions: int, conf: dict) -> Layout:
-        """The spread of a run; ``conf``: as passed to a state or a participant."""
+        """Return the spread of a run; ``conf``: as passed to a state or a participant."""
         return cls(partitions, RunContext.of(conf).way)
 
     @property

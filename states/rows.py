@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from trident_py.errors import DefinitionError
+from trident_py.model.requirements import role
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SilentCollector, StatePlace, StateUpdater
 from trident_py.state.queries import TupleCollectionGet
@@ -17,10 +18,11 @@ class RowState(Protocol):
     """The method of a state that `RowUpdater` calls."""
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Writes the tuples as rows; with ``tell`` returns the new ones, else nothing."""
+        """Write the tuples as rows; with ``tell`` returns the new ones, else nothing."""
         ...
 
 
+@role
 @runtime_checkable
 class Reports(Protocol):
     """A row state that has found problems in its batch, such as gaps, which do not fail it."""
@@ -55,7 +57,7 @@ InsertIgnoreUpdater = RowUpdater
 def share_rows(
     rows: Iterable[tuple[Sequence[Any], Any]], partition: int, of: int
 ) -> Iterator[tuple[Sequence[Any], Any]]:
-    """The (key, value) rows of this partition out of ``of``; each row belongs to exactly one partition.
+    """Yield the (key, value) rows of this partition out of ``of``; each row belongs to exactly one partition.
 
     So a tuple broadcast to all partitions sees every row once, as in Storm, where each partition holds its own rows.
     The partition depends only on the key.
@@ -66,7 +68,7 @@ def share_rows(
 
 
 def check_asked_behind(place: StatePlace, where: str) -> None:
-    """Raises DefinitionError for a query that lists all rows of its own batch while several partitions write them.
+    """Raise DefinitionError for a query that lists all rows of its own batch while several partitions write them.
 
     Called when a topology is built. Such a query could not see all that its batch has written.
     """

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from trident_py.errors import TridentError
-from trident_py.patience import again_for
+from trident_py.model.retry import again_for
 
 from . import hdfs
 from .hosts import Host, Network

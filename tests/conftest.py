@@ -30,6 +30,10 @@ from testbed.s3 import S3Server
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.trident.inline.max.tuples=0"
 os.environ.setdefault("SPARK_SUBMIT_OPTS", _JAVA)
 
+# The fixtures of servers, and the names of their kinds among the parameters of a test.
+_SERVERS = {*databases.OWN, "kafka", "redis", "hdfs", "s3", "remote", "own_kafka", "own_kafka_of_module", "own_server",
+            "own_server_of_module"}  # fmt: skip
+
 # A shell starts what it runs in the background with Ctrl-C ignored, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -201,10 +205,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Who uses the session needs a JVM, whether or not it says so."""
+    """Who uses the session needs a JVM, and who uses a server's fixture needs that, whether or not it says so."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if "spark" in fixtures:
             item.add_marker(pytest.mark.spark)
+        given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if _SERVERS & {*fixtures, *(value.partition(" ")[0] for value in given if isinstance(value, str))}:
+            item.add_marker(pytest.mark.servers)
     tiers.leave_out(items)
     config.stash[tiers.COLLECTED] = [*items]
     others = tiers.of_other_parts(items, config.getoption("--part"))

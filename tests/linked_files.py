@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class LinkedFiles:
-    """A `trident_py.spouts.versions.Folder` in a local one."""
+    """A `trident_py.checkpoints.versioned_store.Folder` in a local one."""
 
     def __init__(self, folder: Path) -> None:
         self.where = str(folder)

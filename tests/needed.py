@@ -22,7 +22,12 @@ missing: dict[str, str] = {}
 
 @contextmanager
 def needed(what: str) -> Iterator[None]:
-    """For a start. If what is started is missing, there is no test, loudly; where a run must be complete, it fails."""
+    """For a start. If what is started is missing, there is no test, loudly; where a run must be complete, it fails.
+
+    `make check` starts nothing: who asks there lacks the marker ``servers``.
+    """
+    if "TRIDENT_CHECK" in os.environ:
+        pytest.fail(f"a test of `make check` needs {what}: mark it as one with servers", pytrace=False)
     try:
         yield
     except ServiceMissing as error:

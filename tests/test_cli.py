@@ -17,10 +17,10 @@ import pytest
 
 import trident_py
 from trident_py import Config
-from trident_py.blame import is_users
 from trident_py.cli.display import ProgressLine
 from trident_py.cli.run import settings_of
 from trident_py.cli.spark_options import SparkOptions
+from trident_py.model.user_traceback import is_users
 from trident_py.run.progress import Event, Progress
 
 ROOT = Path(__file__).parent.parent

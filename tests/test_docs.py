@@ -22,7 +22,7 @@ from states.loading.settings import StateSettings
 from trident_py.guarantees import _cell
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -183,7 +183,7 @@ def test_the_architecture_page_has_a_place_for_every_module() -> None:
     assert sorted(path.stem for path in modules if path.stem not in named | {"__init__", "__main__"}) == []
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.stem)
 def test_the_files_that_a_page_names_are_there(page: Path) -> None:
     named = re.findall(r"`((?:trident_py|states|tests|benchmarks|examples|scripts)/[\w/.-]+)`", page.read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []

@@ -14,7 +14,7 @@ import pytest
 from examples import trident_reach
 from trident_py import DefinitionError, TridentError, TridentTopology
 from trident_py.explain import FORMS, explained
-from trident_py.explain.drawing import _svg
+from trident_py.explain.diagrams import _svg
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.spouts import FileSpout
 from trident_py.state import BaseStateUpdater, StateSpec

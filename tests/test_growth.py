@@ -12,7 +12,7 @@ from trident_py.context import with_context
 from trident_py.errors import FailedException
 from trident_py.operations.builtin import Sum
 from trident_py.run.program import FAILURE, BatchInfo, compile_plan, descriptor_rows, outcome
-from trident_py.run.worker_memory import end_run, task_for
+from trident_py.run.worker_cache import end_run, task_for
 from trident_py.spouts import Coordination, MemoryMetadataStore
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 

@@ -32,7 +32,7 @@ from trident_py.guarantees import (
     announce,
     replay_of,
 )
-from trident_py.guarantees.tracing import key_fields, origin
+from trident_py.guarantees.trace import key_fields, origin
 from trident_py.operations import (
     Consumer,
     Filter,

@@ -18,21 +18,22 @@ from trident_py.entry_points import COMMANDS, EXTRAS
 
 ROOT = Path(__file__).parent.parent
 
-# Each layer may import the layers above it in this list, and itself only within one package. Modules of ``run`` have
+# Each layer may import the layers above it in this list, and itself only within one package. Modules of `LAYERED` have
 # layers of their own.
+LAYERED = {"checkpoints", "model", "run"}
 LAYERS = [
-    {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "phases", "pickling", "replaced"},
-    {"canonical", "entry_points", "steps"},
+    {"errors", "context", "pickling", "run/phases", "model/__init__", "model/replaced", "model/secrets"},
+    {"canonical", "entry_points", "model/fault_points"},
     {"config"},
-    {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
+    {"tuples", "databases", "metrics", "model/names", "model/requirements", "model/retry"},
     {"filesystems"},
-    {"blame", "web", "importing"},
-    {"chunks", "home", "documents"},
-    {"operations"},
-    {"state", "spouts"},
+    {"model/user_traceback"},
+    {"chunks", "rpc", "documents"},
+    {"operations", "checkpoints/metadata_store"},
+    {"state", "spouts", "checkpoints/append_log", "checkpoints/versioned_store"},
     {"windowing"},
-    {"run/standing"},
-    {"run/agreement"},
+    {"run/store_position"},
+    {"run/recovery"},
     {"kafka"},
     {"partitioning"},
     {"plan"},
@@ -40,19 +41,20 @@ LAYERS = [
     {"run/bolts", "run/poison"},
     {"run/stages"},
     {"run/lowering"},
-    {"run/ways"},
+    {"run/routing_digest"},
     {"run/hooks"},
     {"run/program"},
-    {"run/commits"},
+    {"run/parallel_commit"},
     {"run/task"},
-    {"run/worker_memory", "run/progress"},
-    {"run/opening", "run/deciding", "run/profiling", "run/attempts", "run/placement"},
+    {"run/worker_cache", "run/progress"},
+    {"run/startup", "run/two_phase", "run/profiling", "run/attempts", "run/execution_mode"},
     {"run/bisection"},
     {"guarantees"},
     {"run/batch_loop", "explain"},
     {"drpc"},
     {"topology"},
-    {"checkpoints"},
+    {"checkpoints/hash_seed"},
+    {"checkpoints/batch_log"},
     {"run/component"},
     {"local", "spark"},
     {"testing"},
@@ -62,17 +64,17 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Found nowhere in the table: the package itself (the list of public names), `python -m trident_py`, and public names of
 # extras.
-ENTRANCES = {"__init__", "__main__", "run/__init__", "events", "topology_files"}
+ENTRANCES = {"__init__", "__main__", "run/__init__", "checkpoints/__init__", "events", "topology_files"}
 # Extras may import every layer, and of one another only what is here.
 EXTRAS_MAY_IMPORT: dict[str, set[str]] = {}
 STATES_MAY_IMPORT = {
-    "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
-    "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "filesystems",
-    "windowing", "replaced",
+    "context", "errors", "tuples", "canonical", "chunks", "operations", "state", "rpc", "documents",
+    "kafka", "databases", "filesystems", "windowing",
+    "model/names", "model/replaced", "model/requirements", "model/retry", "model/secrets",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
-    "trident_py/testing/faults/driving.py": "a run on LocalCluster must not load pyspark",
+    "trident_py/testing/faults/driver_process.py": "a run on LocalCluster must not load pyspark",
     "trident_py/cli/run.py": "`--local` must not load pyspark",
     "trident_py/extras/topology_files/cli.py": "`trident --help` loads no YAML and no pydantic",
     "states/sql/dialects/registry.py": "a dialect and its driver are loaded when a URL asks for them",
@@ -164,7 +166,7 @@ def room(file: str) -> str:
 
 
 def _room(parts: list[str]) -> str:
-    return "/".join(parts[: 2 if parts[0] == "run" else 1])
+    return "/".join(parts[: 2 if parts[0] in LAYERED else 1])
 
 
 def extra(name: str) -> str | None:

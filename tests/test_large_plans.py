@@ -79,7 +79,7 @@ def test_the_tuples_of_a_deep_chain_keep_their_order() -> None:
     rows = [(number,) for number in range(20_000)]
     collect(chain(topology, [rows], 100), "out")
     with LocalCluster() as cluster:
-        assert run(cluster, topology).collected("out") == {1: [(number + 100,) for number, in rows]}
+        assert run(cluster, topology).collected("out") == {1: [(number + 100,) for (number,) in rows]}
 
 
 def branches(topology: TridentTopology, states: int) -> None:

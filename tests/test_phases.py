@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from trident_py import Fields, LocalCluster, TridentTopology, phases
+from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.cli.profile import ON, measured
 from trident_py.errors import FailedException
 from trident_py.operations.builtin import Count
-from trident_py.phases import Clock, Taken, TaskPhases, handed, phase, pulled, timed
+from trident_py.run import phases
+from trident_py.run.phases import Clock, Taken, TaskPhases, handed, phase, pulled, timed
 from trident_py.run.profiling import Profile
 from trident_py.spark.profiling import in_job, inline_call, our_call, whole_batch
 from trident_py.testing import FixedBatchSpout, MemoryMapState

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from trident_py import FailedException, TopologyError, TridentTopology
+from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.errors import LostCommits, StateError, ZombieError
 from trident_py.operations.builtin import Count
-from trident_py.run.deciding import Publisher
 from trident_py.run.program import BatchInfo, compile_plan
 from trident_py.run.progress import RunningTopology
-from trident_py.spouts.journal import JournalMetadataStore
+from trident_py.run.two_phase import Publisher
 from trident_py.state import BatchParticipant
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
@@ -50,7 +50,7 @@ class Participant(BatchParticipant):
 def publisher(folder: Path, conf: dict | None = None, **participants: Participant) -> Publisher:
     topology = TridentTopology()
     topology.newStream("s", FixedBatchSpout("v", 1, (1,))).persistentAggregate(MemoryMapState.Factory(), Count(), "n")
-    (program,) = compile_plan(topology.plan(), {**(conf or {}), "trident.metadata": JournalMetadataStore(folder)})
+    (program,) = compile_plan(topology.plan(), {**(conf or {}), "trident.metadata": AppendLogStore(folder)})
     return Publisher(program, dict(participants), RunningTopology("t", [program.component]))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_api import HOMES
 
-from trident_py.replaced import TABLE
+from trident_py.model.replaced import TABLE
 
 GUIDE = (Path(__file__).parent.parent / "docs" / "porting.md").read_text()
 NAMES = {name: instead for names, instead in TABLE.items() for name in names.split()}

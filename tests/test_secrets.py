@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident_py.secrets import hidden, is_secret, secrets_in, shown
+from trident_py.model.secrets import hidden, is_secret, secrets_in, shown
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted(file for folder in ("trident_py", "states", "examples") for file in (ROOT / folder).rglob("*.py"))
@@ -87,7 +87,7 @@ def test_there_is_no_other_list_of_names(file: Path) -> None:
         return
     for line, texts in constants(ast.parse(file.read_text())):
         found = [text for text in texts if len(text) < 40 and WORD.search(text) and not text.startswith("token_")]
-        assert len(found) < 2, f"{file.name}:{line}: {found}: names of secrets stand in trident_py/secrets.py alone"
+        assert len(found) < 2, f"{file.name}:{line}: {found}: names of secrets stand in model/secrets.py alone"
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT)))

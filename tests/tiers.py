@@ -1,4 +1,4 @@
-"""What `make test` leaves to `make test-all`.
+"""What `make test` leaves to `make test-all`. (`make check` runs those of some folders that need no server.)
 
 A test with several parameters (its own, its fixtures') runs so many of its cases in `make test` that each value of each
 parameter comes once: each store, state and step, not each of them with each other. The other cases become ``whole``.
@@ -18,7 +18,7 @@ parameter comes once: each store, state and step, not each of them with each oth
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from dataclasses import is_dataclass
 from typing import Any
 from zlib import crc32
@@ -36,15 +36,20 @@ COLLECTED = pytest.StashKey[list[pytest.Item]]()
 """Where a run keeps all tests that it has collected, before `-m` and `-k` choose among them."""
 
 
-def one_of_each(cases: list[list[Value]], liking: Callable[[int], Any] = int.__neg__) -> set[int]:
-    """The numbers of few cases in which every value comes; preferred are those that came seldom, then by ``liking``."""
+def one_of_each(
+    cases: list[list[Value]], liking: Callable[[int], Any] = int.__neg__, dear: Container[int] = ()
+) -> set[int]:
+    """The numbers of few cases in which every value comes.
+
+    Preferred are those that are not ``dear``, whose values came seldom, then by ``liking``.
+    """
     left = {value for case in cases for value in case}
     used: Counter[Value] = Counter()
     chosen: set[int] = set()
     while left:
         best = max(
             range(len(cases)),
-            key=lambda n: (len(left & set(cases[n])), -sum(used[v] for v in cases[n]), liking(n)),
+            key=lambda n: (len(left & set(cases[n])), n not in dear, -sum(used[v] for v in cases[n]), liking(n)),
         )
         chosen.add(best)
         left -= set(cases[best])
@@ -97,7 +102,8 @@ def promise(item: pytest.Function) -> str:
 def leave_out(items: Iterable[pytest.Item]) -> None:
     """Marks the cases that `make test` does not need. Called once, when all tests are collected.
 
-    Of the classes that share cases, each gets some of each store.
+    Of the classes that share cases, each gets some of each store. A case on Spark takes ten times as long as one on
+    LocalCluster, so a test has as few of them as it can.
     """
     shown: Counter[tuple] = Counter()
     tests: dict[Any, list[pytest.Function]] = defaultdict(list)
@@ -111,7 +117,8 @@ def leave_out(items: Iterable[pytest.Item]) -> None:
         if several or len(set(map(tuple, made))) < len(made):
             kin = [(case.cls, *each) for case, each in zip(cases, made, strict=True)]
             some = [crc32(f"{number}/{cases[0].originalname}".encode()) for number in range(len(cases))]
-            chosen = one_of_each(made, lambda n, kin=kin, some=some: (-shown[kin[n]], some[n]))  # type: ignore[misc]
+            dear = {number for number, case in enumerate(cases) if case.get_closest_marker("spark")}
+            chosen = one_of_each(made, lambda n, kin=kin, some=some: (-shown[kin[n]], some[n]), dear)  # type: ignore[misc]
             shown.update(kin[number] for number in chosen)
             for number, case in enumerate(cases):
                 if number not in chosen:

@@ -14,8 +14,8 @@ from .errors import (
     TopologyError,
     TridentError,
 )
-from .neighbour import check_states
-from .replaced import answer
+from .model.replaced import answer
+from .state.package_check import check_states
 from .topology import GroupedStream, JoinOutFieldsMode, JoinType, Stream, Topology, TridentState, TridentTopology
 from .tuples import Fields, TransactionAttempt, TridentTuple, Values
 

@@ -41,12 +41,12 @@ class RunContext:
     """The place of a spout, an operation or a state in a run. A field that the conf lacks has its default.
 
     ``lineage``: the identity of the checkpoint. ``generation``: the state's fencing token, None without a driver.
-    ``way``: how tuples reach the state's partition (`trident_py.run.ways`). ``home``: the address of the driver's
-    objects (`trident_py.home`), None in the driver itself. ``running``: the current attempt, and what spouts share.
-    ``metadata``: the store of the spouts' metadata. ``report(error)`` records an event. When a participant is opened,
-    ``txid`` is the last txid that the checkpoint has committed, and ``forget`` means that the user gives up the store's
-    knowledge of older txids. ``command_line``: error messages show settings as command-line options. ``watcher``: who
-    is told the steps of the run (`trident_py.steps`).
+    ``way``: how tuples reach the state's partition (`trident_py.run.routing_digest`). ``home``: the address of the
+    driver's objects (`trident_py.rpc.service`), None in the driver itself. ``running``: the attempt, and what spouts
+    share. ``metadata``: the store of the spouts' metadata. ``report(error)`` records an event. When a participant is
+    opened, ``txid`` is the last txid that the checkpoint has committed, and ``forget`` means that the user gives up the
+    store's knowledge of older txids. ``command_line``: error messages show settings as command-line options.
+    ``watcher``: who is told the steps of the run (`trident_py.model.fault_points`).
     """
 
     topology: str = ""

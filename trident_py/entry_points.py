@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from .errors import DefinitionError, missing, missing_extra
-from .replaced import absent
+from .model.replaced import absent
 
 EXTRAS, COMMANDS = "trident_py.extras", "trident_py.commands"
 

@@ -6,18 +6,18 @@ import uuid
 from contextlib import closing
 from typing import Any
 
-from . import home
 from .checkpoints.batch_log import local_log
 from .checkpoints.hash_seed import own_order
 from .context import with_context
 from .drpc.functions import functions_of
 from .errors import DefinitionError
-from .phases import phase, profiled, start
+from .rpc import service
 from .run.component import ComponentRun
+from .run.phases import phase, profiled, start
 from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from .run.progress import Requests, RunningTopology, kill
 from .run.task import run_attempt
-from .run.worker_memory import end_run, task_for
+from .run.worker_cache import end_run, task_for
 from .spouts.coordination import Descriptor
 from .topology import Topology
 from .topology.topology import check_submission
@@ -69,7 +69,7 @@ class LocalCluster:
         kill(self._running, name)
 
     def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
-        """As `killTopology`; the options are ignored: a batch is never left in the middle."""
+        """Stop as `killTopology`; the options are ignored: a batch is never left in the middle."""
         kill(self._running, name)
 
     def shutdown(self) -> None:
@@ -95,7 +95,7 @@ class LocalRunningTopology(RunningTopology):
 
     def _clean_up(self) -> None:
         end_run(self.run)
-        home.forget(self.run)
+        service.forget(self.run)
 
 
 class LocalComponent:

@@ -1,7 +1,7 @@
 """Pickles values that go to another process. A class that the other process cannot import goes with its definition.
 
 Such classes are those of the user's main program, those of modules that executors on other machines do not have
-(`trident_py.spark.travelling`), and those made in a function. All others go by name, as pickle does it.
+(`trident_py.spark.pickle_by_value`), and those made in a function. All others go by name, as pickle does it.
 
 A definition is loaded only by a process that has not got the class already: from the topology's program, from an
 earlier value, or because it sent it. So a class stays one class, in the driver and in each worker.

@@ -95,7 +95,7 @@ class DisjointSets:
         self._next: dict[Any, Any] = {}
 
     def root(self, key: Any) -> Any:
-        """The key that stands for all of its set."""
+        """Return the key that stands for all of its set."""
         above = self._next
         while (other := above.setdefault(key, key)) != key:
             above[key] = key = above[other]  # halves the way for the next call
@@ -131,7 +131,7 @@ class Plan:
         return self._children[node.id]
 
     def before(self, node: Node) -> list[Node]:
-        """The node and all nodes before it, in the order of their definition."""
+        """Return the node and all nodes before it, in the order of their definition."""
         ids, todo = {node.id}, [node]
         while todo:
             new = set(todo.pop().parents) - ids

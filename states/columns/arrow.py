@@ -32,7 +32,7 @@ _TYPES = {
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """The Arrow type of a column; text for decimals with more digits than Arrow's."""
+    """Return the Arrow type of a column; text for decimals with more digits than Arrow's."""
     if column.family == "decimal":
         precision, scale = column.digits
         if precision <= 76 and scale <= precision:
@@ -41,7 +41,7 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 def arrow_array(column: Column, values: Any) -> pa.Array:
-    """The values of a column, given in the form of `Column.encode` or as Arrow, as one Arrow array."""
+    """Return the values of a column, given in the form of `Column.encode` or as Arrow, as one Arrow array."""
     if isinstance(values, pa.ChunkedArray):
         return pa.concat_arrays([*values.chunks, pa.array([], values.type)])
     if isinstance(values, pa.Array):
@@ -57,7 +57,7 @@ def arrow_array(column: Column, values: Any) -> pa.Array:
 
 
 def _times(texts: pa.Array) -> pa.Array:
-    """Casts times with a zone (UTC) or without one to Arrow's type; a column that has both stays text."""
+    """Cast times with a zone (UTC) or without one to Arrow's type; a column that has both stays text."""
     for zone in (None, "UTC"):
         try:
             return texts.cast(pa.timestamp("us", zone))
@@ -67,7 +67,7 @@ def _times(texts: pa.Array) -> pa.Array:
 
 
 def gather_columns(tuples: Sequence[Any], fields: Fields, names: Sequence[str]) -> list[Any] | None:
-    """The columns of these fields as Arrow arrays or lists; None if a tuple has another number of values."""
+    """Return the columns of these fields as Arrow arrays or lists; None if a tuple has another number of values."""
     if isinstance(tuples, TupleList):
         return [_of_chunks(tuples, name) for name in names]
     values = transpose(tuples, len(fields))
@@ -75,7 +75,7 @@ def gather_columns(tuples: Sequence[Any], fields: Fields, names: Sequence[str]) 
 
 
 def encode_column(column: Column, values: Any) -> pa.Array:
-    """The values in the column's Arrow type. Raises Refused with the index of the first bad value."""
+    """Return the values in the column's Arrow type. Raises RefusedValue with the index of the first bad value."""
     if isinstance(values, pa.Array) and _passes(column, values):
         if values.null_count == len(values):
             return pa.nulls(len(values), arrow_type(column))
@@ -87,7 +87,7 @@ def encode_column(column: Column, values: Any) -> pa.Array:
 
 
 def detect_zone(values: Any) -> bool | None:
-    """Whether the first time among the values has a zone; None if there is no time."""
+    """Return whether the first time among the values has a zone; None if there is no time."""
     if isinstance(values, pa.Array):
         times = pa.types.is_timestamp(values.type) and values.null_count < len(values)
         return values.type.tz is not None if times else None
@@ -99,7 +99,7 @@ def detect_zone(values: Any) -> bool | None:
 
 
 def refusals(column: Column, values: Any) -> dict[int, str]:
-    """The values that the column cannot hold: index to reason."""
+    """Return the values that the column cannot hold: index to reason."""
     try:
         encode_column(column, values)
     except RefusedValue:
@@ -118,7 +118,7 @@ def refusals(column: Column, values: Any) -> dict[int, str]:
 
 
 def _objects(values: Any) -> list[Any]:
-    """The values as Python objects. Raises Refused for a date that Python cannot represent."""
+    """Return the values as Python objects. Raises RefusedValue for a date that Python cannot represent."""
     if isinstance(values, pa.Array) and pa.types.is_temporal(values.type):
         for index in range(len(values)):
             try:
@@ -137,7 +137,7 @@ def _of_chunks(tuples: TupleList, name: str) -> Any:
 
 
 def _large(array: pa.Array) -> pa.Array:
-    """Casts texts and bytes to Arrow's large types, since those of a batch may exceed 2 GB."""
+    """Cast texts and bytes to Arrow's large types, since those of a batch may exceed 2 GB."""
     if pa.types.is_string(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if pa.types.is_binary(array.type) else array
@@ -209,7 +209,7 @@ def _decimal(column: Column, array: pa.Array) -> bool:
 
 
 def between(array: pa.Array, low: int, high: int) -> bool:
-    """Whether all numbers of an array that has one are in these bounds."""
+    """Return whether all numbers of an array that has one are in these bounds."""
     bounds = pc.min_max(array).as_py()
     return low <= bounds["min"] and bounds["max"] <= high
 

@@ -32,7 +32,7 @@ class KeyedRows:
         return KeyedRows(self.columns, [array.take(positions) for array in self.arrays])
 
     def ordered(self) -> Iterator[pa.Array]:
-        """Yields the positions of all rows in key order, part by part. Equal keys are in one part, in their old order.
+        """Yield the positions of all rows in key order, part by part. Equal keys are in one part, in their old order.
 
         A large batch is cut by key first and sorted part by part, so the first part is ready early.
         """
@@ -45,7 +45,7 @@ class KeyedRows:
             yield positions.take(pc.sort_indices(keys, sort_keys=[(str(i), "ascending") for i in self.at]))
 
     def unique(self) -> pa.Array:
-        """The positions of the first row of each key, in key order."""
+        """Return the positions of the first row of each key, in key order."""
         ordered = pa.concat_arrays(list(self.ordered()))
         return ordered.filter(self.first(ordered))
 
@@ -67,7 +67,7 @@ class KeyedRows:
         return tuple(self.arrays[i][position].as_py() for i in self.at)
 
     def python(self) -> list[tuple]:
-        """The rows as tuples that a database driver takes."""
+        """Return the rows as tuples that a database driver takes."""
         return list(zip(*map(_to_driver, self.columns, self.arrays), strict=True))
 
     def python_keys(self) -> list[tuple]:

@@ -25,7 +25,7 @@ _LONGEST = 190
 
 
 def nameable(thing: str, name: str) -> None:
-    """Raises DefinitionError for a name that would end its quotes or look like a placeholder."""
+    """Raise DefinitionError for a name that would end its quotes or look like a placeholder."""
     if not name or set(name) & set(_FORBIDDEN):
         raise DefinitionError(
             f"{name!r} cannot name a {thing}: a name needs at least one character, and none of "
@@ -34,7 +34,7 @@ def nameable(thing: str, name: str) -> None:
 
 
 def recordable(thing: str, name: str) -> None:
-    """Raises DefinitionError for a topology's or state's name that is too long for the ledger."""
+    """Raise DefinitionError for a topology's or state's name that is too long for the ledger."""
     if len(name) > _LONGEST:
         raise DefinitionError(
             f"{thing} {name[:40] + '...'!r}: its name has {len(name)} characters, but the ledger holds at most "
@@ -135,7 +135,7 @@ class Column:
         return f"decimal, scale {self.digits[1]}" if self.family == "decimal" else self.family
 
     def encode(self, values: Sequence[Any]) -> Sequence[Any]:
-        """The values as the database driver takes them. Raises Refused with the index of the first bad value."""
+        """Return the values as the driver takes them. Raises RefusedValue with the index of the first bad value."""
         kinds = set(map(type, values))
         if self.nullable or _NONE not in kinds:
             quick = _QUICK.get(self.family)
@@ -170,7 +170,7 @@ class Column:
 def refusal(
     table: str, columns: Sequence[Column], column: Column, row: Sequence[Any], value: Any, why: RefusedValue
 ) -> StateError:
-    """The error that names row, column and value."""
+    """Return the error that names row, column and value."""
     return StateError(
         f"table {table!r}, row {why.index} of the batch ({row_text(columns, row)}): column {column.name!r} "
         f"({column.ddl}) cannot hold {short(value)} ({type(value).__name__}): {why.reason}. "
@@ -179,7 +179,7 @@ def refusal(
 
 
 def build_columns(fields: Fields, key: bool, types: dict[str, str]) -> list[Column] | str:
-    """The columns of these fields; or the name of the first field whose type is unknown."""
+    """Return the columns of these fields; or the name of the first field whose type is unknown."""
     columns = []
     for name in fields:
         ddl = fields.types.get(name, types.get(name))
@@ -190,14 +190,14 @@ def build_columns(fields: Fields, key: bool, types: dict[str, str]) -> list[Colu
 
 
 def transpose(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]] | None:
-    """The columns of rows that all have this width, else None. (zip(*rows) is slow for many rows.)"""
+    """Return the columns of rows that all have this width, else None. (zip(*rows) is slow for many rows.)"""
     if set(map(len, rows)) != {width}:
         return None
     return [list(map(itemgetter(i), rows)) for i in range(width)]
 
 
 def decode_row(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | None]) -> tuple:
-    """Converts the values that the database driver returned."""
+    """Convert the values that the database driver returned."""
     return tuple(
         value if decode is None or value is None else decode(value)
         for value, decode in zip(values, decoders, strict=True)
@@ -205,12 +205,12 @@ def decode_row(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | 
 
 
 def row_text(columns: Sequence[Column], row: Sequence[Any]) -> str:
-    """The row for an error: its columns' names and values, long ones shortened."""
+    """Return the row for an error: its columns' names and values, long ones shortened."""
     return ", ".join(f"{column.name}={short(value)}" for column, value in zip(columns, row, strict=False))
 
 
 def short(value: Any) -> str:
-    """The value for an error, at most 60 characters of it."""
+    """Return the value for an error, at most 60 characters of it."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -251,7 +251,7 @@ _QUICK: dict[str, Callable[[Column, Sequence[Any], set[type]], bool]] = {
 
 
 def _plain(value: Any) -> Any:
-    """The plain Python value: converts scalars of NumPy and pandas, and NaT to None. Raises Refused."""
+    """Return the plain Python value: converts scalars of NumPy and pandas, and NaT to None. Raises RefusedValue."""
     try:
         return meant(value)
     except UnkeyableError as error:

@@ -35,7 +35,7 @@ class RecordFormat(ABC):
 
     @abstractmethod
     def format(self, tuple: TridentTuple) -> bytes:
-        """Returns the record of a tuple, with its end, such as a line break. Called in the task, for each tuple."""
+        """Return the record of a tuple, with its end, such as a line break. Called in the task, for each tuple."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class DelimitedRecordFormat(RecordFormat):
 
 
 def _java_text(value: Any) -> str:
-    """The text that Java writes for nulls, booleans and floats, and Python's for all others."""
+    """Return the text that Java writes for nulls, booleans and floats, and Python's for all others."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -79,10 +79,10 @@ class Rows(Protocol):
     """The rows of one file while it is written."""
 
     def write(self, rows: Any) -> None:
-        """Writes a table of checked rows, or tuples for a format of one's own. Raises StateError."""
+        """Write a table of checked rows, or tuples for a format of one's own. Raises StateError."""
 
     def close(self) -> None:
-        """Writes the end of the file; does not close it."""
+        """Write the end of the file; do not close it."""
 
 
 class FileFormat(Protocol):
@@ -98,13 +98,13 @@ class FileFormat(Protocol):
         """Whether the rows are columns of declared types."""
 
     def rows(self, file: Any, schema: pa.Schema) -> Rows:
-        """Begins a file."""
+        """Begin a file."""
 
     def read(self, file: Any, schema: pa.Schema) -> Iterator[tuple]:
-        """The rows of a file."""
+        """Yield the rows of a file."""
 
     def merge(self, sources: Iterator[Any], schema: pa.Schema, target: Any) -> None:
-        """Writes the rows of all sources, in their order, as one file."""
+        """Write the rows of all sources, in their order, as one file."""
 
 
 class ParquetFormat:
@@ -195,7 +195,7 @@ class _JsonRows:
         self._file.write(("\n".join(lines) + "\n").encode())
 
     def close(self) -> None:
-        """A line ends itself."""
+        """Do nothing: a line ends itself."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class CustomFormat:
         return _RecordRows(self.format, file)
 
     def read(self, file: Any, schema: pa.Schema) -> Iterator[tuple]:
-        """The lines behind the header, which end with LF or CR LF."""
+        """Yield the lines behind the header, which end with LF or CR LF."""
         body = file.read()[len(self.format.header) :]
         for line in body.removesuffix(b"\n").split(b"\n") if body else ():
             yield (line.removesuffix(b"\r"),)
@@ -238,14 +238,14 @@ class _RecordRows:
         self._file.write(b"".join(records))
 
     def close(self) -> None:
-        """A record ends itself."""
+        """Do nothing: a record ends itself."""
 
 
 FORMATS: dict[str, FileFormat] = {each.name: each for each in (ParquetFormat(), CsvFormat(), JsonFormat())}
 
 
 def format_of(given: str | RecordFormat) -> FileFormat:
-    """Raises DefinitionError for a format that does not exist."""
+    """Raise DefinitionError for a format that does not exist."""
     if isinstance(given, RecordFormat):
         return CustomFormat(given)
     if given not in FORMATS:
@@ -254,7 +254,7 @@ def format_of(given: str | RecordFormat) -> FileFormat:
 
 
 def explain_refusal(format: FileFormat, schema: pa.Schema) -> str:
-    """Why a format cannot hold these columns; "" if it can."""
+    """Return why a format cannot hold these columns; "" if it can."""
     if isinstance(format, CsvFormat):
         for field in schema:
             if pa.types.is_binary(field.type):
@@ -263,7 +263,7 @@ def explain_refusal(format: FileFormat, schema: pa.Schema) -> str:
 
 
 def strange(format: FileFormat, array: pa.Array, alone: bool) -> str:
-    """Why a format cannot hold a value of this column, which may be alone in its rows; "" if it can."""
+    """Return why a format cannot hold a value of this column, which may be alone in its rows; "" if it can."""
     if isinstance(format, CsvFormat) and alone and array.null_count:
         return "in csv the row of a null alone is a blank line, which readers skip"
     numbers = array.to_pylist() if isinstance(format, JsonFormat) and pa.types.is_floating(array.type) else []

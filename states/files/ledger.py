@@ -80,7 +80,7 @@ class Record:
 
     @classmethod
     def decode(cls, data: bytes) -> Record:
-        """Raises ValueError, TypeError or KeyError for damaged content."""
+        """Raise ValueError, TypeError or KeyError for damaged content."""
         found = json.loads(data)
         files = tuple(DataFile(**each) for each in found.pop("files"))
         replaced = tuple((name, since) for name, since in found.pop("replaced"))
@@ -95,7 +95,7 @@ class FileLedger:
         self._read: Record | None = None
 
     def newest(self) -> Record | None:
-        """The newest version; None if the folder has no ledger. Raises StateError for a damaged one."""
+        """Return the newest version; None if the folder has no ledger. Raises StateError for a damaged one."""
         for _ in range(_TRIES):
             numbers = self._numbers()
             if not numbers:
@@ -109,7 +109,7 @@ class FileLedger:
         raise FailedException(f"FileState: the ledger in {self.folder.where} changes faster than it can be read")
 
     def change(self, how: Callable[[Record], Record]) -> Record:
-        """Makes the next version from the newest one and returns it; calls ``how`` again if another driver was first.
+        """Make the next version from the newest one and return it; call ``how`` again if another driver was first.
 
         If ``how`` returns its argument, nothing is written. Raises what ``how`` raises.
         """
@@ -126,8 +126,8 @@ class FileLedger:
         raise FailedException(f"FileState: other drivers keep changing the ledger in {self.folder.where}")
 
     def _try_create(self, record: Record) -> bool:
-        """Whether this record is the newest version now. An answer may have been lost, and a writer that slept for long
-        may have found its number free again."""
+        """Return whether this record is the newest version now. An answer may have been lost, and a writer that slept
+        for long may have found its number free again."""
         name = _name(record.version)
         if not self.folder.create(name, record.encode()):
             found = self.folder.read(name)

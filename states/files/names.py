@@ -33,7 +33,7 @@ def staged_name(
 
 
 def parse_staged_name(name: str) -> StagedName | None:
-    """What the hidden name of a task's file tells; None for another name."""
+    """Return what the hidden name of a task's file tells; None for another name."""
     match = _STAGED.fullmatch(name.rpartition("/")[2])
     return None if match is None else StagedName(*map(int, match.groups()))
 
@@ -52,7 +52,7 @@ def file_name(visible: str, epoch: int, txid: int, partition: int, number: int, 
 
 
 def folder_of(visible: str, txid: int) -> str:
-    """The folder of a batch's files, with a slash; "" for the state's own."""
+    """Return the folder of a batch's files, with a slash; "" for the state's own."""
     return f"txid={txid}/" if visible == BATCHES else ""
 
 
@@ -62,7 +62,7 @@ def waiting_folder(txid: int) -> str:
 
 
 def merged_name(first: int, last: int, token: str, suffix: str) -> str:
-    """A file that compaction makes of those of these batches."""
+    """Return a file that compaction makes of those of these batches."""
     return f"_parts={first:010d}-{last:010d}-{token}{suffix}"
 
 

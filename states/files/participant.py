@@ -46,7 +46,7 @@ class FileParticipant(BatchParticipant):
         return self._fence
 
     def remembered(self, conf: dict) -> Remembered:
-        """Reads the ledger and the hidden names. Raises StateError if another state owns the folder, or if it holds
+        """Read the ledger and the hidden names. Raises StateError if another state owns the folder, or if it holds
         files and no ledger."""
         where, context = self.factory.location.shown, RunContext.of(conf)
         record = self._ledger.newest()
@@ -63,7 +63,7 @@ class FileParticipant(BatchParticipant):
         return Remembered(where, record.lineage, record.txid, last=max(record.last, begun), run=record.run)
 
     def open(self, conf: dict) -> int:
-        """Takes over: raises the generation. From now on no older driver changes the ledger."""
+        """Take over: raises the generation. From now on no older driver changes the ledger."""
         context = RunContext.of(conf)
         self._tenure = Tenure.of(self.factory.location, conf)
         self._joins = context.txid, context.forget
@@ -85,7 +85,7 @@ class FileParticipant(BatchParticipant):
             self.fence.follows(self._ledger.newest(), txid)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Shows the files of these receipts, once for a txid; it may be called again whenever its outcome is unknown.
+        """Show the files of these receipts, once for a txid; it may be called again whenever its outcome is unknown.
 
         Raises FailedException if the store is away, ZombieError for an older driver, StateError if a file is missing.
         """
@@ -102,17 +102,17 @@ class FileParticipant(BatchParticipant):
         self._upkeep.keep(record)
 
     def _join(self) -> None:
-        """Runs once, before the first batch or the end of one that was decided."""
+        """Run once, before the first batch or the end of one that was decided."""
         if self._joins is not None:
             self._ledger.change(self._join_record)
             self._joins = None
 
     def published(self, txid: int) -> bool:
-        """Whether the ledger has the batch as complete."""
+        """Return whether the ledger has the batch as complete."""
         return self.fence.newest(self._ledger.newest()).txid >= txid
 
     def abort(self, txid: int, attempt: int) -> None:
-        """Deletes the attempt's hidden files; if that fails, a later `publish` does."""
+        """Delete the attempt's hidden files; if that fails, a later `publish` does."""
         try:
             if self._fence is not None:
                 self._delete_staged(lambda each: each.txid == txid and each.generation <= self.fence.generation)
@@ -120,7 +120,8 @@ class FileParticipant(BatchParticipant):
             log.info("batch %d: the hidden files of attempt %d will be deleted later: %s", txid, attempt, error)
 
     def _place(self, record: Record, txid: int, receipts: Sequence[dict]) -> list[DataFile]:
-        """The batch's files, under their final names. Raises StateError, before any is moved, if one is missing."""
+        """Return the batch's files, under their final names. Raises StateError, before any is moved, if one is
+        missing."""
         visible, suffix = self.factory.visible, self.factory.rows.suffix
         files = publisher.pairs(visible, record, txid, receipts, suffix, clock.now())
         try:
@@ -145,7 +146,7 @@ class FileParticipant(BatchParticipant):
         return replace(record, started=txid, attempt=attempt)
 
     def _join_record(self, old: Record) -> Record:
-        """The record of a folder that belongs to this checkpoint, which has committed ``txid``."""
+        """Return the record of a folder that belongs to this checkpoint, which has committed ``txid``."""
         assert self._joins is not None and self._tenure is not None
         record, (txid, forget), own = self.fence.newest(old), self._joins, self._tenure.own
         stays = self._tenure.stays(Owner(record.topology, record.state) if record.topology else None)
@@ -165,7 +166,7 @@ class FileParticipant(BatchParticipant):
         )  # fmt: skip
 
     def _sweep(self, before: Record, record: Record, txid: int, attempt: int) -> None:
-        """Deletes what no driver needs any more: hidden files of this batch and of older ones; and, once in a run and
+        """Delete what no driver needs any more: hidden files of this batch and of older ones; and, once in a run and
         after failed attempts, files of a decision that was withdrawn."""
         self._delete_staged(lambda each: (each.epoch, each.txid) <= (record.epoch, txid))
         if attempt > 0 or not self._swept:
@@ -188,7 +189,7 @@ class FileParticipant(BatchParticipant):
 
 
 def check_empty(folder: StateFolder, shown: str) -> None:
-    """Raises StateError for a folder that holds files, and no ledger."""
+    """Raise StateError for a folder that holds files, and no ledger."""
     found = sorted(entry.name for entry in folder.list_folder("") if entry.name != HIDDEN)
     if found:
         raise StateError(

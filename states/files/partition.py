@@ -46,7 +46,7 @@ class FilePartition(State):
         self._files: list[_StagedFile] = []
 
     def beginCommit(self, txid: int | None) -> None:
-        """Reads the ledger. Raises ZombieError for an older driver, attempt or batch, FailedException if the store is
+        """Read the ledger. Raises ZombieError for an older driver, attempt or batch, FailedException if the store is
         away, StateError without a driver or a txid."""
         if self._fence is None or txid is None:
             raise StateError(
@@ -58,7 +58,7 @@ class FilePartition(State):
         self._files, self._columns, self._before = [], None, record.columns
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Writes the rows; with ``tell`` returns them, unless the batch is already visible. Raises StateError."""
+        """Write the rows; with ``tell`` returns them, unless the batch is already visible. Raises StateError."""
         if self._shown or len(tuples) == 0:
             return []
         fields = tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
@@ -71,7 +71,7 @@ class FilePartition(State):
         return tuples if tell else []
 
     def commit(self, txid: int | None) -> Any:
-        """Ends the files, and returns the receipt when they are durable."""
+        """End the files, and return the receipt when they are durable."""
         for file in self._files:
             file.close()
         if self._files:
@@ -83,7 +83,7 @@ class FilePartition(State):
         return {"partition": self.partition, "count": count, "columns": columns, "files": files}
 
     def rollback(self, txid: int | None) -> None:
-        """Deletes the files; what stays is swept by the driver."""
+        """Delete the files; what stays is swept by the driver."""
         files, self._files = self._files, []
         for file in files:
             try:
@@ -93,7 +93,8 @@ class FilePartition(State):
                 log.info("batch %s: %s will be deleted later: %s", txid, file.name, error)
 
     def _declare_columns(self, fields: Fields) -> Fields:
-        """The columns of the files. Raises StateError if they lack a type, or differ from those of the other files."""
+        """Return the columns of the files. Raises StateError if they lack a type, or differ from those of the other
+        files."""
         columns = self.factory.declare_columns(fields)
         now = tuple(ddl_of(columns))
         if self._before and now != self._before:
@@ -168,12 +169,12 @@ def ddl_of(columns: Fields) -> list[str]:
 
 
 def schema_of(columns: Fields) -> pa.Schema:
-    """The Arrow schema of the files; columns without a type have none."""
+    """Return the Arrow schema of the files; columns without a type have none."""
     return pa.schema([(name, arrow_type(columns.types[name])) for name in columns if name in columns.types])
 
 
 def check_columns(format: FileFormat, columns: Fields, shown: str) -> None:
-    """Raises StateError for columns that a format cannot hold."""
+    """Raise StateError for columns that a format cannot hold."""
     if missing := [name for name in columns if name not in columns.types]:
         raise StateError(
             f"{shown}: the fields {', '.join(missing)} have no type, and {format.name} files need one. Declare them: "
@@ -186,7 +187,7 @@ def check_columns(format: FileFormat, columns: Fields, shown: str) -> None:
 
 
 def _convert_column(format: FileFormat, ddl: str, name: str, alone: bool, column: Any) -> pa.Array | str:
-    """The column in its declared type; or why it cannot be."""
+    """Return the column in its declared type; or why it cannot be."""
     try:
         array = typed(column, ddl, name)
     except TridentError as error:
@@ -197,7 +198,7 @@ def _convert_column(format: FileFormat, ddl: str, name: str, alone: bool, column
 
 
 def _first_bad(column: Any, check: Callable[[Any], pa.Array | str]) -> int:
-    """The first value that the column cannot hold, found by halving."""
+    """Return the first value that the column cannot hold, found by halving."""
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2

@@ -15,7 +15,7 @@ Pairs = list[tuple[str, DataFile]]
 
 
 def pairs(visible: str, record: Record, txid: int, receipts: Sequence[dict], suffix: str, now: float) -> Pairs:
-    """The files that the receipts name. The order is that of partitions, then of files."""
+    """Return the files that the receipts name. The order is that of partitions, then of files."""
     made = []
     for receipt in sorted(receipts, key=lambda receipt: receipt["partition"]):
         for number, (staged, rows, size, crc) in enumerate(receipt["files"]):
@@ -26,7 +26,7 @@ def pairs(visible: str, record: Record, txid: int, receipts: Sequence[dict], suf
 
 
 def place(folder: StateFolder, visible: str, txid: int, files: Pairs, shown: str) -> None:
-    """Makes the files of a batch visible in its folder. Raises StateError, before any is, if one is missing."""
+    """Make the files of a batch visible in its folder. Raises StateError, before any is, if one is missing."""
     if not files:
         return
     if visible == BATCHES:
@@ -40,7 +40,7 @@ def place(folder: StateFolder, visible: str, txid: int, files: Pairs, shown: str
 
 
 def _place_folder(folder: StateFolder, txid: int, files: Pairs, shown: str) -> None:
-    """The files wait together in a hidden folder, which then gets its final name in one step."""
+    """Collect the files in a hidden folder, which then gets its final name in one step."""
     target, waiting = folder_of(BATCHES, txid).rstrip("/"), waiting_folder(txid)
     final = _sizes(folder, target)
     if all(final.get(file.name) == file.bytes for _, file in files):

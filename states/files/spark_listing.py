@@ -18,7 +18,7 @@ FOLDER = "_spark_metadata"
 
 
 def write(folder: StateFolder, record: Record) -> None:
-    """Writes the list of this version, unless it exists, and those that a driver that died has left out."""
+    """Write the list of this version, unless it exists, and those that a driver that died has left out."""
     if record.listing < 0:
         return
     numbers = _numbers(folder)

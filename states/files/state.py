@@ -130,11 +130,11 @@ class FileState(StateFactory):
         return FilePartition(self, placed, partitionIndex)
 
     def participant(self) -> BatchParticipant:
-        """Returns the state's driver side for one run; it shows the batches."""
+        """Return the state's driver side for one run; it shows the batches."""
         return FileParticipant(self)
 
     def check_place(self, place: StatePlace) -> None:
-        """Raises DefinitionError for a query behind the update: the rows are shown only when the batch is over."""
+        """Raise DefinitionError for a query behind the update: the rows are shown only when the batch is over."""
         if place.queries:
             raise DefinitionError(
                 f"{self.shown}: a query follows the update of state {place.state!r} in the same batch, and must see "
@@ -143,7 +143,7 @@ class FileState(StateFactory):
             )
 
     def check(self) -> Sequence[Finding]:
-        """Looks at the folder and writes nothing."""
+        """Look at the folder and write nothing."""
         record = self.newest()
         if record is None:
             try:
@@ -154,7 +154,7 @@ class FileState(StateFactory):
         return [Finding("ok", f"{self.shown}: batch {record.txid}, {len(record.files)} files, {record.rows} rows")]
 
     def declare_columns(self, fields: Fields) -> Fields:
-        """The columns of the files: ``columns``, else the fields of the tuples. Raises StateError."""
+        """Return the columns of the files: ``columns``, else the fields of the tuples. Raises StateError."""
         columns = fields if self.columns is None else Fields.of(self.columns)
         if missing := [name for name in columns if name not in fields]:
             raise StateError(f"{self.shown} needs the columns {', '.join(missing)}; the tuples have {fields}")
@@ -162,11 +162,11 @@ class FileState(StateFactory):
         return columns
 
     def newest(self) -> Record | None:
-        """The newest version of the folder's ledger; None if there is none. Opens the folder."""
+        """Return the newest version of the folder's ledger; None if there is none. Opens the folder."""
         return FileLedger(self.folder()).newest()
 
     def read(self) -> Iterator[tuple]:
-        """The rows of all complete batches, file by file."""
+        """Yield the rows of all complete batches, file by file."""
         record = self.newest()
         if record is not None:
             schema = schema_of(Fields.of(list(record.columns)))
@@ -175,7 +175,7 @@ class FileState(StateFactory):
                     yield from self.rows.read(opened, schema)
 
     def stored(self) -> dict[tuple, Any]:
-        """Returns all rows and how often each is stored; of a format of one's own: its lines."""
+        """Return all rows and how often each is stored; of a format of one's own: its lines."""
         return dict(Counter(self.read()))
 
     def _check_visible(self) -> None:
@@ -202,7 +202,7 @@ class FileState(StateFactory):
             raise DefinitionError(str(error)) from None
 
     def _check_declared(self, columns: Fields) -> None:
-        """Raises StateError for columns that the files cannot have."""
+        """Raise StateError for columns that the files cannot have."""
         if self.rows.typed:
             check_columns(self.rows, columns, self.shown)
         if self.visible == BATCHES and "txid" in columns:

@@ -13,7 +13,7 @@ _AMOUNT = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def amount(name: str, value: float | str, units: Mapping[str, int], most: int | None = None, least: int = 1) -> int:
-    """Raises DefinitionError for something else than an amount between these bounds."""
+    """Raise DefinitionError for something else than an amount between these bounds."""
     match = None if isinstance(value, bool) else _AMOUNT.fullmatch(str(value))
     if match is not None and match[2].lower() in units:
         found = int(match[1]) * units[match[2].lower()]

@@ -42,7 +42,7 @@ class Upkeep:
         self._tidied = False
 
     def keep(self, record: Record) -> None:
-        """Does what is due. What fails is logged and tried again after the next batch: the batch is visible already.
+        """Do what is due. What fails is logged and tried again after the next batch: the batch is visible already.
         Raises ZombieError for an older driver."""
         try:
             record = self._expire(record)
@@ -55,7 +55,7 @@ class Upkeep:
             log.warning("%s: upkeep is tried again after the next batch: %s", self._factory.shown, error)
 
     def _expire(self, record: Record) -> Record:
-        """The ledger without the batches that are older than ``retention``."""
+        """Return the ledger without the batches that are older than ``retention``."""
         seconds = self._factory.retention_seconds
         if seconds is None:
             return record
@@ -107,7 +107,7 @@ class Upkeep:
             yield BytesIO(data)
 
     def _delete_replaced(self, record: Record) -> None:
-        """Deletes the files that have not counted for ``grace`` seconds."""
+        """Delete the files that have not counted for ``grace`` seconds."""
         over = clock.now() - self._factory.grace_seconds
         gone = {name for name, since in record.replaced if since <= over}
         if gone:
@@ -115,7 +115,7 @@ class Upkeep:
             self._ledger.change(lambda old: replace(self.fence.newest(old), replaced=_other(old.replaced, gone)))
 
     def _tidy(self) -> None:
-        """Deletes, once in a run, what a driver that died in its upkeep has left.
+        """Delete, once in a run, what a driver that died in its upkeep has left.
 
         The names are listed before the fence is checked: if this driver is then still the newest, no other one has
         made a file that is listed and not yet in the ledger.
@@ -131,7 +131,7 @@ class Upkeep:
         self._tidied = True
 
     def _delete(self, names: Sequence[str]) -> None:
-        """Deletes files; of a batch with a folder of its own the folder, which is out of sight in one step."""
+        """Delete files; of a batch with a folder of its own the folder, which is out of sight in one step."""
         if self._factory.visible != BATCHES:
             for name in names:
                 self._folder.delete(name)
@@ -160,7 +160,7 @@ def due(files: Sequence[DataFile], target: int) -> list[DataFile]:
 
 
 def _run(files: Sequence[DataFile], at: int, target: int) -> list[DataFile]:
-    """The small files from here on, until they are large enough together."""
+    """Return the small files from here on, until they are large enough together."""
     run: list[DataFile] = []
     size = 0
     for file in islice(files, at, None):

@@ -44,5 +44,5 @@ def kafka_errors(cluster: Cluster, doing: str) -> Iterator[None]:
 
 
 def advice_on(code: str) -> str:
-    """The advice for an error code, to follow the error's text; "" if there is none."""
+    """Return the advice for an error code, to follow the error's text; "" if there is none."""
     return f". {_ADVICE[code]}" if code in _ADVICE else ""

@@ -38,7 +38,7 @@ class TopicFence:
         return attempt_of(self.context)
 
     def take_over(self, producer: TransactionalProducer, part: int, txid: int | None, own: Mark) -> tuple[Mark, Mark]:
-        """Opens the partition's producer for a batch; returns the driver's mark and the partition's mark. ``own``: the
+        """Open the partition's producer for a batch; return the driver's mark and the partition's mark. ``own``: the
         mark that this object has written last.
 
         Raises what `check` and `partition_mark` raise, FailedException if the broker is away, and StateError if the
@@ -56,8 +56,8 @@ class TopicFence:
             raise
 
     def check(self, txid: int | None) -> Mark:
-        """Returns the driver's mark. Raises ZombieError for an older driver, batch or attempt, StateError if the mark
-        is gone or names another lineage."""
+        """Return the driver's mark. Raises ZombieError for an older driver, batch or attempt, StateError if the mark is
+        gone or names another lineage."""
         if self.generation == 0:
             return Mark()
         mark, label = self.place.read(DRIVER), self.place.label
@@ -83,7 +83,7 @@ class TopicFence:
         return mark
 
     def partition_mark(self, part: int, txid: int | None) -> Mark:
-        """Returns the partition's mark; called after `open`. If its txid equals ``txid``, the partition has written its
+        """Return the partition's mark; called after `open`. If its txid equals ``txid``, the partition has written its
         part of the batch.
 
         Raises ZombieError for an older driver or batch, StateError if another checkpoint has written this batch.
@@ -104,7 +104,8 @@ class TopicFence:
         return mark
 
     def mark(self, last: Mark, txid: int | None, partitions: int, rows: int = 0) -> Mark:
-        """The mark that a partition writes with its data; without a txid it keeps the batch of its ``last`` mark."""
+        """Return the mark that a partition writes with its data; without a txid it keeps the batch of its ``last``
+        mark."""
         if txid is None:
             txid, rows = last.txid, last.rows
         return Mark(txid, self.generation, self.lineage, self.attempt, partitions, rows)

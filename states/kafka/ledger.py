@@ -53,7 +53,8 @@ class TopicLayout:
         self._begun: list[Mark] = []
 
     def of_batch(self, txid: int, partitions: int, recorded: Layout) -> Layout:
-        """The spread to record: the old one if a partition has written the batch under it, else the current one."""
+        """Return the spread to record: the old one if a partition has written the batch under it, else the current
+        one."""
         now = Layout(partitions, self._way)
         self._txid, self._now, self._then, self._begun = txid, now, recorded, []
         if now == recorded or recorded.partitions == 0:
@@ -98,7 +99,7 @@ class TopicLedger(BatchParticipant):
         self._written = 0.0
 
     def remembered(self, conf: dict) -> Remembered:
-        """Reads the marks. Before `open`, transactions of an older driver may be open; this waits for them only if the
+        """Read the marks. Before `open`, transactions of an older driver may be open; this waits for them only if the
         checkpoint is ahead of the marks visible without them."""
         place = MarkPlace.of(self._cluster, self._topic, conf)
         reach(self._cluster)
@@ -127,16 +128,17 @@ class TopicLedger(BatchParticipant):
         return Remembered(where, driver.lineage, written, whole, max(written, driver.txid), run=driver.run)
 
     def _lost(self, driver: Mark, marks: Sequence[Mark | None]) -> int | None:
-        """The first partition that has lost its mark, if the mark is too young for brokers to have forgotten it."""
+        """Return the first partition that has lost its mark, if the mark is too young for brokers to have forgotten
+        it."""
         missing = [part for part, mark in enumerate(marks[: driver.marked]) if mark is None]
         return missing[0] if missing and time.time() - driver.since < FORGOTTEN else None
 
     def _in_values(self, marks: Remembered) -> int:
-        """The highest txid among the values; 0 if values have no txid."""
+        """Return the highest txid among the values; 0 if values have no txid."""
         return 0
 
     def open(self, conf: dict) -> int:
-        """Raises the generation and returns it; waits while brokers are busy."""
+        """Raise the generation and return it; wait while brokers are busy."""
         place = self._place = MarkPlace.of(self._cluster, self._topic, conf)
         self._admin = self._cluster.admin()
         self.close()
@@ -165,7 +167,7 @@ class TopicLedger(BatchParticipant):
         return self._mark.generation
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Records the batch's spread before any partition writes, and shuts out older attempts. Raises StateError if
+        """Record the batch's spread before any partition writes, and shut out older attempts. Raises StateError if
         another state has become the owner of the topic, or if the brokers have gone back."""
         if self._joins is not None:
             self._owner.claim()
@@ -191,7 +193,7 @@ class TopicLedger(BatchParticipant):
                 parts.shut_out(spread.partitions)  # ends the previous attempt's transactions: no reader waits for them
 
     def _marked(self, partitions: int) -> None:
-        """Notes how many partitions have marks, and makes the driver's mark, which records it, due."""
+        """Note how many partitions have marks, and make the driver's mark, which records it, due."""
         if self._counted:
             self._mark = self._mark._replace(marked=partitions, since=int(time.time()))
             self._written = -RENEWED
@@ -211,7 +213,7 @@ class TopicLedger(BatchParticipant):
         return self._mark._replace(lineage=lineage, run=self._run)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Writes a mark only for a batch without receipts: partitions have written theirs with their data. Raises
+        """Write a mark only for a batch without receipts: partitions have written theirs with their data. Raises
         StateError for a batch half written under another spread, or if the brokers have gone back."""
         if self._layout is not None:
             self._layout.check(txid, receipts)
@@ -225,7 +227,7 @@ class TopicLedger(BatchParticipant):
         self._known |= {receipt["partition"]: txid for receipt in receipts if receipt["written"]}
 
     def _check_marks(self, place: MarkPlace) -> None:
-        """Raises StateError if marks are behind those that this driver knows to be written. Called after a failed
+        """Raise StateError if marks are behind those that this driver knows to be written. Called after a failed
         attempt: a producer fails on brokers that have gone back, since they miss its last sequence number."""
         known: dict[int | str, int] = {DRIVER: self._mark.over, **self._known}  # type: ignore[dict-item]
         for part, txid in known.items():
@@ -234,10 +236,10 @@ class TopicLedger(BatchParticipant):
                 raise gone_back(place.label, has, txid)
 
     def abort(self, txid: int, attempt: int) -> None:
-        """Does nothing: the next attempt shuts this one out."""
+        """Do nothing: the next attempt shuts this one out."""
 
     def close(self) -> None:
-        """Closes the driver's producer."""
+        """Close the driver's producer."""
         if self._producer is not None:
             self._producer.close()
 
@@ -248,7 +250,7 @@ class TopicLedger(BatchParticipant):
         return self._place
 
     def _write_first(self, mark: Mark) -> None:
-        """Writes the mark of a new generation. Of two drivers that open at once, the first is fenced here."""
+        """Write the mark of a new generation. Of two drivers that open at once, the first is fenced here."""
         assert self._producer is not None
         try:
             self._producer.commit(mark)
@@ -262,7 +264,7 @@ class TopicLedger(BatchParticipant):
         self._mark, self._written = mark, time.monotonic()
 
     def _write(self, mark: Mark) -> None:
-        """Writes the driver's mark. Raises ZombieError if a newer driver has taken over, FailedException if the broker
+        """Write the driver's mark. Raises ZombieError if a newer driver has taken over, FailedException if the broker
         is away."""
         place, writer = self._opened_place, self._producer
         assert writer is not None
@@ -285,7 +287,7 @@ class CheckedTopic(Protocol):
     cluster: Cluster
 
     def open(self, conf: dict) -> None:
-        """Checks the topic, or creates it if the state's options say so. Raises StateError for an unsuitable topic."""
+        """Check the topic, or creates it if the state's options say so. Raises StateError for an unsuitable topic."""
 
     def check_unchanged(self) -> None:
         """Called before each attempt. Raises StateError if the topic has changed."""
@@ -303,7 +305,7 @@ class AppendedTopic:
         check_there(MarkPlace.of(self.cluster, self._topic, conf), self.cluster.admin(), self._create)
 
     def check_unchanged(self) -> None:
-        """Does nothing: a writer's errors show a change."""
+        """Do nothing: a writer's errors show a change."""
 
 
 class UnfencedLedger(BatchParticipant):
@@ -315,7 +317,7 @@ class UnfencedLedger(BatchParticipant):
         self._written: float | None = None
 
     def remembered(self, conf: dict) -> Remembered | None:
-        """Returns None, since no txids are stored. Raises StateError if another state owns the topic."""
+        """Return None, since no txids are stored. Raises StateError if another state owns the topic."""
         run_when_available(self._topic.cluster, lambda: self._owner.check(conf))
         return None
 
@@ -335,7 +337,7 @@ class UnfencedLedger(BatchParticipant):
         self._written = time.monotonic()
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Does nothing: every partition has waited for its deliveries."""
+        """Do nothing: every partition has waited for its deliveries."""
 
     def abort(self, txid: int, attempt: int) -> None:
-        """Does nothing: the replay writes again."""
+        """Do nothing: the replay writes again."""

@@ -31,7 +31,7 @@ from trident_py.context import RunContext
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.blocking_calls import call_client, fetch_committed
 from trident_py.kafka.clients import ASKING, Cluster, is_passing
-from trident_py.patience import again_for
+from trident_py.model.retry import again_for
 
 from ..partition_layout import Layout
 from .advice import kafka_errors
@@ -72,7 +72,7 @@ class Mark(NamedTuple):
         return Layout(self.partitions, self.way)
 
     def text(self) -> str:
-        """The mark as metadata. Raises StateError if it is too long for brokers."""
+        """Return the mark as metadata. Raises StateError if it is too long for brokers."""
         text = json.dumps(self._asdict(), separators=(",", ":"))
         if len(text) > LONGEST_MARK:
             raise StateError(
@@ -104,11 +104,11 @@ class MarkPlace:
         return place
 
     def name(self, part: int | str) -> str:
-        """The group of a partition, or of the driver."""
+        """Return the group of a partition, or of the driver."""
         return f"trident/{quote(self.topology, safe='')}/{quote(self.state, safe='')}/{part}"
 
     def transactional_id(self, part: int | str) -> str:
-        """The transactional id of this partition, or of the driver, for this topic."""
+        """Return the transactional id of this partition, or of the driver, for this topic."""
         return f"{self.name(part)}/{quote(self.topic, safe='')}"
 
     @property
@@ -117,7 +117,7 @@ class MarkPlace:
         return f"state {self.state!r} of topology {self.topology!r} in topic {self.topic!r} at {self.cluster.bootstrap}"
 
     def read(self, part: int | str, settled: bool = True) -> Mark | None:
-        """Returns the mark, or None. Waits until every open transaction on it has ended. Raises StateError if it cannot
+        """Return the mark, or None. Waits until every open transaction on it has ended. Raises StateError if it cannot
         be read.
 
         ``settled=False``: returns the mark as it is now, which an open transaction may still replace.
@@ -136,7 +136,7 @@ class MarkPlace:
             ) from error
 
     def fetch_committed(self, part: int | str, settled: bool) -> Any:
-        """The group's offset with its metadata; repeats while the broker is busy. Raises StateError."""
+        """Return the group's offset with its metadata; repeats while the broker is busy. Raises StateError."""
         from confluent_kafka import TopicPartition
 
         ask = partial(fetch_committed, self.cluster, self.name(part), [TopicPartition(self.topic, 0)], ANSWER, settled)
@@ -147,23 +147,23 @@ class MarkPlace:
         return position
 
     def write(self, part: int | str, note: GroupNote, doing: str) -> None:
-        """Writes a note without a transaction. ``doing`` names the work in errors."""
+        """Write a note without a transaction. ``doing`` names the work in errors."""
         with _group_client(self.cluster, self.name(part), doing) as consumer:
             call_client(consumer.commit, offsets=self.offsets(note), asynchronous=False)
 
     def metadata(self, part: int | str) -> Any:
-        """The group's metadata for ``send_offsets_to_transaction``; read once for each producer."""
+        """Return the group's metadata for ``send_offsets_to_transaction``; read once for each producer."""
         return group_metadata(self.cluster, self.name(part))
 
     def offsets(self, note: GroupNote) -> list[Any]:
-        """The offsets that carry a note."""
+        """Return the offsets that carry a note."""
         from confluent_kafka import TopicPartition
 
         return [TopicPartition(self.topic, 0, note.txid, metadata=note.text())]
 
 
 def _parse_mark(position: Any) -> Mark:
-    """Parses a mark. Raises ValueError or TypeError for metadata that this library has not written."""
+    """Parse a mark. Raises ValueError or TypeError for metadata that this library has not written."""
     values = json.loads(position.metadata or "")
     mark = Mark(**values)
     if not {"txid", "generation", "lineage"} <= values.keys() or mark.txid != position.offset:
@@ -172,7 +172,7 @@ def _parse_mark(position: Any) -> Mark:
 
 
 def group_metadata(cluster: Cluster, group: str) -> Any:
-    """The metadata that names a group without members in a transaction."""
+    """Return the metadata that names a group without members in a transaction."""
     with _group_client(cluster, group, f"look up group {group!r}") as consumer:
         return call_client(consumer.consumer_group_metadata)
 

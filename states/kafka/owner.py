@@ -43,7 +43,7 @@ class NotePlace(MarkPlace):
         return f"trident/owner-of/{quote(self.topic, safe='')}"
 
     def owner(self, settled: bool) -> Owner | None:
-        """Returns the topic's owner, or None. ``settled``: waits until every open transaction on the note has ended.
+        """Return the topic's owner, or None. ``settled``: waits until every open transaction on the note has ended.
         Raises StateError for a note that this library has not written."""
         position = self.fetch_committed(DRIVER, settled)
         if position.offset < 0:
@@ -90,13 +90,13 @@ class TopicOwner:
         self._is_owner = owner == self._tenure.own
 
     def renewal(self) -> list[Offsets]:
-        """The note's offsets, for the transaction that writes the driver's mark again."""
+        """Return the note's offsets, for the transaction that writes the driver's mark again."""
         if self._tenure is None or not self._is_owner:
             return []
         return [(self._place.offsets(Note(self._tenure.own)), self._place.metadata(DRIVER))]
 
     def renew(self) -> None:
-        """Writes the note again, without a transaction."""
+        """Write the note again, without a transaction."""
         if self._tenure is not None and self._is_owner:
             self._write_plainly(self._tenure.own)
 
@@ -119,7 +119,7 @@ class TopicOwner:
         self._place.write(DRIVER, Note(owner), f"record the owner of topic {self._place.topic!r}")
 
     def _shut_out(self, old: Owner) -> None:
-        """Shuts out the old owner as a newer driver of it would: first its driver's mark, then its partitions."""
+        """Shut out the old owner as a newer driver of it would: first its driver's mark, then its partitions."""
         place = MarkPlace(self._place.cluster, self._place.topic, old.topology, old.state)
         writer = TransactionalProducer(place, DRIVER, self._settings)
         try:

@@ -38,13 +38,13 @@ class Partitions:
         return max((mark.txid for mark in self.marks), default=0)
 
     def open(self, count: int) -> list[Mark]:
-        """Shuts out the old producers of this many partitions, and returns the marks read afterwards."""
+        """Shut out the old producers of this many partitions, and return the marks read afterwards."""
         self._make(count)
         self.marks = self._in_parallel(self._take_over)
         return self.marks
 
     def shut_out(self, count: int) -> None:
-        """Ends the open transactions of this many partitions; their old producers can no longer commit."""
+        """End the open transactions of this many partitions; their old producers can no longer commit."""
         self._make(count)
         self._in_parallel(lambda part: self._producers[part].open())
 

@@ -17,7 +17,7 @@ from trident_py.errors import FailedException, StateError
 from trident_py.kafka.blocking_calls import call_client
 from trident_py.kafka.clients import is_fenced, is_passing, kafka_error, means
 from trident_py.kafka.error_codes import Meaning
-from trident_py.patience import again_for
+from trident_py.model.retry import again_for
 
 from .advice import kafka_errors
 from .marks import ANSWER, GroupNote, MarkPlace
@@ -54,7 +54,7 @@ class TransactionalProducer:
         return None if self._sender is None else self._sender.producer
 
     def open(self) -> None:
-        """Shuts out the previous producer with this id. Raises FailedException if the broker is away."""
+        """Shut out the previous producer with this id. Raises FailedException if the broker is away."""
         self.close()
         place = self.place
         sender = Sender(place.cluster, self._settings, TRANSACTIONAL, place.transactional_id(self.part))
@@ -71,7 +71,7 @@ class TransactionalProducer:
             self._active = True
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **more: Any) -> None:
-        """Queues one record in the open transaction; waits while the queue is full."""
+        """Queue one record in the open transaction; wait while the queue is full."""
         with self._over_if_it_fails(f"write to topic {topic!r}"):
             self._open_sender.produce(topic, value, key, **more)
 
@@ -79,12 +79,12 @@ class TransactionalProducer:
         self, topic: str, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None,
         headers: Sequence[list] | None = None,
     ) -> None:  # fmt: skip
-        """Queues records in the open transaction, in order; waits while the queue is full."""
+        """Queue records in the open transaction, in order; wait while the queue is full."""
         with self._over_if_it_fails(f"write to topic {topic!r}"):
             self._open_sender.send(topic, values, keys, headers)
 
     def commit(self, mark: GroupNote, others: Sequence[tuple[list[Any], Any]] = ()) -> None:
-        """Commits the transaction with its mark, and with further offsets: pairs of offsets and group metadata.
+        """Commit the transaction with its mark, and with further offsets: pairs of offsets and group metadata.
 
         Unless the commit was clean (`states.kafka.sender`), the producer is closed, so that the next `open` gets a new
         epoch. Raises FailedException if the batch must be replayed, StateError if a replay would not help.
@@ -101,8 +101,8 @@ class TransactionalProducer:
             self.close()
 
     def abort(self) -> None:
-        """Aborts the open transaction, if any, and closes, so that a late abort meets a newer epoch. If the abort
-        fails, the next `open` ends the transaction."""
+        """Abort the open transaction, if any, and close, so that a late abort meets a newer epoch. If the abort fails,
+        the next `open` ends the transaction."""
         if self._active:
             self._active = False
             with contextlib.suppress(Exception):
@@ -110,7 +110,7 @@ class TransactionalProducer:
             self.close()
 
     def close(self) -> None:
-        """Closes the producer; an open transaction is aborted by the next `open`, or times out."""
+        """Close the producer; an open transaction is aborted by the next `open`, or times out."""
         if self._sender is not None:
             self._sender.close()
         self._sender, self._active = None, False
@@ -142,7 +142,8 @@ class TransactionalProducer:
             raise (StateError(f"{error}. {refusal}") if refusal else error) from cause
 
     def _refusal(self) -> tuple[str, Any]:
-        """The first refused record as text, and its error. Polls first: librdkafka may not have reported it yet."""
+        """Return the first refused record as text, and its error. Polls first: librdkafka may not have reported it
+        yet."""
         if self._sender is None:
             return "", None
         with contextlib.suppress(Exception):
@@ -164,7 +165,7 @@ _FENCED = (
 
 
 def _why_again(cause: Any, first: Any) -> str:
-    """Why a replay may help after this error, or "". ``first``: the error of the first refused record."""
+    """Return why a replay may help after this error, or "". ``first``: the error of the first refused record."""
     if is_fenced(cause):
         return _FENCED
     if means(cause, Meaning.ENDED) or means(first, Meaning.ENDED):
@@ -173,7 +174,7 @@ def _why_again(cause: Any, first: Any) -> str:
 
 
 def _patiently(call: Callable[[], Any]) -> None:
-    """Repeats the call while the broker reports a retriable error, for at most ``ANSWER`` seconds."""
+    """Repeat the call while the broker reports a retriable error, for at most ``ANSWER`` seconds."""
 
     def passes(error: Exception) -> bool:
         kafka = kafka_error(error)
@@ -183,7 +184,7 @@ def _patiently(call: Callable[[], Any]) -> None:
 
 
 def _in_time(call: Callable[[], Any]) -> None:
-    """Runs the call for at most ``LONGEST`` seconds. librdkafka's own limit fails if the group's coordinator has left
+    """Run the call for at most ``LONGEST`` seconds. librdkafka's own limit fails if the group's coordinator has left
     the cluster (librdkafka issues 5456 and 5511): then the call and its thread are abandoned."""
     outcome: Future[None] = Future()
 

@@ -48,7 +48,7 @@ class Witness:
         self.begin()
 
     def begin(self) -> None:
-        """Forgets the previous transaction."""
+        """Forget the previous transaction."""
         self._answers: list[str] = []
         self.trouble = ""
 
@@ -67,8 +67,8 @@ class Witness:
 
 
 def _is_first_address(text: str) -> bool:
-    """Whether the line reports the end of a connection to a ``bootstrap`` address. It ends once the brokers are known,
-    and carries nothing of a transaction."""
+    """Return whether the line reports the end of a connection to a ``bootstrap`` address. It ends once the brokers are
+    known, and carries nothing of a transaction."""
     return "/bootstrap: " in text and "(_DESTROY_BROKER)" in text
 
 
@@ -99,7 +99,7 @@ class Sender:
         self._sent = 0
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **more: Any) -> None:
-        """Queues one record. Raises KafkaException."""
+        """Queue one record. Raises KafkaException."""
         self._wait_for_room(1, self._room.for_records([value]))
         call_client(self.producer.produce, topic, value, key, **more)
         self._sent += 1
@@ -108,7 +108,7 @@ class Sender:
         self, topic: str, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None,
         headers: Sequence[list] | None = None,
     ) -> None:  # fmt: skip
-        """Queues many records. Raises StateError for the first refused one."""
+        """Queue many records. Raises StateError for the first refused one."""
         values = list(values)
         limit = self._room.for_records(values)
         for at in range(0, len(values), limit):
@@ -118,7 +118,7 @@ class Sender:
         self._sent += len(values)
 
     def _queue(self, topic: str, values: Sequence, keys: Sequence | None, headers: Sequence | None) -> None:
-        """Queues without a loop in Python: a third faster than produce_batch, which takes no headers either."""
+        """Queue without a loop in Python: a third faster than produce_batch, which takes no headers either."""
         waiting = iter(values)  # the arguments before headers: partition, callback, on_delivery, timestamp
         defaults: list[Any] = [repeat(-1), repeat(None), repeat(None), repeat(0)]
         more: list[Any] = [] if headers is None else [*defaults, headers]
@@ -138,7 +138,7 @@ class Sender:
             call_client(self.producer.poll, WAIT)
 
     def confirm(self, label: str, seconds: float = math.inf) -> None:
-        """Waits until the brokers have confirmed every record. If one was not delivered, or not within ``seconds``,
+        """Wait until the brokers have confirmed every record. If one was not delivered, or not within ``seconds``,
         raises FailedException if a replay may help, else StateError. ``label`` begins the error."""
         until = time.monotonic() + seconds
         while len(self.producer) > 0 and self.failures.count == 0 and time.monotonic() < until:
@@ -156,13 +156,13 @@ class Sender:
         self._sent = 0
 
     def begin(self) -> None:
-        """Begins a transaction."""
+        """Begin a transaction."""
         call_client(self.producer.poll, 0)  # logs pending lines, which belong to the previous transaction
         self.witness.begin()
         call_client(self.producer.begin_transaction)
 
     def was_clean(self) -> bool:
-        """Whether the transaction just committed has left no request in transit."""
+        """Return whether the transaction just committed has left no request in transit."""
         call_client(self.producer.poll, 0)
         return self.witness.clean
 
@@ -171,7 +171,7 @@ class Sender:
         self.failures.forget()
 
     def close(self) -> None:
-        """Drops the queued records; nothing more is sent once librdkafka has processed this."""
+        """Drop the queued records; nothing more is sent once librdkafka has processed this."""
         with contextlib.suppress(Exception):
             call_client(self.producer.purge)
 

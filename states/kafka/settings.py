@@ -45,7 +45,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def pairs(topic: str, settings: Any) -> Pairs:
-    """A user's settings as a comparable value. Raises DefinitionError for a setting that users cannot change."""
+    """Return a user's settings as a comparable value. Raises DefinitionError for a setting that users cannot change."""
     texts = {name: _text(value) for name, value in dict(settings or {}).items()}
     for name, reason in _OURS.items():
         if name in texts:
@@ -61,20 +61,20 @@ def _text(value: Any) -> str:
 
 
 def cluster_of(bootstrap: str, settings: Any) -> Cluster:
-    """The cluster with the settings that all clients need to reach it."""
+    """Return the cluster with the settings that all clients need to reach it."""
     for_all = {name: value for name, value in dict(settings or {}).items() if not name.startswith(_FOR_PRODUCERS)}
     return Cluster.of(bootstrap, for_all)
 
 
 def location_of(cluster: Cluster, topic: str, shared: str = "") -> Location:
-    """The location of the topic, at each of the named brokers."""
+    """Return the location of the topic, at each of the named brokers."""
     brokers = (address.strip().rpartition(":") for address in cluster.bootstrap.lower().split(","))
     stores = frozenset(f"{'localhost' if host in _HERE else host}:{port}" for host, _, port in brokers)
     return Location(stores, frozenset([topic]), shared, f"topic {topic!r} at {cluster.bootstrap}")
 
 
 def for_producers(settings: Any) -> dict[str, str]:
-    """The settings that only producers take."""
+    """Return the settings that only producers take."""
     return {name: value for name, value in dict(settings or {}).items() if name.startswith(_FOR_PRODUCERS)}
 
 
@@ -86,6 +86,6 @@ class Room:
         self._bytes = kilobytes * 1024
 
     def for_records(self, values: list[bytes | None]) -> int:
-        """The limit for records of this size; at least one."""
+        """Return the limit for records of this size; at least one."""
         size = sum(map(len, filter(None, values))) // max(len(values), 1) + 100
         return max(1, min(self._records, self._bytes // size))

@@ -9,7 +9,7 @@ from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.kafka.blocking_calls import answer, call_client, connect_admin
 from trident_py.kafka.clients import Cluster, code_of, means
 from trident_py.kafka.error_codes import Meaning
-from trident_py.patience import again_for
+from trident_py.model.retry import again_for
 
 from ..diagnostics import Finding
 from .advice import kafka_errors
@@ -21,27 +21,28 @@ T = TypeVar("T")
 
 
 def reach(cluster: Cluster) -> Any:
-    """Returns an AdminClient whose brokers have answered. Raises FailedException if no broker answers, StateError if
+    """Return an AdminClient whose brokers have answered. Raises FailedException if no broker answers, StateError if
     they refuse the connection."""
     with kafka_errors(cluster, "reach a broker"):
         return connect_admin(cluster)
 
 
 def run_when_available(cluster: Cluster, work: Callable[[], T]) -> T:
-    """Runs a start's work on a topic after a broker has answered. Raises FailedException at once if none does."""
+    """Run a start's work on a topic after a broker has answered. Raises FailedException at once if none does."""
     reach(cluster)
     return patiently(work)
 
 
 def patiently(call: Callable[[], T]) -> T:
-    """Repeats the call for some seconds while brokers are busy: coordinators load, topics get their leaders."""
+    """Repeat the call for some seconds while brokers are busy: coordinators load, topics get their leaders."""
     return again_for(PATIENCE, PAUSE, lambda error: isinstance(error, FailedException), call)
 
 
 def check_there(
     place: MarkPlace, admin: Any, create: int | None = None, config: Mapping[str, str] | None = None
 ) -> list[int]:
-    """The topic's partitions. Creates a missing topic with ``create`` partitions; raises StateError if that is None."""
+    """Return the topic's partitions. Creates a missing topic with ``create`` partitions; raises StateError if that is
+    None."""
     partitions = _existing(place, admin)
     if partitions is not None:
         return partitions
@@ -52,7 +53,7 @@ def check_there(
 
 
 def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
-    """Reports whether the topic exists or would be created. Called before the start; writes nothing."""
+    """Report whether the topic exists or would be created. Called before the start; writes nothing."""
     partitions = _existing(MarkPlace(cluster, topic, "", topic), reach(cluster))
     if partitions is not None:
         return [Finding("ok", f"topic {topic!r} has {len(partitions)} partitions")]
@@ -70,7 +71,7 @@ def _existing(place: MarkPlace, admin: Any) -> list[int] | None:
 
 
 def unless_missing(cluster: Cluster, topic: str, work: Callable[[], T]) -> T | None:
-    """Looks a topic up; returns None for a missing one. Raises FailedException if the brokers are away."""
+    """Look a topic up; return None for a missing one. Raises FailedException if the brokers are away."""
     from confluent_kafka import KafkaException
 
     with kafka_errors(cluster, f"look up topic {topic!r}"):
@@ -86,7 +87,7 @@ def make(
     cluster: Cluster, admin: Any, topic: str, partitions: int | None = None, replication: int | None = None,
     config: Mapping[str, str] | None = None,
 ) -> None:  # fmt: skip
-    """Creates a topic, unless it exists by now. ``partitions`` and ``replication`` None: the brokers' defaults."""
+    """Create a topic, unless it exists by now. ``partitions`` and ``replication`` None: the brokers' defaults."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import NewTopic
 
@@ -101,20 +102,20 @@ def make(
 
 
 def partition_count(topic: str, value: int | None) -> int | None:
-    """Checks the option ``partitions`` of a state. Raises DefinitionError unless it is None or a number from 1 on."""
+    """Check the option ``partitions`` of a state. Raises DefinitionError unless it is None or a number from 1 on."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         raise DefinitionError(f"topic {topic!r}: partitions must be an integer of at least 1, got {value!r}")
     return value
 
 
 def partitions_of(admin: Any, topic: str) -> list[int]:
-    """The partitions of the topic. Raises KafkaException."""
+    """Return the partitions of the topic. Raises KafkaException."""
     return sorted(partition.id for partition in _description(admin, topic).partitions)
 
 
 def id_of(place: MarkPlace, admin: Any) -> str:
-    """The id that the brokers gave the topic when it was created; "" for a missing topic. Raises FailedException if the
-    brokers are away."""
+    """Return the id that the brokers gave the topic when it was created; "" for a missing topic. Raises FailedException
+    if the brokers are away."""
     topic = place.topic
     return unless_missing(place.cluster, topic, lambda: str(_description(admin, topic).topic_id)) or ""
 
@@ -127,7 +128,7 @@ def _description(admin: Any, topic: str) -> Any:
 
 
 def settings_of(admin: Any, topic: str) -> dict[str, str]:
-    """The topic's settings. Raises KafkaException."""
+    """Return the topic's settings. Raises KafkaException."""
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     wanted = [ConfigResource(ResourceType.TOPIC, topic)]

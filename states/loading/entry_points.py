@@ -28,7 +28,7 @@ class Installed:
 
 
 def find_types() -> dict[str, Installed]:
-    """Returns all types by name. ``problem`` tells why a type cannot be loaded, or that two have the same name."""
+    """Return all types by name. ``problem`` tells why a type cannot be loaded, or that two have the same name."""
     points: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=GROUP):
         points.setdefault(point.name, []).append(point)

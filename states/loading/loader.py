@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from trident_py.documents import Document, Where, close, describe_errors, read
 from trident_py.errors import TridentError
-from trident_py.secrets import hidden
+from trident_py.model.secrets import hidden
 from trident_py.state import StateFactory
 
 from ..diagnostics import Finding
@@ -46,7 +46,7 @@ class Look:
 
 
 def load(path: str | Path) -> dict[str, StateFactory]:
-    """Returns the factories of the states that a YAML file defines, by name. Called on the driver; opens nothing.
+    """Return the factories of the states that a YAML file defines, by name. Called on the driver; opens nothing.
 
     Raises DefinitionError that lists every problem in the file: file, line, key, the value found and the valid ones.
     No error and no repr contains a value of the environment or a password.
@@ -55,7 +55,7 @@ def load(path: str | Path) -> dict[str, StateFactory]:
 
 
 def look(path: str | Path) -> list[Look]:
-    """Checks the store of each state of a file: connects, and writes nothing.
+    """Check the store of each state of a file: connects, and writes nothing.
 
     Raises DefinitionError if the file is wrong. A store that cannot be reached is a finding.
     """
@@ -67,7 +67,7 @@ def _look(state: Definition) -> Look:
 
 
 def look_at(name: str, factory: Any, hide: Callable[[str], str] = hidden) -> Look:
-    """Checks the store of any factory, as `look` does: connects, and writes nothing."""
+    """Check the store of any factory, as `look` does: connects, and writes nothing."""
     return _make_look(name, type(factory).__name__, factory, StateSettings().check, hide)
 
 
@@ -83,7 +83,7 @@ def _make_look(
 
 
 def definitions(path: str | Path) -> list[Definition]:
-    """The states of a file with their settings, in file order. Raises DefinitionError as `load` does."""
+    """Return the states of a file with their settings, in file order. Raises DefinitionError as `load` does."""
     document = read(path, "that defines the states", "states:", free=2)
     types = find_types()
     states = [define(document, ("states", name), keys, types) for name, keys in _states(document).items()]
@@ -107,8 +107,8 @@ def _states(document: Document) -> dict[str, Any]:
 
 
 def define(document: Document, where: Where, keys: Any, types: dict[str, Installed]) -> Definition | None:
-    """The state that the mapping ``keys`` at this place of a file defines. Adds what is wrong to the document, and then
-    returns None. Opens nothing. ``types``: `find_types()`."""
+    """Return the state that the mapping ``keys`` at this place of a file defines. Adds what is wrong to the document,
+    and then returns None. Opens nothing. ``types``: `find_types()`."""
     if not isinstance(keys, dict):
         if not any(problem.where == where for problem in document.problems):
             document.add(where, f"found {document.quote(where)}; expected a mapping with type: and the type's settings")

@@ -143,7 +143,7 @@ class Sequenced(SqlSettings):
     first: int = Field(1, description="First number of a new sender")
 
 
-class WindowTable(SqlSettings):
+class Window(SqlSettings):
     """The store of one window: tuples that later windows may hold, in blocks."""
 
     kinds: ClassVar[tuple[str, ...]] = ("window",)

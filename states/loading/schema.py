@@ -14,7 +14,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a file with the types installed here."""
+    """Return the JSON schema (draft 2020-12) of a file with the types installed here."""
     models = {name: entry.settings for name, entry in find_types().items() if entry.settings is not None}
     references, generated = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template="#/$defs/{model}"

@@ -29,11 +29,11 @@ class StateSettings(BaseModel):
     """The kinds of the factories that `make` returns, as named in the table of guarantees."""
 
     def make(self) -> StateFactory:
-        """Returns the factory. Opens nothing. Raises DefinitionError for settings that contradict each other."""
+        """Return the factory. Opens nothing. Raises DefinitionError for settings that contradict each other."""
         raise NotImplementedError(f"{type(self).__name__} must define make()")
 
     def check(self, factory: StateFactory) -> Sequence[Finding]:
-        """Checks the store with the factory's own ``check()``, if it has one. Writes nothing."""
+        """Check the store with the factory's own ``check()``, if it has one. Writes nothing."""
         if isinstance(factory, Checkable):
             return factory.check()
         return [Finding("ok", f"not checked: {type(factory).__name__} has no check()")]
@@ -51,7 +51,7 @@ class FactorySettings(StateSettings):
     """The factory's module and name, as in ``states.sql:AppendState``."""
 
     def arguments(self) -> dict[str, Any]:
-        """The factory's arguments: the settings by name, without unset ones."""
+        """Return the factory's arguments: the settings by name, without unset ones."""
         return {name: value for name, value in self if value is not None}
 
     def make(self) -> StateFactory:

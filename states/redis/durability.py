@@ -39,7 +39,7 @@ class PersistenceSettings:
 
     @classmethod
     def of(cls, server: RedisDatabase) -> PersistenceSettings:
-        """Asks the server. Raises FailedException if it is away."""
+        """Ask the server. Raises FailedException if it is away."""
         info: dict[str, Any] = server.ask(lambda client: client.info(), "read its INFO")
         fsync = ""
         with contextlib.suppress(StateError):  # services that others run often forbid CONFIG
@@ -52,7 +52,7 @@ class PersistenceSettings:
         )  # fmt: skip
 
     def problems(self) -> Iterator[str]:
-        """Why no state may be kept here."""
+        """Return why no state may be kept here."""
         if self.cluster:
             yield (
                 "the server is part of a Redis Cluster, which is not supported: a batch, its ledger and its owner must "
@@ -108,7 +108,7 @@ def tell(server: RedisDatabase) -> None:
 
 
 def findings(server: RedisDatabase) -> list[Finding]:
-    """The same for `trident states check`."""
+    """Return the same for `trident states check`."""
     settings = PersistenceSettings.of(server)
     problems = [Finding("error", problem) for problem in settings.problems()]
     return problems or [Finding("ok", f"{settings.loses}{settings.with_replicas}")]

@@ -44,5 +44,5 @@ class RedisFactory:
         return durability.REMARK
 
     def check(self) -> Sequence[Finding]:
-        """Looks at the server and writes nothing."""
+        """Look at the server and write nothing."""
         return durability.findings(self.place.server)

@@ -39,7 +39,7 @@ class RedisFence(Fence):
         return read(place, *self.own)[0]
 
     def keys(self, place: RedisPlace) -> list[str]:
-        """The keys of the ledger and of the marks."""
+        """Return the keys of the ledger and of the marks."""
         return [place.ledger(*self.own), place.marks(*self.own)]
 
     def begins(self, place: RedisPlace, txid: int | None) -> None:
@@ -48,7 +48,7 @@ class RedisFence(Fence):
         self._whole(self.admits(self.row(place), txid), txid)
 
     def refuse(self, answer: Sequence[Any], txid: int | None) -> None:
-        """Raises the error for a script's refusal."""
+        """Raise the error for a script's refusal."""
         row = _row(answer[1:])
         self._whole(self.admits(row, txid), txid)
         raise StateError(f"{self.shown}: Redis has refused batch {txid}: its ledger is {row}")
@@ -66,7 +66,7 @@ def lost_writes_error(shown: str, what: str) -> StateError:
 
 
 def read(place: RedisPlace, topology: str, state: str) -> tuple[FenceRow | None, int]:
-    """The row of the ledger, and the highest txid of which there is data."""
+    """Return the row of the ledger, and the highest txid of which there is data."""
     key = place.ledger(topology, state)
     values = place.server.ask(lambda client: client.hmget(key, _FIELDS), "read the ledger")
     return _row(values[:6]), int(values[6] or 0)
@@ -94,7 +94,7 @@ class RedisLedger(BatchParticipant):
         self._over = 0
 
     def remembered(self, conf: dict) -> Remembered:
-        """Reads the ledger, and the txids of the values unless the ledger is this checkpoint's. Raises StateError if
+        """Read the ledger, and the txids of the values unless the ledger is this checkpoint's. Raises StateError if
         another state owns the place, or if the server cannot hold a state."""
         durability.check(self._place.server)
         Tenure.of(self._place.location, conf).stays(self._owner()[0])
@@ -109,7 +109,7 @@ class RedisLedger(BatchParticipant):
         )  # fmt: skip
 
     def open(self, conf: dict) -> int:
-        """Takes over: raises the generation, and returns it. Logs what a crash of Redis may lose."""
+        """Take over: raises the generation, and returns it. Logs what a crash of Redis may lose."""
         durability.tell(self._place.server)
         context = RunContext.of(conf)
         key = self._place.ledger(context.topology, context.state)
@@ -131,7 +131,7 @@ class RedisLedger(BatchParticipant):
         self._check(answer, txid)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Moves the last complete txid. Raises ZombieError if a newer driver has taken over, FailedException if the
+        """Move the last complete txid. Raises ZombieError if a newer driver has taken over, FailedException if the
         commit of a partition is lost; the batch is then replayed."""
         if self._fence is None:
             return
@@ -146,7 +146,7 @@ class RedisLedger(BatchParticipant):
         self._over = max(self._over, txid)
 
     def abort(self, txid: int, attempt: int) -> None:
-        """Does nothing: the replay repairs what a failed attempt has committed."""
+        """Do nothing: the replay repairs what a failed attempt has committed."""
 
     def _run(self, script: str, arguments: Sequence[Any], doing: str) -> list[Any]:
         assert self._fence is not None
@@ -161,7 +161,7 @@ class RedisLedger(BatchParticipant):
             self._fence.refuse(answer, txid)
 
     def _join(self) -> None:
-        """Runs once, before the first batch or the end of one that was decided: the place and its ledger now belong to
+        """Run once, before the first batch or the end of one that was decided: the place and its ledger now belong to
         this checkpoint."""
         if self._joins is None:
             return
@@ -176,7 +176,10 @@ class RedisLedger(BatchParticipant):
         self._over, self._joins = txid, None
 
     def _claim(self, tenure: Tenure) -> None:
-        """A replaced owner can no longer write. Raises StateError if another state owns the place."""
+        """Take over from a replaced owner, which can no longer write.
+
+        Raises StateError if another state owns the place.
+        """
         while True:
             owner, text = self._owner()
             if tenure.stays(owner):
@@ -189,7 +192,7 @@ class RedisLedger(BatchParticipant):
                 return
 
     def _owner(self) -> tuple[Owner | None, str]:
-        """The owner, and its note as it stands."""
+        """Return the owner, and its note as it stands."""
         note = self._place.server.ask(lambda client: client.get(self._place.owner), "look up the owner")
         text = "" if note is None else note.decode()
         return (Owner(*json.loads(text)) if text else None), text

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from trident_py import secrets
 from trident_py.errors import DefinitionError
+from trident_py.model import secrets
 from trident_py.state import Location
 
 from .server import AT_ONCE, RedisDatabase, address, server_of
@@ -60,15 +60,15 @@ class RedisPlace:
         return f"{OURS}owner:{self._tag}"
 
     def ledger(self, topology: str, state: str) -> str:
-        """The key of the state's ledger, a hash."""
+        """Return the key of the state's ledger, a hash."""
         return f"{OURS}ledger:{self._tag}:{_join_names(topology, state)}"
 
     def marks(self, topology: str, state: str) -> str:
-        """The key of the marks of the current attempt's partitions, a hash."""
+        """Return the key of the marks of the current attempt's partitions, a hash."""
         return f"{OURS}marks:{self._tag}:{_join_names(topology, state)}"
 
     def read(self, names: Sequence[str]) -> list[bytes | None]:
-        """The stored bytes in the order of the names; None for an absent one."""
+        """Return the stored bytes in the order of the names; None for an absent one."""
         found: list[bytes | None] = []
         for start in range(0, len(names), AT_ONCE):
             part = names[start : start + AT_ONCE]
@@ -80,7 +80,7 @@ class RedisPlace:
         return found
 
     def scan(self) -> Iterator[tuple[str, bytes]]:
-        """Yields what is stored, page by page; what changes meanwhile may come in its old or its new form."""
+        """Yield what is stored, page by page; what changes meanwhile may come in its old or its new form."""
         cursor, seen = 0, set[bytes]()
         while True:
             cursor, page = self.server.ask(partial(self._page, cursor), f"read {self.what}")
@@ -101,7 +101,7 @@ class RedisPlace:
 
 
 def check_hash(name: str | None) -> None:
-    """Raises DefinitionError for something that cannot name a hash."""
+    """Raise DefinitionError for something that cannot name a hash."""
     if name is not None and (not isinstance(name, str) or not name or name.startswith(OURS)):
         raise DefinitionError(
             f"hash must be the name of a hash, or None for strings, and not begin with {OURS}; got {name!r}"

@@ -12,8 +12,8 @@ from typing import Any
 from trident_py.canonical import meant
 from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.secrets import shown
 from trident_py.operations.base import TridentCollector
-from trident_py.secrets import shown
 from trident_py.state import (
     BatchParticipant,
     QueryFunction,
@@ -124,19 +124,19 @@ class RedisRows(State):
         return self.writer.place
 
     def beginCommit(self, txid: int | None) -> None:
-        """Raises ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
+        """Raise ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
         self._expire = 0
         self.writer.begin(txid)
 
     def commit(self, txid: int | None) -> Any:
-        """Writes the partition's values in one step; returns how many."""
+        """Write the partition's values in one step; return how many."""
         return {"partition": self.writer.partition, "written": self.writer.commit(txid, self._expire)}
 
     def rollback(self, txid: int | None) -> None:
         self.writer.discard()
 
     def store(self, mapper: RedisStoreMapper, tuples: Sequence[TridentTuple], expire: float) -> None:
-        """Notes the values for the commit; of several tuples of one key the last one's stays. Raises StateError for a
+        """Note the values for the commit; of several tuples of one key the last one's stays. Raises StateError for a
         key or a value that is no text."""
         check_mapper(mapper, self.place)
         self._expire = expire
@@ -146,7 +146,7 @@ class RedisRows(State):
             self.writer.pending[name] = value.encode()
 
     def lookup(self, mapper: RedisLookupMapper, tuples: Sequence[TridentTuple]) -> list[str | None]:
-        """The texts under the tuples' keys, in their order; None for an absent one."""
+        """Return the texts under the tuples' keys, in their order; None for an absent one."""
         check_mapper(mapper, self.place)
         names = [self._text(mapper.getKeyFromTuple(row), "key", row, mapper) for row in tuples]
         return [None if text is None else text.decode("utf-8", "replace") for text in self.writer.read(names)]
@@ -163,7 +163,7 @@ class RedisRows(State):
 
 
 def check_mapper(mapper: RedisMapper, place: RedisPlace) -> None:
-    """Raises DefinitionError if the mapper's values are elsewhere than the state's."""
+    """Raise DefinitionError if the mapper's values are elsewhere than the state's."""
     wanted = mapper.getDataTypeDescription()
     if wanted.additionalKey != place.hash:
         argument = "no hash" if wanted.additionalKey is None else f"hash={wanted.additionalKey!r}"
@@ -187,7 +187,7 @@ class RedisStateUpdater(StateUpdater):
         self.storeMapper.getDataTypeDescription()
 
     def withExpire(self, expireIntervalSec: float) -> RedisStateUpdater:
-        """The updater whose values are forgotten so many seconds after they were written; a hash as a whole."""
+        """Return the updater whose values are forgotten so many seconds after they were written; a hash as a whole."""
         return RedisStateUpdater(self.storeMapper, expireIntervalSec)
 
     def updateState(self, state: RedisRows, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
@@ -253,11 +253,11 @@ class RedisState(RedisFactory, StateFactory):
         return RedisRows(RedisWriter(self.place, RedisFence.of(conf), partitionIndex))
 
     def participant(self) -> BatchParticipant:
-        """Returns the state's driver side for one run."""
+        """Return the state's driver side for one run."""
         return RedisLedger(self.place, lambda: 0)
 
     def stored(self) -> dict[tuple, Any]:
-        """Returns all texts: (name,) -> text."""
+        """Return all texts: (name,) -> text."""
         return {(name,): text.decode("utf-8", "replace") for name, text in self.place.scan()}
 
     def __repr__(self) -> str:

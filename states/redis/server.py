@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from trident_py import secrets
 from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError, missing
-from trident_py.needs import address_of
-from trident_py.patience import again_for
+from trident_py.model import secrets
+from trident_py.model.requirements import address_of
+from trident_py.model.retry import again_for
 from trident_py.state import Needs
 
 T = TypeVar("T")
@@ -37,7 +37,8 @@ _ADVICE = {
 
 
 def check_url(url: str) -> str:
-    """The URL. Raises DefinitionError, whose text has no secrets of the URL, for one that Redis clients cannot read."""
+    """Return the URL. Raises DefinitionError, whose text has no secrets of the URL, for one that Redis clients cannot
+    read."""
     example = "redis://host:6379/0"
     if not isinstance(url, str) or url.partition("://")[0] not in SCHEMES:
         raise DefinitionError(f"not a URL of Redis; its scheme must be {', '.join(SCHEMES)}. An example: {example}")
@@ -60,13 +61,13 @@ def _address(url: str) -> tuple[str, int, str, str]:
 
 
 def address(url: str) -> str:
-    """The database in one spelling, for comparison: ``host:port/database``."""
+    """Return the database in one spelling, for comparison: ``host:port/database``."""
     host, port, database, path = _address(url)
     return f"{path}/{database}" if path else f"{'localhost' if host in _HERE else host.lower()}:{port}/{database}"
 
 
 def needs_of_server(url: str) -> Needs:
-    """What each machine needs whose tasks use the server."""
+    """Return what each machine needs whose tasks use the server."""
     host, port, _, path = _address(url)
     if path:
         return Needs(("redis",), "trident-py[redis]", paths=(path,))
@@ -92,7 +93,7 @@ class RedisDatabase:
         self._scripts: dict[str, Any] = {}
 
     def run(self, text: str, keys: Sequence[str], arguments: Sequence[Any], doing: str) -> Any:
-        """Runs a Lua script, which Redis runs atomically. Raises FailedException if the outcome is unknown."""
+        """Run a Lua script, which Redis runs atomically. Raises FailedException if the outcome is unknown."""
         script = self._scripts.setdefault(text, self.client.register_script(text))
         with self.errors(doing):
             return script(keys, arguments)
@@ -106,7 +107,7 @@ class RedisDatabase:
         return again_for(SETTLES, 0.1, passes, lambda: self.run(text, keys, arguments, doing))
 
     def ask(self, work: Callable[[Any], T], doing: str) -> T:
-        """Calls ``work`` with the client and translates its errors."""
+        """Call ``work`` with the client and translate its errors."""
         with self.errors(doing):
             return work(self.client)
 
@@ -136,7 +137,8 @@ _CODES = {
 
 
 def code_of(error: BaseException) -> str:
-    """The code that Redis puts before its message; redis-py removes it from the errors that it has classes for."""
+    """Return the code that Redis puts before its message; redis-py removes it from the errors that it has classes
+    for."""
     if type(error).__name__ in _CODES:
         return _CODES[type(error).__name__]
     if "user executing the script can't run" in str(error):
@@ -156,7 +158,7 @@ def server_of(url: str) -> RedisDatabase:
 
 
 def close_servers() -> None:
-    """Closes the connections of this process."""
+    """Close the connections of this process."""
     with _LOCK:
         servers = list(_SERVERS.values())
         _SERVERS.clear()

@@ -14,7 +14,7 @@ MOST = 400_000
 
 
 def check_expiry(seconds: Any) -> None:
-    """Raises DefinitionError unless it is a number of seconds, 0 for never."""
+    """Raise DefinitionError unless it is a number of seconds, 0 for never."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
         raise DefinitionError(f"expireIntervalSec must be a number of seconds, 0 for never; got {seconds!r}")
 
@@ -29,21 +29,21 @@ class RedisWriter:
         self.pending: dict[str, bytes] = {}
 
     def begin(self, txid: int | None) -> None:
-        """Raises ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
+        """Raise ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
         self.discard()
         if self.fence is not None:
             self.fence.begins(self.place, txid)
 
     def read(self, names: list[str]) -> list[bytes | None]:
-        """The bytes in the order of the names, pending ones included; None for an absent one."""
+        """Return the bytes in the order of the names, pending ones included; None for an absent one."""
         texts = self.place.read(names) if names else []
         if not self.pending:
             return texts
         return [self.pending.get(name, text) for name, text in zip(names, texts, strict=True)]
 
     def commit(self, txid: int | None, expire: float) -> int:
-        """Writes everything and the partition's mark in one step, in which the fence is checked again; returns how
-        many values. ``expire``: in seconds, 0 for never."""
+        """Write everything and the partition's mark in one step, in which the fence is checked again; return how many
+        values. ``expire``: in seconds, 0 for never."""
         place, fence, many = self.place, self.fence, len(self.pending)
         if many > MOST:
             raise StateError(
@@ -70,5 +70,5 @@ class RedisWriter:
         return [self.place.hash], ["hash", *(part for pair in self.pending.items() for part in pair)]
 
     def discard(self) -> None:
-        """Forgets what the commit would write."""
+        """Forget what the commit would write."""
         self.pending = {}

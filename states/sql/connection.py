@@ -20,7 +20,7 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
     def together(self, statements: Sequence[Statement]) -> list[Any]:
-        """Executes the statements in their order, as one request to a server. Returns an answer for each, with
+        """Execute the statements in their order, as one request to a server. Returns an answer for each, with
         ``fetchone``, ``fetchall``, ``rowcount`` and ``description``.
 
         Raises the driver's error of the first that fails; those behind it are not executed. What those before it did
@@ -89,7 +89,7 @@ class FormatConnection:
 
 
 def _quote_parameters(cursor: Any, text: str, parameters: Sequence[Any]) -> str:
-    """The statement with each value in it, escaped and quoted by the database driver for this connection."""
+    """Return the statement with each value in it, escaped and quoted by the database driver for this connection."""
     if len(parameters) == 0:
         return text
     quoted: str = cursor.mogrify(translate_placeholders(text), tuple(parameters))
@@ -107,12 +107,12 @@ def _answers(cursor: Any) -> Iterator[QueryResult]:
 
 @functools.lru_cache(maxsize=1024)
 def translate_placeholders(text: str) -> str:
-    """The statement with ``%s`` for ``?``. No name or literal in these statements has a question mark."""
+    """Return the statement with ``%s`` for ``?``. No name or literal in these statements has a question mark."""
     return text.replace("%", "%%").replace("?", "%s")
 
 
 def execute_bound(connection: Connection, parts: Sequence[str], parameters: Sequence[Any]) -> Any:
-    """Executes a statement of a user, with a parameter between two ``parts``. Its own ``?`` and ``%`` stay."""
+    """Execute a statement of a user, with a parameter between two ``parts``. Its own ``?`` and ``%`` stay."""
     if not isinstance(connection, FormatConnection):
         return connection.execute("?".join(parts), tuple(parameters))
     cursor = connection.raw.cursor()
@@ -121,7 +121,7 @@ def execute_bound(connection: Connection, parts: Sequence[str], parameters: Sequ
 
 
 def pin_session(raw: Any, pin: Callable[[Any], None], quoting: Callable[[Any], Any] | None) -> FormatConnection:
-    """Pins the session's settings of a new connection; closes it if that fails."""
+    """Pin the session's settings of a new connection; close it if that fails."""
     try:
         pin(raw)
     except BaseException:
@@ -131,6 +131,7 @@ def pin_session(raw: Any, pin: Callable[[Any], None], quoting: Callable[[Any], A
 
 
 def driver_connection(engine: Engine, **more: Any) -> Any:
-    """A new connection of the database driver, outside SQLAlchemy's pool, with the URL's arguments and ``more``."""
+    """Return a new connection of the database driver, outside SQLAlchemy's pool, with the URL's arguments and
+    ``more``."""
     arguments, options = engine.dialect.create_connect_args(engine.url)
     return engine.dialect.connect(*arguments, **{**options, **more})

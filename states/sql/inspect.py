@@ -47,7 +47,8 @@ class ReadOnlyFile(Store):
 
 
 def _read_only(url: URL) -> URL:
-    """The read-only URL of a file. A log beside the file may hold its newest rows; without one no lock is needed."""
+    """Return the read-only URL of a file. A log beside the file may hold its newest rows; without one no lock is
+    needed."""
     path = Path(url.database or "")
     log = path.with_name(f"{path.name}-wal")
     way = {} if log.exists() and log.stat().st_size > 0 else {"immutable": "1"}
@@ -77,7 +78,7 @@ def check(
     place: TablePlace, keys: Fields, others: Fields | None, beside: Sequence[str] = (), stages: bool = False,
     usual: Mapping[str, str] | None = None,
 ) -> list[Finding]:  # fmt: skip
-    """The findings for a state with these columns. ``others`` is None if the first rows decide them.
+    """Return the findings for a state with these columns. ``others`` is None if the first rows decide them.
 
     ``beside``: the state's further tables. A state that ``stages`` needs temporary tables. ``usual``: the types of key
     columns whose type neither the state nor the table declares. Called in the process of the command. Leaves no
@@ -111,7 +112,7 @@ def _in_file(look: _Look, url: URL, index: int) -> Iterator[Finding]:
 
 
 def _file(url: URL) -> Iterator[Finding]:
-    """Checks a SQLite file and its folder: both must be writable, since the log lies beside the file."""
+    """Check a SQLite file and its folder: both must be writable, since the log lies beside the file."""
     path = Path(url.database or "")
     if (why := unopenable(path)) is not None:
         yield Finding("error", why)
@@ -163,7 +164,7 @@ def _database(look: _Look, store: Store, index: int) -> Iterator[Finding]:
 
 
 def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
-    """Checks an existing table against the columns that the state needs."""
+    """Check an existing table against the columns that the state needs."""
     place, keys, others = look.place, look.keys, look.others
     described = inspector.get_columns(place.table)
     type_names = store.dialect.type_names(store.engine, place.table)
@@ -189,7 +190,7 @@ def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
 
 
 def _nameable(name: str) -> bool:
-    """Whether a field of a tuple can fill this column."""
+    """Return whether a field of a tuple can fill this column."""
     try:
         nameable("column", name)
     except DefinitionError:
@@ -239,7 +240,7 @@ _GRANT = re.compile(r"GRANT (?P<privileges>.+?) ON (?:TABLE )?(?P<where>\S+) TO 
 def missing(
     dialect: str, connection: Connection, tables: Iterable[str], creates: bool, stages: bool = False
 ) -> list[str]:
-    """The privileges that the user lacks: on these existing tables, and to create tables.
+    """Return the privileges that the user lacks: on these existing tables, and to create tables.
 
     ``creates``: the state needs new tables; ``stages``: it needs temporary ones.
     """
@@ -289,7 +290,8 @@ def _is_granted(grants: list[tuple[str, str]], wanted: str, database: str, table
 
 
 def _covers(pattern: str, database: str) -> bool:
-    r"""Whether a grant covers this database: ``*``, or a LIKE pattern in which ``\_`` is a literal underscore."""
+    r"""Return whether a grant covers this database: ``*``, or a LIKE pattern in which ``\_`` is a literal
+    underscore."""
     if pattern == "*":
         return True
     parts = re.findall(r"\\.|.", pattern)

@@ -25,7 +25,7 @@ _OF = "WHERE name = ? AND field = ?"
 
 
 def note(store: Store, connection: Connection, name: str, keys: Sequence[Column], new: bool) -> None:
-    """Notes the kinds when the table is created (``new``) or first used, in a transaction that writes.
+    """Note the kinds when the table is created (``new``) or first used, in a transaction that writes.
 
     Raises StateError for a column that holds another kind; the database driver's duplicate key error if another process
     notes it at this moment: the caller calls again.
@@ -43,7 +43,7 @@ def note(store: Store, connection: Connection, name: str, keys: Sequence[Column]
 
 
 def key_problems(store: Store, connection: Connection, name: str, keys: Sequence[Column]) -> list[str]:
-    """The problems of key columns that hold values of another kind."""
+    """Return the problems of key columns that hold values of another kind."""
     kinds = _kinds(connection, store.dialect.fold_on_server(connection, name))
     return [
         f"has the key column {column.name!r}, which holds values of the kind {kind!r} (recorded in {TABLE}). It is "
@@ -57,7 +57,7 @@ def key_problems(store: Store, connection: Connection, name: str, keys: Sequence
 def settle_types(
     store: Store, connection: Connection, name: str, columns: Sequence[Column], batch: Sequence[Any] | None = None
 ) -> list[Column]:
-    """The columns with what the table notes: a column that folds gets the kind of time that it holds.
+    """Return the columns with what the table notes: a column that folds gets the kind of time that it holds.
 
     ``batch``, the values of each column, settles a kind that is still open. Then this is called in the transaction that
     writes the values, and waits for another transaction that settles the kind at this moment.
@@ -87,6 +87,6 @@ def _read_note(connection: Connection, row: tuple[str, str], lock: str = "") -> 
 
 
 def _kinds(connection: Connection, table: str) -> dict[str, str]:
-    """The kind of each column, without the zone of its times."""
+    """Return the kind of each column, without the zone of its times."""
     notes = connection.execute(f"SELECT field, kind FROM {TABLE} WHERE name = ?", (table,)).fetchall()
     return {name: "timestamp" if kind.removeprefix("timestamp") in _ZONES else kind for name, kind in notes}

@@ -46,7 +46,7 @@ _WRITTEN = f"FROM trident_part {_OWN} AND txid = ? AND part >= 0 AND token <> ''
 
 
 def tables(options: dict[str, Any]) -> list[sa.Table]:
-    """The definitions of the ledger's tables, for `CREATE TABLE IF NOT EXISTS`."""
+    """Return the definitions of the ledger's tables, for `CREATE TABLE IF NOT EXISTS`."""
     metadata = sa.MetaData()
 
     def own() -> list[sa.Column]:
@@ -79,18 +79,18 @@ def asking(topology: str, state: str, lock: str = "", run: str = RUN) -> Stateme
 
 
 def has_run(engine: sa.Engine) -> bool:
-    """Whether trident_fence has the column ``run``."""
+    """Return whether trident_fence has the column ``run``."""
     return RUN in {column["name"] for column in sa.inspect(engine).get_columns("trident_fence")}
 
 
 def parse_fence_row(answer: Any) -> FenceRow | None:
-    """The row in the answer to `asking`."""
+    """Return the row in the answer to `asking`."""
     row = answer.fetchone()
     return None if row is None else FenceRow(*row)
 
 
 def noting(files: list[int]) -> dict[str, list[int]]:
-    """What a receipt says of the files that have the partition's mark."""
+    """Return what a receipt says of the files that have the partition's mark."""
     return {} if files == [0] else {FILES: files}
 
 
@@ -117,12 +117,12 @@ class SqlFence(Fence):
     noted: ClassVar[str] = "row in trident_fence"
 
     def row(self, connection: Connection, lock: str = "") -> FenceRow:
-        """Returns the state's row; ``lock`` is the SQL that locks it until the transaction ends. Raises ZombieError if
-        a newer driver has taken over, StateError if the row is gone."""
+        """Return the state's row; ``lock`` is the SQL that locks it until the transaction ends. Raises ZombieError if a
+        newer driver has taken over, StateError if the row is gone."""
         return self.fence_row(connection.execute(*self.question(lock)))
 
     def question(self, lock: str = "") -> Statement:
-        """The statement that begins every transaction that writes; its answer goes to `check`."""
+        """Return the statement that begins every transaction that writes; its answer goes to `check`."""
         return asking(*self.own, lock)
 
     def fence_row(self, answer: Any) -> FenceRow:
@@ -136,7 +136,7 @@ class SqlFence(Fence):
     def marks(
         self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect
     ) -> list[Statement]:
-        """What the transaction executes last, right before COMMIT: it writes the partition's mark for the batch.
+        """Return what the transaction executes last, right before COMMIT: it writes the partition's mark for the batch.
 
         If two tasks run the same partition at once, the second waits here until the first one has ended.
         """
@@ -147,21 +147,22 @@ class SqlFence(Fence):
         return [(text, (*self.own, txid, part, self.attempt, 0, token))]
 
     def has(self, connection: Connection, txid: int, part: int, token: str) -> bool:
-        """Whether the transaction with this token has written this partition of the batch."""
+        """Return whether the transaction with this token has written this partition of the batch."""
         mark = connection.execute(
             f"SELECT token FROM trident_part {_OWN} AND txid = ? AND part = ?", (*self.own, txid, part)
         ).fetchone()
         return mark is not None and mark[0] == token
 
     def parts(self, connection: Connection, txid: int) -> dict[int, int]:
-        """The marks of the batch: partition to its ``partitions`` column; under -1, if recorded, how many there are."""
+        """Return the marks of the batch: partition to its ``partitions`` column; under -1, if recorded, how many there
+        are."""
         marks = connection.execute(
             f"SELECT part, partitions FROM trident_part {_OWN} AND txid = ?", (*self.own, txid)
         ).fetchall()
         return dict(marks)
 
     def complete(self, connection: Connection, txid: int, receipts: int, attempt: int | None = None) -> None:
-        """Moves the last complete txid inside this transaction. ``receipts``: how many partitions have committed, in
+        """Move the last complete txid inside this transaction. ``receipts``: how many partitions have committed, in
         this ``attempt`` if it is given.
 
         Raises ZombieError if a newer driver has taken over, StateError if the store has gone back, LostCommits if the
@@ -179,15 +180,15 @@ class SqlFence(Fence):
                 self._refuse_to_complete(connection, txid, receipts)
 
     def _refuse_to_complete(self, connection: Connection, txid: int, receipts: int) -> None:
-        """Returns if the batch is complete; else raises why it cannot be."""
+        """Return if the batch is complete; else raises why it cannot be."""
         row = self.newest(parse_fence_row(connection.execute(*self.question())))
         if row.txid < txid:
             self.admits(row, txid)
             raise lost_commits(self.shown, txid, receipts)
 
     def _completing(self, txid: int, receipts: int, attempt: int | None) -> list[Statement]:
-        """The second changes a row only if the first did: neither does if a newer driver has taken over, if the store
-        lacks the batch before, or if it lacks marks of this one."""
+        """Return two statements. The second changes a row only if the first did: neither does if a newer driver has
+        taken over, if the store lacks the batch before, or if it lacks marks of this one."""
         moved = f"EXISTS (SELECT 1 FROM trident_fence {_OWN} AND generation = ? AND txid = ?)"
         of = "" if attempt is None else f" AND attempt = {attempt}"
         marked = f"(SELECT count(*) {_WRITTEN}{of}) >= ?"
@@ -217,7 +218,7 @@ class SqlFence(Fence):
         connection.execute(f"DELETE FROM trident_part {_OWN}{older}", self.own)
 
     def begun(self, connection: Connection, txid: int, attempt: int) -> None:
-        """Lets in this attempt and shuts out older ones."""
+        """Let in this attempt and shut out older ones."""
         connection.execute(
             f"UPDATE trident_fence SET started = ?, attempt = ? {_OWN} AND generation = ? AND started <= ?",
             (txid, attempt, *self.own, self.generation, txid),
@@ -256,7 +257,7 @@ class SqlLedger(BatchParticipant):
         return self._fence
 
     def remembered(self, conf: dict) -> Remembered:
-        """Reads the ledger in every file, and the txids of the table's values unless the ledger is this checkpoint's.
+        """Read the ledger in every file, and the txids of the table's values unless the ledger is this checkpoint's.
         Raises StateError if another state owns the table."""
         for store in self._places():
             owner.check(Tenure.of(self.location, conf), store)
@@ -278,7 +279,7 @@ class SqlLedger(BatchParticipant):
         return trace.written
 
     def open(self, conf: dict) -> int:
-        """Takes over: raises the generation in every file while the first file is locked, and returns it.
+        """Take over: raises the generation in every file while the first file is locked, and returns it.
 
         Raises DefinitionError for a name too long for the ledger.
         """
@@ -321,7 +322,7 @@ class SqlLedger(BatchParticipant):
                 self.fence.begun(connection, txid, attempt)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Moves the last complete txid. Raises ZombieError if a newer driver has taken over, LostCommits if the store
+        """Move the last complete txid. Raises ZombieError if a newer driver has taken over, LostCommits if the store
         lacks what partitions have committed."""
         self._belongs()
         for index, store in enumerate(self._opened):
@@ -329,20 +330,20 @@ class SqlLedger(BatchParticipant):
                 self.fence.complete_at_once(store, txid, self._count_marks(receipts, index), attempt)
 
     def _count_marks(self, receipts: Sequence[Any], index: int) -> int:
-        """How many of these receipts stand for a mark in this file."""
+        """Return how many of these receipts stand for a mark in this file."""
         return sum(index in receipt.get(FILES, [0]) for receipt in receipts)
 
     def published(self, txid: int) -> bool:
-        """Whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
+        """Return whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
         store = self._opened[0]
         with store.errors("ask the ledger"), store.writing() as connection:
             return self.fence.row(connection, store.dialect.exclusive).txid >= txid
 
     def abort(self, txid: int, attempt: int) -> None:
-        """Does nothing: the replay repairs what a failed attempt has committed."""
+        """Do nothing: the replay repairs what a failed attempt has committed."""
 
     def _belongs(self) -> None:
-        """Runs once, before the first batch or the end of one that was decided; the first file comes last, since it
+        """Run once, before the first batch or the end of one that was decided; the first file comes last, since it
         decides which checkpoint owns the store."""
         if self._joins is None:
             return
@@ -360,7 +361,7 @@ class SqlLedger(BatchParticipant):
 
 
 def peek(store: Store, topology: str, state: str) -> Trace:
-    """The trace of a state before a start, when the ledger's tables may be missing or of the first version."""
+    """Return the trace of a state before a start, when the ledger's tables may be missing or of the first version."""
     with store.errors("ask the ledger"):
         if not sa.inspect(store.engine).has_table("trident_fence"):
             return Trace(None, 0, 0)

@@ -22,7 +22,7 @@ def check(tenure: Tenure, store: Store) -> None:
 
 
 def holds(tenure: Tenure, store: Store, connection: Connection) -> bool:
-    """Whether the note of a table names this state."""
+    """Return whether the note of a table names this state."""
     return any(_owner(connection, name) == tenure.own for name in _names(tenure, store, connection))
 
 
@@ -47,7 +47,7 @@ def claim(tenure: Tenure, store: Store, connection: Connection) -> None:
 
 
 def _names(tenure: Tenure, store: Store, connection: Connection) -> list[str]:
-    """The tables' names in one fixed order, since their rows are locked in it."""
+    """Return the tables' names in one fixed order, since their rows are locked in it."""
     return sorted(store.dialect.fold_on_server(connection, name) for name in tenure.location.names)
 
 

@@ -1,11 +1,11 @@
 """Recognizes a replay where rows have no key: which partitions have written their part of the batch.
 
-A partition number stands for the same rows only if the number of partitions and the way (`trident_py.run.ways`) are the
-same. So before the first write the driver records both under the txid, with an open mark for each partition; a lost
-mark thus differs from one never written. A batch begun under another spread is not written again: its replay only
-counts rows. The batch was whole if the count equals that of the written parts, or if every part is written (the part of
-a partition without rows stays open). Otherwise the replay cannot tell which rows are stored, and the run ends with an
-error that says what to do.
+A partition number stands for the same rows only if the number of partitions and the way
+(`trident_py.run.routing_digest`) are the same. So before the first write the driver records both under the txid, with
+an open mark for each partition; a lost mark thus differs from one never written. A batch begun under another spread is
+not written again: its replay only counts rows. The batch was whole if the count equals that of the written parts, or if
+every part is written (the part of a partition without rows stays open). Otherwise the replay cannot tell which rows are
+stored, and the run ends with an error that says what to do.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class PartitionClaim(SqlFence):
     tally: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)
 
     def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
-        """Whether the partition must write its part of the batch; waits until another task that writes it has ended.
+        """Return whether the partition must write its part of the batch; waits until another task that writes it has
+        ended.
 
         Raises StateError if the mark is gone.
         """
@@ -59,24 +60,24 @@ class PartitionClaim(SqlFence):
         return [(text, (token, self.tally[0], *self.own, txid, part))]
 
     def spread(self, connection: Connection, txid: int) -> Layout | None:
-        """The spread under which the batch was begun; None if it was not begun."""
+        """Return the spread under which the batch was begun; None if it was not begun."""
         text = f"SELECT partitions, token FROM trident_part {_PART}"
         row = connection.execute(text, (*self.own, txid, LAYOUT_PART)).fetchone()
         return None if row is None else Layout(*row)
 
     def record(self, connection: Connection, txid: int, spread: Layout) -> None:
-        """Records the spread of an unwritten batch, with an open mark for each partition."""
+        """Record the spread of an unwritten batch, with an open mark for each partition."""
         connection.execute("DELETE FROM trident_part WHERE topology = ? AND state = ? AND txid = ?", (*self.own, txid))
         self._insert(connection, txid, [(LAYOUT_PART, *spread), *((part, 0, _OPEN) for part in range(spread[0]))])
 
     def read_counts(self, connection: Connection, txid: int) -> list[int]:
-        """The row counts of the partitions that have written the batch."""
+        """Return the row counts of the partitions that have written the batch."""
         text = "SELECT partitions FROM trident_part WHERE topology = ? AND state = ? AND txid = ? AND part >= 0"
         rows = connection.execute(f"{text} AND token <> ?", (*self.own, txid, _OPEN)).fetchall()
         return [row[0] for row in rows]
 
     def check_marks(self, connection: Connection, row: FenceRow) -> None:
-        """Raises StateError if the batch begun last is incomplete and lacks marks."""
+        """Raise StateError if the batch begun last is incomplete and lacks marks."""
         if row.started <= row.txid:
             return
         marks, spread = self.parts(connection, row.started), self.spread(connection, row.started)
@@ -118,7 +119,7 @@ class UnfencedClaim(PartitionClaim):
 
 
 def claim_of(conf: dict, table: str) -> PartitionClaim:
-    """The claim of a run; an `UnfencedClaim` one if no cluster runs the state."""
+    """Return the claim of a run; an `UnfencedClaim` one if no cluster runs the state."""
     claim = PartitionClaim.of(conf)
     if isinstance(claim, PartitionClaim):
         return replace(claim, way=Layout.of(0, conf).way)
@@ -159,7 +160,7 @@ class AppendLedger(SqlLedger):
         return claim
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Shuts out older attempts and records the spread, unless partitions have written under another one."""
+        """Shut out older attempts and record the spread, unless partitions have written under another one."""
         self._belongs()
         store, spread = self._stores()[0], Layout(numPartitions, self.fence.way)
         with store.errors("begin the batch in the ledger"), store.writing() as connection:
@@ -174,7 +175,7 @@ class AppendLedger(SqlLedger):
         self._spread = {txid: spread}
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Moves the last complete txid. Raises StateError for a batch half written under another spread."""
+        """Move the last complete txid. Raises StateError for a batch half written under another spread."""
         self._belongs()
         store, now = self._stores()[0], self._spread.get(txid)
         with store.errors("end the batch in the ledger"), store.writing() as connection:

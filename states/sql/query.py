@@ -110,8 +110,8 @@ class SqlQuery(QueryFunction):
         return SqlSourceFactory(self.url)
 
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
-        """The rows for each tuple. Raises FailedException if the database is away, StateError for a value that cannot
-        be bound and for a query that the database refuses."""
+        """Return the rows for each tuple. Raises FailedException if the database is away, StateError for a value that
+        cannot be bound and for a query that the database refuses."""
         questions: dict[tuple, int] = {}
         values: list[list[Any]] = []
         asked = []
@@ -129,7 +129,7 @@ class SqlQuery(QueryFunction):
             collector.emit(row)
 
     def _answers(self, values: list[list[Any]]) -> list[list[tuple]]:
-        """The rows of each question."""
+        """Return the rows of each question."""
         names = list(Fields.of_columns(self.inFields))
         columns = [_encode(column, names[i], [row[i] for row in values]) for i, column in enumerate(self._inputs)]
         places = [columns[names.index(name)] for name in self._select.names]
@@ -184,7 +184,7 @@ class SqlQuery(QueryFunction):
 
 
 def _columns(fields: Fields) -> list[Column | None]:
-    """The column of each field that has a type."""
+    """Return the column of each field that has a type."""
     return [Column(name, fields.types[name]) if name in fields.types else None for name in fields]
 
 

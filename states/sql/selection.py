@@ -45,7 +45,7 @@ class Select:
         return cls(tuple(text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)), names)
 
     def together(self, many: int) -> list[str]:
-        """The pieces of one statement that asks ``many`` times; the first column of a row is the number of its
+        """Return the pieces of one statement that asks ``many`` times; the first column of a row is the number of its
         question."""
         parts = [""]
         for number in range(many):

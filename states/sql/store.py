@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
-from trident_py import secrets
+from trident_py.databases.sessions import driver_of, pin_engine
 from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError
-from trident_py.patience import again_for
-from trident_py.sessions import driver_of, pin_engine
+from trident_py.model import secrets
+from trident_py.model.retry import again_for
 from trident_py.state import Needs
 
 from .connection import Statement
@@ -48,14 +48,14 @@ class Store:
         self._runs: set[str] = set()
 
     def used_by(self, run: str) -> None:
-        """Forgets the checked tables when a further run uses this process, such as a Spark worker that outlives its
+        """Forget the checked tables when a further run uses this process, such as a Spark worker that outlives its
         driver: the tables may have changed."""
         if run not in self._runs:
             self._runs.add(run)
             self.ready.clear()
 
     def take(self) -> Any:
-        """Returns a connection for the caller's exclusive use, until `give` or `drop`."""
+        """Return a connection for the caller's exclusive use, until `give` or `drop`."""
         while True:
             idle = self._pop()
             if idle is None:
@@ -67,7 +67,7 @@ class Store:
             self.ready.clear()  # the database may have been replaced
 
     def begun(self, *first: Statement, doing: str = "lock") -> tuple[Any, list[Any]]:
-        """Begins a transaction on a connection for the caller's exclusive use, with its ``first`` statements; returns
+        """Begin a transaction on a connection for the caller's exclusive use, with its ``first`` statements; return
         both the connection and their answers.
 
         A server is not asked before whether an idle connection still reaches it: one that does not is replaced, and
@@ -87,7 +87,7 @@ class Store:
                 raise
 
     def _pop(self) -> Any:
-        """An idle connection, which may have lost its server; None if there is none."""
+        """Return an idle connection, which may have lost its server; None if there is none."""
         with self._lock:
             return self._idle.pop() if self._idle else None
 
@@ -96,7 +96,7 @@ class Store:
             self._idle.append(connection)
 
     def drop(self, connection: Any) -> None:
-        """Closes a connection whose state is unknown."""
+        """Close a connection whose state is unknown."""
         with contextlib.suppress(Exception):
             connection.close()
 
@@ -123,14 +123,14 @@ class Store:
         self.give(connection)
 
     def at_once(self, *statements: Statement) -> list[Any]:
-        """Executes and commits them in a separate transaction, which is one request to a server; returns their answers.
+        """Execute and commit them in a separate transaction, which is one request to a server; return their answers.
         Twice must be the same as once, see `begun`."""
         connection, answers = self.begun(*statements, ("COMMIT", ()), doing="write")
         self.give(connection)
         return answers
 
     def begin(self, connection: Any, *first: Statement, doing: str = "lock") -> list[Any]:
-        """Begins a transaction that may write, with its ``first`` statements; returns their answers. Raises
+        """Begin a transaction that may write, with its ``first`` statements; return their answers. Raises
         FailedException (the batch is replayed) if it stays locked."""
         with self.errors(doing):
             return self.dialect.begin(connection, LOCK_SECONDS, first)
@@ -186,7 +186,7 @@ def store_of(url: URL) -> Store:
 
 
 def close_stores() -> None:
-    """Closes the idle connections of this process."""
+    """Close the idle connections of this process."""
     with _LOCK:
         stores = list(_STORES.values())
         _STORES.clear()
@@ -195,7 +195,7 @@ def close_stores() -> None:
 
 
 def _reset_after_fork() -> None:
-    """Starts anew in a forked child, which must neither use nor close its parent's connections: they are kept alive."""
+    """Start anew in a forked child, which must neither use nor close its parent's connections: they are kept alive."""
     global _LOCK
     _INHERITED.append(dict(_STORES))
     _STORES.clear()
@@ -206,7 +206,7 @@ os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def parse_url(url: str) -> URL:
-    """The URL with an absolute path. Raises DefinitionError, whose text has no secrets of the URL."""
+    """Return the URL with an absolute path. Raises DefinitionError, whose text has no secrets of the URL."""
     try:
         database_url = make_url(url)
     except Exception:
@@ -215,33 +215,33 @@ def parse_url(url: str) -> URL:
 
 
 def needs_of_store(url: str) -> Needs:
-    """What each machine needs whose tasks use the database."""
+    """Return what each machine needs whose tasks use the database."""
     where = parse_url(url)
     return dialect_of(where).needs(where)
 
 
 def has_server(url: str) -> bool:
-    """Whether a server runs the statements, so that transactions of several connections go on side by side."""
+    """Return whether a server runs the statements, so that transactions of several connections go on side by side."""
     return dialect_of(parse_url(url)).served
 
 
 def shown(url: URL) -> str:
-    """The URL for display and logs: without password, user secrets or tokens."""
+    """Return the URL for display and logs: without password, user secrets or tokens."""
     return secrets.shown(url.render_as_string())
 
 
 def hide_secrets(text: str, url: URL) -> str:
-    """A driver's message without the URL's secrets."""
+    """Return a driver's message without the URL's secrets."""
     return secrets.hidden(text, secrets.secrets_in(url.render_as_string(hide_password=False)))
 
 
 def driver_error(error: BaseException) -> BaseException | None:
-    """The error of the database driver that SQLAlchemy has wrapped; None if it has wrapped none."""
+    """Return the error of the database driver that SQLAlchemy has wrapped; None if it has wrapped none."""
     return error.orig if isinstance(error, sa.exc.StatementError) else None
 
 
 def patiently(store: Store, work: Callable[[], T]) -> T:
-    """Repeats set-up work while another process holds the store or creates the same table."""
+    """Repeat set-up work while another process holds the store or creates the same table."""
 
     def passes(error: Exception) -> bool:
         cause = driver_error(error) or error.__cause__ or error

@@ -46,13 +46,13 @@ class TablePlace:
         return [store_of(url) for url in self.urls()]
 
     def file_of(self, key: Sequence[Any]) -> int:
-        """The file of an encoded key. It depends only on the key; trident_layout records the function."""
+        """Return the file of an encoded key. It depends only on the key; trident_layout records the function."""
         return 0 if self.files == 1 else zlib.crc32(repr(tuple(key)).encode()) % self.files
 
 
 @lru_cache(maxsize=256)
 def _urls(url: str, files: int, here: Path) -> tuple[URL, ...]:
-    """The files of a place. ``here``: what a relative path is relative to."""
+    """Return the files of a place. ``here``: what a relative path is relative to."""
     first = parse_url(url)
     return tuple(store_of(first).dialect.part(first, index) for index in range(files))
 
@@ -73,7 +73,7 @@ class Shape:
 
 
 def shape_of(place: TablePlace, keys: Fields, others: Fields) -> Shape:
-    """The columns with their types, from the declaration or, for undeclared types, from the existing table.
+    """Return the columns with their types, from the declaration or, for undeclared types, from the existing table.
 
     Raises StateError if a type is neither declared nor known.
     """
@@ -94,24 +94,24 @@ def shape_of(place: TablePlace, keys: Fields, others: Fields) -> Shape:
 
 
 def existing(store: Store, table: str) -> dict[str, str] | None:
-    """The columns of a table with the nearest DDL types; None if the table is missing."""
+    """Return the columns of a table with the nearest DDL types; None if the table is missing."""
     type_names = describe(store, table)
     return None if type_names is None else nearest(store, type_names)
 
 
 def describe(store: Store, table: str) -> dict[str, str] | None:
-    """The columns of a table with the database's own types; None if the table is missing."""
+    """Return the columns of a table with the database's own types; None if the table is missing."""
     with store.errors(f"look at table {table!r}"):
         return patiently(store, lambda: _describe(store, table))
 
 
 def nearest(store: Store, type_names: Mapping[str, str]) -> dict[str, str]:
-    """The columns that have a DDL type, with that type."""
+    """Return the columns that have a DDL type, with that type."""
     return {name: ddl for name, kind in type_names.items() if (ddl := store.dialect.ddl_of(kind)) is not None}
 
 
 def unknown_column(name: str, type_names: Mapping[str, str]) -> str:
-    """Why the type of this column of an existing table is unknown."""
+    """Return why the type of this column of an existing table is unknown."""
     if name not in type_names:
         return f"has no column {name!r}; it has: {', '.join(type_names)}"
     if not type_names[name]:
@@ -127,7 +127,7 @@ def _describe(store: Store, table: str) -> dict[str, str] | None:
 
 
 def prepare(place: TablePlace, shape: Shape) -> Shape:
-    """Creates and checks the table in every file, once per process and shape. Safe in several processes.
+    """Create and check the table in every file, once per process and shape. Safe in several processes.
 
     Returns the shape with the limits of the existing table, such as the length of its texts.
     """
@@ -154,7 +154,7 @@ class CheckedTable:
     shape: Shape
 
     def question(self, store: Store) -> list[Statement]:
-        """What a transaction asks; nothing if this user may not read the table."""
+        """Return what a transaction asks; nothing if this user may not read the table."""
         if self not in store.ready:  # forgotten with a lost connection
             self.check(store)
         known = store.ready.get(self)
@@ -164,7 +164,7 @@ class CheckedTable:
         return store.ready.get(self) == _read_answer(answer)
 
     def check(self, store: Store) -> None:
-        """Checks the table again. Raises StateError if a column no longer keeps its values."""
+        """Check the table again. Raises StateError if a column no longer keeps its values."""
         with store.errors(f"look at table {self.place.table!r}"):
             now = _columns_now(store, self.place.table, self.shape)
         try:
@@ -179,7 +179,7 @@ class CheckedTable:
 
 
 def _columns_now(store: Store, table: str, shape: Shape) -> Any:
-    """What `Dialect.columns_now` says now; None if this user may not ask."""
+    """Return what `Dialect.columns_now` says now; None if this user may not ask."""
     with store.reading() as connection:
         try:
             return _read_answer(connection.execute(*store.dialect.columns_now(table, shape.columns)))
@@ -203,7 +203,7 @@ def _read_answer(answer: Any) -> tuple:
 
 
 def prepare_ledger(place: TablePlace) -> None:
-    """Creates only the ledger's tables; the first rows decide the columns of the state's table."""
+    """Create only the ledger's tables; the first rows decide the columns of the state's table."""
     for store in place.stores():
         with store.errors("prepare the ledger"):
             patiently(store, lambda s=store: _make_ledger(s))  # type: ignore[misc]
@@ -218,7 +218,7 @@ def create(store: Store, connection: Connection, table: sa.Table) -> None:
 
 
 def data_table(store: Store, connection: Connection, name: str, columns: Sequence[Column], keyed: bool) -> sa.Table:
-    """The definition of a table with these columns; if ``keyed``, the key's columns are the primary key."""
+    """Return the definition of a table with these columns; if ``keyed``, the key's columns are the primary key."""
     stored = [
         sa.Column(
             column.name, store.dialect.storage(column),
@@ -249,7 +249,7 @@ def _make(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
 
 
 def _make_ledger(store: Store) -> None:
-    """Creates the ledger's tables, once per process, since the driver asks in every batch."""
+    """Create the ledger's tables, once per process, since the driver asks in every batch."""
     if "ledger" in store.ready:
         return
     with store.writing() as connection:
@@ -261,7 +261,7 @@ def _make_ledger(store: Store) -> None:
 
 
 def _add_run(store: Store) -> None:
-    """Adds the column to a ledger of the first version, unless another driver does so at this moment."""
+    """Add the column to a ledger of the first version, unless another driver does so at this moment."""
     try:
         with store.errors("add the column run to trident_fence"), store.writing() as connection:
             connection.execute(f"ALTER TABLE trident_fence ADD COLUMN {ledger.RUN} varchar(190) NOT NULL DEFAULT ''")
@@ -271,7 +271,8 @@ def _add_run(store: Store) -> None:
 
 
 def _has_layout(store: Store, connection: Connection, place: TablePlace) -> bool:
-    """Whether trident_layout has this table. Raises StateError if the table is gone or has another number of files."""
+    """Return whether trident_layout has this table. Raises StateError if the table is gone or has another number of
+    files."""
     definition = sa.Table(
         LAYOUT,
         sa.MetaData(),
@@ -294,7 +295,7 @@ def _has_layout(store: Store, connection: Connection, place: TablePlace) -> bool
 
 
 def layout_problem(place: TablePlace, layout: Sequence[Any] | None) -> str | None:
-    """What is wrong with a row of trident_layout (files, routing): another number of files, another routing."""
+    """Return what is wrong with a row of trident_layout (files, routing): another number of files, another routing."""
     if layout is None or tuple(layout) == (place.files, ROUTING):
         return None
     return (
@@ -315,14 +316,14 @@ def _check(store: Store, place: TablePlace, shape: Shape) -> Shape:
 
 
 def table_problems(store: Store, table: str) -> list[str]:
-    """The problems of an existing table apart from its columns."""
+    """Return the problems of an existing table apart from its columns."""
     with store.reading() as connection:
         why = store.dialect.unfit(connection, table)
     return [] if why is None else [why]
 
 
 def column_problems(store: Store, table: str, shape: Shape, type_names: dict[str, str]) -> list[str]:
-    """The problems of an existing table's columns."""
+    """Return the problems of an existing table's columns."""
     problems = []
     for column in shape.columns:
         if column.name not in type_names:
@@ -342,7 +343,7 @@ def _unfit(store: Store, column: Column, type_name: str) -> str | None:
 
 
 def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
-    """The problems of an existing table's key: no unique index, or texts that fold."""
+    """Return the problems of an existing table's key: no unique index, or texts that fold."""
     keys = {column.name for column in shape.keys}
     if not keys:
         return []
@@ -361,7 +362,8 @@ def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
 
 
 def location_of(place: TablePlace, beside: Sequence[str] = (), shared: str = "") -> Location:
-    """The location of a state's tables. Opens nothing. ``beside``: the suffixes of the state's further tables."""
+    """Return the location of a state's tables. Opens nothing. ``beside``: the suffixes of the state's further
+    tables."""
     urls = place.urls()
     names = (place.table, *(f"{place.table}{suffix}" for suffix in beside))
     dialect, where = dialect_of(urls[0]), f"table {place.table!r} in {shown(urls[0])}"
@@ -369,7 +371,7 @@ def location_of(place: TablePlace, beside: Sequence[str] = (), shared: str = "")
 
 
 def one_key(place: TablePlace, shape: Shape) -> Shape:
-    """Returns the shape after checking that an upsert can only hit the row of its key.
+    """Return the shape after checking that an upsert can only hit the row of its key.
 
     Called when the table is prepared; checks once per process and shape. Raises StateError for a further unique index.
     """

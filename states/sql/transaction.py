@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from trident_py.errors import FailedException, StateError
-from trident_py.patience import again_for
+from trident_py.model.retry import again_for
 
 from ..columns.values import Column
 from .connection import Connection, Statement
@@ -62,12 +62,12 @@ class Transaction:
             self.touch([0])
 
     def touch(self, files: list[int]) -> None:
-        """Begins the transaction in these files. Raises ZombieError, FailedException if a file stays locked."""
+        """Begin the transaction in these files. Raises ZombieError, FailedException if a file stays locked."""
         for index in sorted(set(files) - self._open.keys()):
             self._open[index] = self._begun(self.stores[index])
 
     def _begun(self, store: Store) -> Connection:
-        """A connection in a transaction that holds the fence, and in which the table is as it was checked."""
+        """Return a connection in a transaction that holds the fence, and in which the table is as it was checked."""
         for _ in range(_TRIES):
             fence = [] if self.fence is None else [self.fence.question(store.dialect.shared)]
             columns = [] if self.table is None else self.table.question(store)
@@ -106,7 +106,7 @@ class Transaction:
                 yield connection
 
     def repeat(self, work: Callable[[], T], restart: Callable[[], None] = lambda: None) -> T:
-        """Runs the work. After a lost deadlock, repeats a transaction's first work in a new one, after ``restart``.
+        """Run the work. After a lost deadlock, repeats a transaction's first work in a new one, after ``restart``.
 
         Later work builds on the first, which cannot be repeated here: its deadlock fails the batch, which is replayed.
         """
@@ -127,8 +127,8 @@ class Transaction:
         return work()
 
     def commit(self, *last: Statement) -> list[int]:
-        """Commits durably, after the ``last`` statements; returns the files that have a mark now. Raises
-        FailedException if the outcome is unknown; the replay finds out."""
+        """Commit durably, after the ``last`` statements; return the files that have a mark now. Raises FailedException
+        if the outcome is unknown; the replay finds out."""
         files = sorted(self._open)
         for index in files:
             store, connection = self.stores[index], self._open[index]
@@ -142,7 +142,7 @@ class Transaction:
         return files
 
     def _try_commit(self, store: Store, connection: Connection, last: Sequence[Statement]) -> bool:
-        """Sends the partition's mark and COMMIT; False if no answer came but the ledger proves the commit. Raises
+        """Send the partition's mark and COMMIT; False if no answer came but the ledger proves the commit. Raises
         without an answer or proof."""
         try:
             with store.errors("commit"):
@@ -156,7 +156,7 @@ class Transaction:
         return True
 
     def rollback(self) -> None:
-        """Discards all writes to the open files; their locks are released when it returns."""
+        """Discard all writes to the open files; their locks are released when it returns."""
         for index, connection in self._open.items():
             self.stores[index].drop(connection)  # closing rolls back in any state
         self._open.clear()

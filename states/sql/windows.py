@@ -64,7 +64,7 @@ class SqlWindowsStoreFactory(MakesWindows):
         return SqlWindow(config, name, self)
 
     def check(self) -> Sequence[Finding]:
-        """Looks at the table and writes nothing."""
+        """Look at the table and write nothing."""
         return check(self.place, _KEYS, _OTHERS, [], False, {})
 
 
@@ -99,7 +99,7 @@ class SqlWindow(WindowFactory):
         return self.window(conf, SqlWindowBacking(self, SqlFence.of(conf), partitionIndex))
 
     def participant(self) -> BatchParticipant:
-        """The state's driver side for one run."""
+        """Return the state's driver side for one run."""
         return WindowLedger(self)
 
 
@@ -125,8 +125,8 @@ class SqlWindowBacking:
         return self.transaction.stores[0].dialect
 
     def begin(self, txid: int | None) -> None:
-        """Waits for another task of this partition, such as a copy that Spark has started: it reads the heads behind
-        the other's commit, and so replaces all that the other has written."""
+        """Wait for another task of this partition, such as a copy that Spark has started: it reads the heads behind the
+        other's commit, and so replaces all that the other has written."""
         self.transaction.begin(txid)
         last = self._known[-1].txid if self._known else None
         newest = self._lock_heads(last)
@@ -139,7 +139,7 @@ class SqlWindowBacking:
         self._known = []
 
     def _lock_heads(self, since: int | None) -> list[Head]:
-        """Locks the partition's seal; then reads the heads from a batch on. Raises StateError if they differ."""
+        """Lock the partition's seal; then reads the heads from a batch on. Raises StateError if they differ."""
         seal = f'SELECT "time", "token" FROM "{self.table}" WHERE "part" = ? AND "txid" = ?{self.dialect.exclusive}'
         text = f'SELECT {_HEAD} FROM "{self.table}" WHERE "part" = ? AND "txid" >= ? ORDER BY "txid", "block"'
         least = NO_TXID + 1 if since is None else since
@@ -211,8 +211,9 @@ class Marker(NamedTuple):
         return self.part, NO_TXID, 0, 0, self.tuples, self.time, 0, 0, self.token, self.data
 
     def fits(self, tokens: Sequence[str] | None, complete: int) -> bool:
-        """Whether the partition has the rows that it was sealed with, if these ``tokens`` are those of all its heads,
-        and all batches that are ``complete``. One that was never sealed fits: it is new, or of an older version."""
+        """Return whether the partition has the rows that it was sealed with, if these ``tokens`` are those of all its
+        heads, and all batches that are ``complete``. One that was never sealed fits: it is new, or of an older
+        version."""
         return not self.token or (self.time >= complete and (tokens is None or self.token == _digest(tokens)))
 
 
@@ -239,7 +240,7 @@ class WindowLedger(SqlLedger):
         self._checked = False
 
     def _highest(self) -> int:
-        """The highest txid in the table. Touches nothing."""
+        """Return the highest txid in the table. Touches nothing."""
         store = self.factory.store.place.stores()[0]
         if existing(store, self.table) is None:
             return 0
@@ -260,7 +261,7 @@ class WindowLedger(SqlLedger):
         return len(receipts)  # each partition begins a transaction in every batch
 
     def _check(self, store: Store, connection: Connection, parts: range, complete: int, txid: int) -> None:
-        """Raises StateError if the table has other windows than the topology, or not all of their rows."""
+        """Raise StateError if the table has other windows than the topology, or not all of their rows."""
         seals = self._markers(store, connection)
         layout, shown = seals.pop(LAYOUT, None), self.factory.config.shown
         if layout is None:

@@ -22,8 +22,8 @@ from states.sql import BatchState, RowUpdater, SqlMapState
 from trident_py import LocalCluster, TridentTopology
 from trident_py.context import with_context
 from trident_py.operations.builtin import Sum
+from trident_py.testing.faults.kill_point import KillPoint
 from trident_py.testing.faults.points import Point
-from trident_py.testing.faults.tripwire import Tripwire
 
 NAME = "both"
 TESTS = Path(__file__).parents[1]
@@ -83,7 +83,7 @@ def obey(order: Order) -> int:
 def main(order: Order) -> None:
     point = Point(order.step, order.name, order.partition, order.txid) if order.step else None
     made, processes = _cluster(order)
-    wire = Tripwire(order.folder, point=point, processes=processes)
+    wire = KillPoint(order.folder, point=point, processes=processes)
     with made as cluster:
         topology = build(order.url, order.folder, order.last)
         cluster.submitTopology(NAME, with_context({}, watcher=wire), topology).awaitTermination(200)

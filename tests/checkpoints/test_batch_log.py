@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from linked_files import LinkedFiles
 
+from trident_py.checkpoints.append_log import JOURNAL, AppendLogStore
 from trident_py.checkpoints.batch_log import BatchLog, Logged
 from trident_py.checkpoints.hash_seed import own_order
+from trident_py.checkpoints.metadata_store import LOG, SharedMetadataStore
+from trident_py.checkpoints.versioned_store import VersionedStore
 from trident_py.errors import TridentError, ZombieError
-from trident_py.spouts.journal import JOURNAL, JournalMetadataStore
-from trident_py.spouts.metadata import LOG, SharedMetadataStore
-from trident_py.spouts.versions import VersionedMetadataStore
 
 Made = Callable[[Path], BatchLog]
 
@@ -24,11 +24,11 @@ def log_of(store: SharedMetadataStore) -> BatchLog:
 
 
 def journal(folder: Path) -> BatchLog:
-    return log_of(JournalMetadataStore(folder))
+    return log_of(AppendLogStore(folder))
 
 
 def versions(folder: Path) -> BatchLog:
-    return log_of(VersionedMetadataStore(LinkedFiles(folder)))
+    return log_of(VersionedStore(LinkedFiles(folder)))
 
 
 @pytest.fixture(params=[journal, versions])
@@ -156,7 +156,7 @@ def test_each_batch_makes_one_file_and_one_is_left(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_lost_beside_the_record_of_the_first_start_is_told(tmp_path: Path) -> None:
-    store = JournalMetadataStore(tmp_path)
+    store = AppendLogStore(tmp_path)
     store.put("component", 0, {"base": 0, "lineage": "x"})
     with pytest.raises(TridentError, match="no log of batches"):
         log_of(store).standing(None)  # type: ignore[arg-type]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from trident_py import Config, LocalCluster, TopologyError
+from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.checkpoints.hash_seed import order_of_workers
+from trident_py.checkpoints.metadata_store import LOG
 from trident_py.context import with_context
-from trident_py.spouts.journal import JournalMetadataStore
-from trident_py.spouts.metadata import LOG
 
 from .both import NAME, Order, build, checkpoints, exact, obey
 
@@ -99,5 +99,5 @@ def test_a_batch_that_spark_began_was_begun_under_the_hash_seed_of_its_workers(
     with spark_cluster(checkpoints(tmp_path)) as cluster:
         run(cluster, url_in(tmp_path), tmp_path, 9, Ends("recorded", "", 3))
     (folder,) = (checkpoints(tmp_path) / NAME).iterdir()
-    assert JournalMetadataStore(folder).get(LOG, 0)["begun"]["order"] == order_of_workers()
+    assert AppendLogStore(folder).get(LOG, 0)["begun"]["order"] == order_of_workers()
     assert order_of_workers()["seed"] == "0"

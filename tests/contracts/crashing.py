@@ -21,10 +21,10 @@ from unittest import mock
 
 from states.sql.ledger import SqlFence
 from trident_py.errors import FailedException
+from trident_py.model.retry import again_for
 from trident_py.operations import TridentOperationContext
-from trident_py.patience import again_for
-from trident_py.run.agreement import agree
-from trident_py.run.standing import Standing
+from trident_py.run.recovery import agree
+from trident_py.run.store_position import CheckpointState
 from trident_py.state import SILENT, persist
 from trident_py.tuples import TransactionAttempt, TridentTuple
 
@@ -57,7 +57,7 @@ class Driver:
     """The participant of one driver, and the tasks that it runs, here and now."""
 
     def __init__(
-        self, factory: Any, updater: Any, lineage: str = "first", standing: Standing | None = None, **more: Any
+        self, factory: Any, updater: Any, lineage: str = "first", standing: CheckpointState | None = None, **more: Any
     ) -> None:
         self.factory = factory
         self.updater = updater
@@ -96,7 +96,7 @@ class Driver:
         self.participant.publish(txid, attempt, [each for each in receipts if each is not None])
 
 
-def opened(participant: Any, conf: dict, standing: Standing | None = None) -> dict:
+def opened(participant: Any, conf: dict, standing: CheckpointState | None = None) -> dict:
     """What its tasks are told, once the participant has been opened as a cluster does. Without a ``standing`` the
     checkpoint is a new one, or, if the store has its lineage, one that knows nothing of the store's last batch but that
     it has begun. Raises LineageError."""
@@ -105,7 +105,7 @@ def opened(participant: Any, conf: dict, standing: Standing | None = None) -> di
     if standing is None:
         record = {"base": 0} if found is not None and found.lineage == lineage else None
         committed = 0 if found is None else max(0, min(found.least, found.written - 1))
-        standing = Standing("checkpoint", topology, record, lineage, committed, begun=True, decided=True)
+        standing = CheckpointState("checkpoint", topology, record, lineage, committed, begun=True, decided=True)
     agreed = agree(conf, standing, {state: found}, [state] if participant.decides else [])
     joined = agreed.joined.get(state)
     told = {**conf, "trident.txid": agreed.txid, "trident.forget": joined is not None and joined.forget}

@@ -11,7 +11,7 @@ import pytest
 from contracts.backups import put_back, tables_of
 from states.sql.table import TablePlace
 from trident_py.errors import FailedException, LineageError, StateError
-from trident_py.run.standing import Standing
+from trident_py.run.store_position import CheckpointState
 from trident_py.state import BaseStateUpdater
 
 
@@ -64,7 +64,7 @@ class TellsWhatTheStoreLost:
         """Lineage and txid agree, the histories do not."""
         self.batches(factory, 2)
         record = {"base": 0, "states": {"s": ["first", 2, 2, False, "", 2]}, "run": "this"}
-        standing = Standing("checkpoint", "contract", record, "first", 3)
+        standing = CheckpointState("checkpoint", "contract", record, "first", 3)
         self.batch(self.on(factory, 2, run="t-other"), 3)
         with pytest.raises(LineageError, match="last written by the run 'other', which this checkpoint does not know"):
             self.driver(factory, standing=standing)
@@ -89,4 +89,4 @@ class TellsWhatTheStoreLost:
         found = factory.participant().remembered({"topology.name": "contract", "trident.state.name": "s"})
         self.on(factory, 1, run="t-then", begun=True, decided=True).publish(2, 0, [])
         record = {"base": 0, "states": {"s": ["first", found.last, 1, False, "first", 1]}, "run": "then"}
-        self.driver(factory, standing=Standing("checkpoint", "contract", record, "first", 2))
+        self.driver(factory, standing=CheckpointState("checkpoint", "contract", record, "first", 2))

@@ -23,7 +23,7 @@ from states.sql import RowUpdater
 from states.sql.table import TablePlace
 from trident_py.errors import FailedException, LineageError, StateError, ZombieError
 from trident_py.operations.builtin import Sum
-from trident_py.run.standing import Standing
+from trident_py.run.store_position import CheckpointState
 from trident_py.state import MapCombinerAggStateUpdater, StateUpdater
 from trident_py.tuples import Fields, TridentTuple
 
@@ -223,7 +223,7 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
         for each in (type(factory), type(factory.makeState({}, None, 0, 1))):
             assert any(line.strip().startswith("On replay:") for line in (each.__doc__ or "").splitlines())
 
-    # -- where checkpoint and store do not agree (`trident_py.run.agreement`)
+    # -- where checkpoint and store do not agree (`trident_py.run.recovery`)
 
     def erase(self, factory: Any) -> None:
         """Lets the store forget the state, as if it had been deleted or replaced."""
@@ -238,7 +238,7 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
         more |= {"trident.run": more.pop("run")} if "run" in more else {}
         joined = {"s": ["", 0, 0]} if states is None else states
         record = {"base": 0, "topology": more.pop("wrote", "contract"), "states": joined}
-        standing = Standing("checkpoint", "contract", record, lineage, committed, **named)
+        standing = CheckpointState("checkpoint", "contract", record, lineage, committed, **named)
         return self.driver(factory, lineage, standing=standing, **more)
 
     def refused(self, factory: Any, words: str, *args: Any, **more: Any) -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from trident_py import DefinitionError, DRPCExecutionException, LocalCluster, LocalDRPC, TridentTopology
 from trident_py.drpc import DRPCClient, default_drpc
-from trident_py.drpc.serving import DRPCServer
+from trident_py.drpc.http_server import DRPCServer
 
 Serve = Callable[..., int]
 RUNS: list[Any] = []
@@ -287,7 +287,7 @@ def test_a_client_without_a_server_says_so() -> None:
 def test_an_idle_connection_that_the_server_has_closed_is_opened_again(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trident_py.drpc.serving.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("trident_py.drpc.http_server.IDLE_SECONDS", 0.2)
     port = serve()
     with DRPCClient("127.0.0.1", port) as client:
         for _ in range(3):

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from trident_py import Fields
 from trident_py.operations import Consumer, Function, nondeterministic
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
-from trident_py.testing.faults.feeding import OneForAll
+from trident_py.testing.faults.feed import OneForAll
 
 PARTITIONS = 2
 SIZE = 16

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from trident_py.spouts import journal
+from trident_py.checkpoints import append_log
 
 
 class Calls:
@@ -31,11 +31,11 @@ def kill_before(number: int, least_size: int) -> None:
     """Called in a process of its own. Half of each line reaches the file in a first call, the rest in later ones.
     ``least_size``: a longer journal is made anew."""
     calls = Calls(number)
-    journal.LEAST_SIZE = least_size
+    append_log.LEAST_SIZE = least_size
     counted = {name: calls.counted(getattr(os, name)) for name in ("fdatasync", "fsync", "ftruncate")}
     counted["write"] = calls.counted(lambda file, data: os.write(file, data[: max(1, len(data) // 2)]))
-    journal.os = SimpleNamespace(**{**vars(os), **counted})  # type: ignore[attr-defined]
+    append_log.os = SimpleNamespace(**{**vars(os), **counted})  # type: ignore[attr-defined]
     replace = Path.replace
     renamed = calls.counted(replace)
     Path.replace = lambda file, target: (  # type: ignore[method-assign, assignment, misc]
-        renamed if journal.JOURNAL in file.name else replace)(file, target)  # fmt: skip
+        renamed if append_log.JOURNAL in file.name else replace)(file, target)  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 
 from trident_py import Config, SparkCluster, TopologyError
 from trident_py.run.program import BatchInfo
-from trident_py.spark.inline import Inline
+from trident_py.spark.driver_execution import DriverExecution
 from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession
 
@@ -75,7 +75,7 @@ def run(own: OwnSession, order: Order) -> None:
     conf = order.conf
     if order.where:
         conf = ANY_SIZE | conf
-        Inline.takes = lambda self, batch, tuples: WHERE[order.where](batch)  # type: ignore[method-assign]
+        DriverExecution.takes = lambda self, batch, tuples: WHERE[order.where](batch)  # type: ignore[method-assign]
     folder = Path(order.folder)
     wrap = DEATHS.get(order.deaths)
     topology = build(folder, order.shape, kill, None if wrap is None else wrap(order.folder))

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from states.sql.store import close_stores
+from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.checkpoints.metadata_store import LOG
 from trident_py.chunks import Chunk
 from trident_py.partitioning import FieldsPartition, Route
-from trident_py.spouts.journal import JournalMetadataStore
-from trident_py.spouts.metadata import LOG
 from trident_py.tuples import Fields
 
 from . import story
@@ -56,9 +56,11 @@ def reached(folder: Path) -> tuple[int, int]:
     """The last txids that have begun, and that are over."""
     begun = over = 0
     for component in folder.glob("check*/*/*"):
-        store = JournalMetadataStore(component)
+        store = AppendLogStore(component)
         record = store.get(LOG, 0)
         store.close()
+        if record is None:
+            continue
         over = record["over"]["txid"] if record["over"] else 0
         begun = record["begun"]["txid"] if record["begun"] else over
     return begun, over

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from trident_py import Config
-from trident_py.spark.inline import HERE
+from trident_py.spark.driver_execution import HERE
 
 from .driver import WHERE, Order
 from .hooks import POINTS, STATES

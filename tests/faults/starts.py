@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from trident_py import SparkCluster
-from trident_py.run.standing import ACCEPT, BASE
+from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.run.store_position import ACCEPT, BASE
 from trident_py.spark.component import SparkComponent
 from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession
-from trident_py.spouts.journal import JournalMetadataStore
 
 from .stores import TABLES
 from .worlds import TOPOLOGY, World
@@ -104,15 +104,15 @@ TRAILS: dict[str, Trail] = {}
 def watch() -> None:
     """Every write of the checkpoint, and what Spark is called for, goes through the path of its world."""
     put, start, batch, outcome = (
-        JournalMetadataStore.put, SparkComponent._start, SparkComponent._run_micro_batch, SparkComponent._outcome,
+        AppendLogStore._append, SparkComponent._start, SparkComponent._run_micro_batch, SparkComponent._outcome,
     )  # fmt: skip
 
     def path_of(folder: Path) -> Trail:
         return next(path for way, path in TRAILS.items() if way in folder.parts)
 
-    def putting(store: Any, path: str, txid: int, value: Any) -> None:
+    def putting(store: Any, path: str, *details: Any) -> None:
         path_of(store._folder).comes(f"keep {path}")
-        put(store, path, txid, value)
+        put(store, path, *details)
 
     def starting(component: Any) -> Any:
         path_of(Path(component.checkpoint.batches.where)).comes("query")
@@ -128,7 +128,7 @@ def watch() -> None:
         path_of(Path(component.checkpoint.batches.where)).comes("tasks")
         return made
 
-    JournalMetadataStore.put = putting  # type: ignore[method-assign]
+    AppendLogStore._append = putting  # type: ignore[method-assign]
     SparkComponent._start = starting  # type: ignore[method-assign]
     SparkComponent._run_micro_batch = committing  # type: ignore[method-assign]
     SparkComponent._outcome = ended  # type: ignore[method-assign]

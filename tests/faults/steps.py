@@ -95,7 +95,7 @@ def use(hook: Hook) -> None:
 
 
 class DriverSteps:
-    """The watcher of a run (`trident_py.steps`): passes on what the driver does around a batch."""
+    """The watcher of a run (`trident_py.model.fault_points`): passes on what the driver does around a batch."""
 
     def at(self, step: str, name: str, partition: int, txid: int) -> None:
         if step in ("described", "recorded"):

@@ -14,7 +14,7 @@ from trident_py import Fields, TridentTopology
 from trident_py.operations.builtin import Sum
 from trident_py.spouts import IPartitionedTridentSpout
 from trident_py.state import MapCombinerAggStateUpdater
-from trident_py.testing.faults.feeding import OneForAll
+from trident_py.testing.faults.feed import OneForAll
 
 from .readings import PARTITIONS, Fold, Readings
 from .steps import InHalves, Stepped

@@ -1,4 +1,4 @@
-"""Each row of the table of `trident_py.run.agreement` as it comes about: with real backups, copies and deletions.
+"""Each row of the table of `trident_py.run.recovery` as it comes about: with real backups, copies and deletions.
 
 A story ends in that row for the states that it returns ("" for the spout), shows that every way on which the error
 offers is one, and that what is lost by it is what the error says.
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from trident_py import TopologyError
-from trident_py.run.standing import ABANDON, ACCEPT, BASE, Relation
+from trident_py.run.store_position import ABANDON, ACCEPT, BASE, StorePosition
 
 from .stores import TABLES, Source
 from .weak import RAISED, Quiet, raises
@@ -277,10 +277,11 @@ def _stops(world: World, last: int, call: str, state: str, conf: dict | None = N
         world.start(last, conf, weak={state: raises(call)}, keep=keep)
 
 
-STORIES: dict[Relation, Callable[[World], States]] = {
-    Relation.UNASKED: unasked, Relation.NEW: new, Relation.SAME: same, Relation.BETWEEN: between,
-    Relation.JOINED: joined, Relation.CONTINUED: continued, Relation.ABANDONED: abandoned,
-    Relation.ACCEPTED: accepted, Relation.LOST: lost, Relation.UNOWNED: unowned, Relation.BEHIND: behind,
-    Relation.GONE: gone, Relation.RENAMED: renamed, Relation.AHEAD: ahead, Relation.FOREIGN: foreign,
-    Relation.OTHER_SPOUT: other_spout, Relation.REORDERED: reordered, Relation.CROSSED: crossed,
+STORIES: dict[StorePosition, Callable[[World], States]] = {
+    StorePosition.UNASKED: unasked, StorePosition.NEW: new, StorePosition.SAME: same, StorePosition.BETWEEN: between,
+    StorePosition.JOINED: joined, StorePosition.CONTINUED: continued, StorePosition.ABANDONED: abandoned,
+    StorePosition.ACCEPTED: accepted, StorePosition.LOST: lost, StorePosition.UNOWNED: unowned,
+    StorePosition.BEHIND: behind, StorePosition.GONE: gone, StorePosition.RENAMED: renamed,
+    StorePosition.AHEAD: ahead, StorePosition.FOREIGN: foreign, StorePosition.OTHER_SPOUT: other_spout,
+    StorePosition.REORDERED: reordered, StorePosition.CROSSED: crossed,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from trident_py import TopologyError
 
 from . import backups
 from .starts import STATES, TABLES
-from .test_agreement import CLUSTERS, Make, world
+from .test_recovery import CLUSTERS, Make, world
 from .weak import RAISED, raises
 from .worlds import TOPOLOGY
 

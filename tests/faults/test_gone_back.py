@@ -13,7 +13,7 @@ import pytest
 from trident_py import LocalCluster, TopologyError
 from trident_py.errors import StateError
 
-from .test_agreement import CLUSTERS, Make, world
+from .test_recovery import CLUSTERS, Make, world
 from .worlds import World
 
 __all__ = ["world"]  # the fixture

@@ -14,13 +14,13 @@ import pytest
 from states.sql import BatchState, RowUpdater
 from trident_py import Fields, TopologyError, TridentTopology
 from trident_py.errors import LineageError
-from trident_py.run.standing import ACCEPT, BASE
+from trident_py.run.store_position import ACCEPT, BASE
 from trident_py.spouts import IOpaquePartitionedTridentSpout
-from trident_py.testing.faults.feeding import OneForAll
+from trident_py.testing.faults.feed import OneForAll
 
 from .readings import Readings, Row
 from .stores import EXACT, MAPS, TABLES, read
-from .test_agreement import CLUSTERS, Make, world
+from .test_recovery import CLUSTERS, Make, world
 from .worlds import World
 
 __all__ = ["world"]  # the fixture

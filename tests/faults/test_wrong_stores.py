@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from trident_py.patience import START_WAIT
+from trident_py.model.retry import START_WAIT
 
 from .forks import Driver, Start, run
 from .readings import Fold, Readings

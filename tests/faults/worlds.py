@@ -1,4 +1,4 @@
-"""A store, a checkpoint and a cluster, on which what `trident_py.run.agreement` has a row for really happens."""
+"""A store, a checkpoint and a cluster, on which what `trident_py.run.recovery` has a row for really happens."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from trident_py import TopologyError
+from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.checkpoints.metadata_store import LOG
 from trident_py.errors import LineageError
-from trident_py.run import agreement, opening
-from trident_py.run.standing import Relation
-from trident_py.spouts.journal import JournalMetadataStore
-from trident_py.spouts.metadata import LOG
+from trident_py.run import recovery, startup
+from trident_py.run.store_position import StorePosition
 
 from . import backups
 from .readings import Fold, Readings
@@ -22,7 +22,7 @@ from .stores import EXACT, MAPS, Source, build, differences
 from .weak import Weak
 
 TOPOLOGY = "t"
-Found = set[tuple[str, Relation]]
+Found = set[tuple[str, StorePosition]]
 
 
 class World:
@@ -91,7 +91,7 @@ class World:
     def begun_under(self, seed: str) -> None:
         """The process that began the batch in the checkpoint had this hash seed; "" stands for one that Python drew."""
         for folder in self.checkpoints.glob("*/*"):
-            store = JournalMetadataStore(folder)
+            store = AppendLogStore(folder)
             record = store.get(LOG, 0)
             record["begun"]["order"] = {"order": "another", "seed": seed}
             store.put(LOG, 0, record)
@@ -106,9 +106,9 @@ class World:
 def watch(monkeypatch: pytest.MonkeyPatch) -> Found:
     """What every start of this process finds from now on."""
     found: Found = set()
-    relation, agree, check = agreement.Case.relation, opening.agree, opening.check_spouts
+    relation, agree, check = recovery.Recovery.relation, startup.agree, startup.check_spouts
 
-    def noted(case: Any, name: str) -> Relation:
+    def noted(case: Any, name: str) -> StorePosition:
         found.add((name, relation(case, name)))
         return relation(case, name)
 
@@ -121,10 +121,10 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Found:
         try:
             check(*args)
         except LineageError:
-            found.add(("", Relation.OTHER_SPOUT))
+            found.add(("", StorePosition.OTHER_SPOUT))
             raise
 
-    monkeypatch.setattr(agreement.Case, "relation", noted)
-    monkeypatch.setattr(opening, "agree", noted_all)
-    monkeypatch.setattr(opening, "check_spouts", noted_spout)
+    monkeypatch.setattr(recovery.Recovery, "relation", noted)
+    monkeypatch.setattr(startup, "agree", noted_all)
+    monkeypatch.setattr(startup, "check_spouts", noted_spout)
     return found

@@ -34,7 +34,7 @@ from trident_py.errors import FailedException, StateError, TridentError
 from trident_py.kafka import KafkaSpout, blocking_calls, topic_metadata
 from trident_py.kafka.blocking_calls import answer, call_client, connect_admin
 from trident_py.kafka.clients import Cluster, code_of
-from trident_py.patience import START_WAIT
+from trident_py.model.retry import START_WAIT
 from trident_py.state import SILENT, persist
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import Fields, TridentTuple
@@ -295,7 +295,7 @@ METHODS = {name for client in (Consumer, Producer, AdminClient) for name in dir(
 AMBIGUOUS = {"commit", "close", "send", "produce", "poll", "assign", "committed", "flush", "abort", "list_topics"}
 HANDLES = {"consumer", "_consumer", "producer", "admin", "_admin", "client", "_client", "made", "sender"}
 AT_ONCE = {"close", "assignment", "memberid"}  # they wait for nobody, or their errors do not matter
-OWN = {"asking.py"}
+OWN = {"blocking_calls.py"}
 
 
 def sources() -> Iterator[Path]:

@@ -23,7 +23,7 @@ from states.kafka import CompactedTopicState, RowUpdater, TopicState, Transactio
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.errors import LineageError
 from trident_py.operations.builtin import Sum
-from trident_py.run.standing import ACCEPT
+from trident_py.run.store_position import ACCEPT
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import Fields
 

@@ -22,10 +22,10 @@ from spout_support import (
     when_ready,
 )
 
+from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.context import CurrentBatch
 from trident_py.errors import SpoutError
 from trident_py.kafka import Consumed, KafkaSpout, consumed, partitions_of_task
-from trident_py.spouts.journal import JournalMetadataStore
 from trident_py.tuples import TransactionAttempt
 
 
@@ -104,10 +104,10 @@ def test_a_restart_goes_on_where_the_checkpoint_is_whatever_the_strategy(kafka: 
 def test_a_restart_before_the_first_batch_begins_where_the_first_start_did(
     kafka: Any, play: Any, topic: str, tmp_path: Any
 ) -> None:
-    first = play(topic, store=JournalMetadataStore(tmp_path), firstPollOffsetStrategy="LATEST")
+    first = play(topic, store=AppendLogStore(tmp_path), firstPollOffsetStrategy="LATEST")
     assert not first.coordination.ready(1)
     produce(kafka, topic, ["while it was down"])
-    second = play(topic, store=JournalMetadataStore(tmp_path), firstPollOffsetStrategy="LATEST")
+    second = play(topic, store=AppendLogStore(tmp_path), firstPollOffsetStrategy="LATEST")
     assert values(when_ready(second, 1)) == ["while it was down"]
 
 

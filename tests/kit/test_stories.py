@@ -8,8 +8,8 @@ import pytest
 
 from trident_py import DefinitionError
 from trident_py.testing.faults import Story
-from trident_py.testing.faults.feeding import Feed
-from trident_py.testing.faults.selecting import chosen, from_text, shrunk, to_text, whole
+from trident_py.testing.faults.feed import Feed
+from trident_py.testing.faults.selection import chosen, from_text, shrunk, to_text, whole
 
 from . import wordcount
 from .wordcount import FIELDS

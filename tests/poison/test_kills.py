@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.checkpoints.metadata_store import MemoryMetadataStore
 from trident_py.errors import ZombieError
 from trident_py.run.bisection import Poison
 from trident_py.run.program import compile_plan
-from trident_py.spouts.journal import JournalMetadataStore
-from trident_py.spouts.metadata import MemoryMetadataStore
 
 from .killed import BATCHES, Step, start
 from .support import CONF, KINDS, build, dead, expected, found, letters
@@ -93,7 +93,7 @@ def test_a_batch_that_failed_without_the_setting_is_bisected_with_it(tmp_path: P
 
 def test_an_older_driver_records_nothing(tmp_path: Path) -> None:
     (program,) = compile_plan(build("append", tmp_path, BATCHES).topology.plan, CONF)
-    older, newer = (Poison(program, JournalMetadataStore(tmp_path / "checkpoint")) for _ in range(2))
+    older, newer = (Poison(program, AppendLogStore(tmp_path / "checkpoint")) for _ in range(2))
     older.open(0, "older", False)
     older.begin(1)
     newer.open(0, "newer", False)

@@ -18,8 +18,8 @@ from states.redis import RedisMapState, writer
 from states.redis.server import close_servers, server_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, LineageError, StateError
+from trident_py.model.retry import again_for
 from trident_py.operations.builtin import Sum
-from trident_py.patience import again_for
 from trident_py.spouts import FixedBatchSpout
 from trident_py.state import MapCombinerAggStateUpdater, OpaqueValue, TransactionalValue
 from trident_py.state.queries import MapGet

@@ -11,11 +11,11 @@ import pytest
 from states.sql import BatchState, RowUpdater
 from trident_py import Fields, LocalCluster, TopologyError, TridentTopology
 from trident_py.errors import FailedException
-from trident_py.run.deciding import Publisher
+from trident_py.run.two_phase import Publisher
 from trident_py.spouts import ITridentSpout
 
 from .folder import FolderFactory, WriteRows, written
-from .test_inline import inline
+from .test_driver_execution import inline
 from .test_txids import LONG, NONE
 
 pytestmark = pytest.mark.spark

@@ -11,13 +11,13 @@ from remotes import Remote
 
 from states.sql import SqlMapState
 from trident_py import Fields, TridentTopology
+from trident_py.checkpoints.append_log import JOURNAL
 from trident_py.checkpoints.batch_log import BatchLog, inside
+from trident_py.checkpoints.metadata_store import LOG
 from trident_py.errors import LineageError, TopologyError, TridentError, ZombieError
 from trident_py.operations.builtin import Count
 from trident_py.spark.checkpoint import checkpoint_of
 from trident_py.spark.hadoop_folder import MANAGER, HadoopFolder
-from trident_py.spouts.journal import JOURNAL
-from trident_py.spouts.metadata import LOG
 from trident_py.testing import FixedBatchSpout
 
 from .driving import Start, exact, kill, until

@@ -10,7 +10,7 @@ import pytest
 
 from trident_py import Config, Fields, LocalCluster, TridentTopology
 from trident_py.operations.builtin import Count
-from trident_py.spark.inline import HERE
+from trident_py.spark.driver_execution import HERE
 from trident_py.spouts import FeederBatchSpout
 from trident_py.state import BaseStateUpdater, IBackingMap, NonTransactionalMap, State, StateFactory
 from trident_py.testing import collect

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from trident_py import FailedException, Fields, TopologyError, TridentTopology
+from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.checkpoints.metadata_store import LOG
 from trident_py.errors import ZombieError
 from trident_py.run.component import PAUSE
 from trident_py.spark.txids import READY_WAIT
 from trident_py.spouts import ITridentSpout, SparkSpout
-from trident_py.spouts.journal import JournalMetadataStore
-from trident_py.spouts.metadata import LOG
 from trident_py.testing import Crashing, collect, failing
 from trident_py.testing.faults.disturbances import forget
 
@@ -29,7 +29,7 @@ FIVE = {txid: [[2 * txid - 2], [2 * txid - 1]] for txid in range(1, 6)}
 def over(checkpoints: Path) -> int:
     """The last txid that is over, by the log."""
     (folder,) = checkpoints.glob("*/*")
-    store = JournalMetadataStore(folder)
+    store = AppendLogStore(folder)
     last = store.get(LOG, 0)["over"]
     store.close()
     return 0 if last is None else int(last["txid"])

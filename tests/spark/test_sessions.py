@@ -44,7 +44,7 @@ GIVEN = """
 from pathlib import Path
 from pyspark.sql import SparkSession
 from trident_py import SparkCluster
-from trident_py.spark.launching import SILENCED
+from trident_py.spark.launcher import SILENCED
 from spark.folder import copy_topology, numbers
 
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()

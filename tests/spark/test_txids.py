@@ -18,15 +18,15 @@ from states.sql import BatchState, RowUpdater, SqlMapState
 from trident_py import Config, Fields, TopologyError, TridentTopology
 from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.checkpoints.hash_seed import own_order
+from trident_py.checkpoints.metadata_store import LOG, MemoryMetadataStore
 from trident_py.errors import LineageError, ZombieError
 from trident_py.operations import builtin
-from trident_py.spark.inline import HERE
+from trident_py.spark.driver_execution import HERE
 from trident_py.spark.txids import MicroBatch, Txids
 from trident_py.spouts import FeederBatchSpout, SparkSpout
-from trident_py.spouts.metadata import LOG, MemoryMetadataStore
 from trident_py.testing import FixedBatchSpout, MemoryMapState, collect
 
-from .test_inline import inline, places
+from .test_driver_execution import inline, places
 
 pytestmark = pytest.mark.spark
 Cluster = Callable[..., Any]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from trident_py.spark import versions
-from trident_py.spark.internals import java_classes
+from trident_py.spark import stage, versions
+from trident_py.spark.internals import has_repeated_stage, java_classes
 
 pytestmark = pytest.mark.spark
-ROWS = [(pid, 7 - pid, bytes([pid]) * 3) for pid in range(5)] * 2
+DESCRIPTORS = [(pid, 7 - pid, bytes([pid]) * 3) for pid in range(5)] * 2
 
 
 @pytest.fixture(params=["own", "older"], autouse=True)
@@ -23,22 +24,26 @@ def way(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(versions, "PLACES_BY_ID", False)
 
 
+def frame(spark: Any, rows: list) -> DataFrame:
+    return versions.frame_of(spark, pa.Table.from_batches(stage.leaving(rows), stage.ROWS), stage.SCHEMA)
+
+
 def test_a_version_is_told_by_what_it_has(spark: Any) -> None:
     assert (versions.SPARK >= (4, 1)) == hasattr(DataFrame, "repartitionById")
     java_classes(spark).java.lang.Class.forName(f"{versions.CHECKPOINTING}.CheckpointFileManager")
 
 
-@pytest.mark.parametrize("rows", [ROWS, []])
+@pytest.mark.parametrize("rows", [DESCRIPTORS, []])
 def test_a_frame_of_descriptors(spark: Any, rows: list) -> None:
-    frame = versions.descriptor_frame(spark, rows)
-    assert [tuple(row) for row in frame.collect()] == rows
-    assert frame.schema.simpleString() == "struct<pid:int,tag:int,block:binary>"
+    made = frame(spark, rows)
+    assert [tuple(row) for row in made.collect()] == rows
+    assert made.schema.simpleString() == "struct<pid:int,tag:int,block:binary>"
 
 
 @pytest.mark.parametrize("partitions", [5, 8, 64])
 def test_a_row_goes_to_the_partition_that_it_names(spark: Any, partitions: int) -> None:
     rows = [(pid, 0, b"") for pid in range(0, partitions, 3)]
-    placed = versions.partition_exactly(versions.descriptor_frame(spark, rows), partitions)
+    placed = versions.partition_exactly(frame(spark, rows), partitions)
     assert placed.columns == ["pid", "tag", "block"]
     assert placed.rdd.getNumPartitions() == partitions
     there = placed.select("pid", F.spark_partition_id().alias("there")).collect()
@@ -47,8 +52,16 @@ def test_a_row_goes_to_the_partition_that_it_names(spark: Any, partitions: int) 
 
 
 def test_one_partition_for_all(spark: Any) -> None:
-    frame = versions.partition_exactly(versions.descriptor_frame(spark, [(0, n, b"") for n in range(5)]), 1)
-    assert [len(rows) for rows in frame.rdd.glom().collect()] == [5]
+    placed = versions.partition_exactly(frame(spark, [(0, n, b"") for n in range(5)]), 1)
+    assert [len(rows) for rows in placed.rdd.glom().collect()] == [5]
+
+
+def test_a_job_that_ran_once_repeats_no_stage(spark: Any) -> None:
+    spark.sparkContext.setJobDescription("counted once")
+    assert versions.partition_exactly(frame(spark, DESCRIPTORS), 5).count() == len(DESCRIPTORS)
+    spark.sparkContext.setJobDescription(None)
+    assert not has_repeated_stage(spark, "counted once")
+    assert not has_repeated_stage(spark, "never ran")
 
 
 def test_the_hash_of_an_int_is_sparks(spark: Any) -> None:

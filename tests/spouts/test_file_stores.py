@@ -25,6 +25,8 @@ from trident_py.tuples import TransactionAttempt
 
 from .harness import Player, flat
 
+pytestmark = pytest.mark.servers
+
 SUFFIXES = {"lines": "txt", "csv": "csv", "json": "jsonl", "parquet": "parquet"}
 
 

@@ -6,10 +6,10 @@ from contextlib import suppress
 import pytest
 from linked_files import LinkedFiles
 
+from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.checkpoints.versioned_store import VersionedStore
 from trident_py.errors import SpoutError, ZombieError
 from trident_py.spouts import MemoryMetadataStore
-from trident_py.spouts.journal import JournalMetadataStore
-from trident_py.spouts.versions import VersionedMetadataStore
 
 
 def in_hadoop(kind, request):
@@ -22,7 +22,7 @@ def in_hadoop(kind, request):
     place = remotes.folder(kind, request.getfixturevalue(kind))
     for key, value in place.settings.items():
         spark.conf.set(key, value)
-    return lambda: VersionedMetadataStore(HadoopFolder(spark, place.uri))
+    return lambda: VersionedStore(HadoopFolder(spark, place.uri))
 
 
 HADOOP = [
@@ -37,9 +37,9 @@ HADOOP = [
 def stores(request, tmp_path):
     """Makes stores that share one folder, as drivers do."""
     if request.param == "journal":
-        return lambda: JournalMetadataStore(tmp_path / "meta")
+        return lambda: AppendLogStore(tmp_path / "meta")
     if request.param == "versions":
-        return lambda: VersionedMetadataStore(LinkedFiles(tmp_path / "meta"))
+        return lambda: VersionedStore(LinkedFiles(tmp_path / "meta"))
     return in_hadoop(request.param, request)
 
 
@@ -48,9 +48,9 @@ def store(request, tmp_path):
     if request.param == "memory":
         return MemoryMetadataStore()
     if request.param == "journal":
-        return JournalMetadataStore(tmp_path / "meta")
+        return AppendLogStore(tmp_path / "meta")
     if request.param == "versions":
-        return VersionedMetadataStore(LinkedFiles(tmp_path / "meta"))
+        return VersionedStore(LinkedFiles(tmp_path / "meta"))
     return in_hadoop(request.param, request)()
 
 
@@ -119,7 +119,7 @@ def test_a_durable_store_survives_its_process(stores):
 
 
 def test_a_store_of_versions_keeps_one_file_for_a_path(tmp_path):
-    store = VersionedMetadataStore(LinkedFiles(tmp_path))
+    store = VersionedStore(LinkedFiles(tmp_path))
     for txid in range(1, 50):
         store.put("p/q", txid, {"offset": txid})
         store.cleanup_before("p/q", txid)
@@ -173,7 +173,7 @@ def test_a_write_whose_answer_was_lost_is_not_taken_for_anothers(tmp_path):
             return made
 
     folder = Lost(tmp_path)
-    store = VersionedMetadataStore(folder)
+    store = VersionedStore(folder)
     with pytest.raises(ConnectionError):
         store.put("p", 1, "one")
     store.put("p", 2, "two")
@@ -181,7 +181,7 @@ def test_a_write_whose_answer_was_lost_is_not_taken_for_anothers(tmp_path):
     with pytest.raises(ConnectionError):
         store.put("p", 3, "three")
     store.put("p", 3, "three")
-    assert [VersionedMetadataStore(folder).get("p", txid) for txid in (2, 3)] == ["two", "three"]
+    assert [VersionedStore(folder).get("p", txid) for txid in (2, 3)] == ["two", "three"]
 
 
 @pytest.mark.parametrize("stores", ["versions", *HADOOP[:1]], indirect=True)
@@ -210,14 +210,14 @@ def test_a_number_that_others_have_made_and_deleted_is_that_of_another_driver(tm
                 other.put("p", 0, n)
             return False
 
-    other, late = VersionedMetadataStore(LinkedFiles(tmp_path)), VersionedMetadataStore(Late(tmp_path))
+    other, late = VersionedStore(LinkedFiles(tmp_path)), VersionedStore(Late(tmp_path))
     with pytest.raises(ZombieError, match="Nothing is written"):
         late.put("p", 0, "late")
-    assert VersionedMetadataStore(LinkedFiles(tmp_path)).get("p", 0) == 1
+    assert VersionedStore(LinkedFiles(tmp_path)).get("p", 0) == 1
 
 
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "1.json").write_text("[]")
     with pytest.raises(SpoutError, match=r"p/1\.json is damaged"):
-        VersionedMetadataStore(LinkedFiles(tmp_path)).get("p", 1)
+        VersionedStore(LinkedFiles(tmp_path)).get("p", 1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.errors import FailedException, SpoutError
 from trident_py.spouts import (
     IOpaquePartitionedTridentSpout,
@@ -14,7 +15,6 @@ from trident_py.spouts import (
     MemoryMetadataStore,
     WrongNumberOfValues,
 )
-from trident_py.spouts.journal import JournalMetadataStore
 
 from .harness import Player, flat
 
@@ -153,11 +153,11 @@ def test_a_transactional_replay_emits_what_its_metadata_says(emitter):
 
 @pytest.mark.parametrize("emitter", [NewEmitter, OldEmitter])
 def test_transactional_metadata_is_stored_at_emit_and_survives_a_restart(emitter, tmp_path):
-    first = Player(Transactional(emitter), store=JournalMetadataStore(tmp_path))
+    first = Player(Transactional(emitter), store=AppendLogStore(tmp_path))
     first.batch(1)
     emitted = first.emit(2)  # and the process dies before the commit
     SOURCE["a"].append("later")
-    again = Player(Transactional(emitter), store=JournalMetadataStore(tmp_path), restored=first.logged, committed=1)
+    again = Player(Transactional(emitter), store=AppendLogStore(tmp_path), restored=first.logged, committed=1)
     assert again.emit(2) == emitted
     again.batch(2, 1)
     assert values(again.batch(3)) == "EFwx"
@@ -209,7 +209,7 @@ def test_a_driver_killed_between_two_partitions_metadata_loses_and_doubles_nothi
 
 
 def test_a_tasks_metadata_is_durable_in_one_step(tmp_path, monkeypatch):
-    store, synced = JournalMetadataStore(tmp_path), []
+    store, synced = AppendLogStore(tmp_path), []
     player = Player(Transactional(), store=store)
     player.batch(1)
     player.describe(2)
@@ -339,11 +339,11 @@ def test_opaque_metadata_counts_only_once_committed():
 
 
 def test_an_opaque_batch_that_was_committed_but_not_ended_is_emitted_from_the_txid_before(tmp_path):
-    first = Player(Opaque(), store=JournalMetadataStore(tmp_path))
+    first = Player(Opaque(), store=AppendLogStore(tmp_path))
     first.batch(1)
     first.emit(2)
     first.commit(2)  # and the process dies before the cluster knows
-    again = Player(Opaque(), store=JournalMetadataStore(tmp_path), restored=first.logged, committed=1)
+    again = Player(Opaque(), store=AppendLogStore(tmp_path), restored=first.logged, committed=1)
     SOURCE["a"][2:4] = "12"
     assert values(again.emit(2)) == "12uv"
     again.commit(2)
@@ -372,18 +372,18 @@ def test_partitions_that_are_gone_lose_what_a_failed_commit_wrote_for_this_txid(
 
 def test_a_commit_writes_one_line_however_many_partitions_there_are(tmp_path):
     SOURCE.update({f"p{i}": list("12345678") for i in range(30)})
-    player = Player(Opaque(), partitions=8, store=JournalMetadataStore(tmp_path))
+    player = Player(Opaque(), partitions=8, store=AppendLogStore(tmp_path))
     player.batch(1)
     before = len((tmp_path / "journal").read_bytes().splitlines())
     player.batch(2)
     added = (tmp_path / "journal").read_bytes().splitlines()[before:]
     assert len(added) == 1 and b"s0/positions" in added[0]
-    again = Player(Opaque(), partitions=8, store=JournalMetadataStore(tmp_path), restored=player.logged, committed=2)
+    again = Player(Opaque(), partitions=8, store=AppendLogStore(tmp_path), restored=player.logged, committed=2)
     assert values(again.emit(3)).count("56") == 30
 
 
 def test_positions_that_an_older_version_kept_apart_are_found(tmp_path):
-    store = JournalMetadataStore(tmp_path)
+    store = AppendLogStore(tmp_path)
     store.put("s0/user/a", 1, {"start": 0, "end": 2})
     store.put("s0/user/a", 2, {"start": 2, "end": 4})
     store.put("s0/user/b", 1, {"start": 0, "end": 2})

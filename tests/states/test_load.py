@@ -18,14 +18,14 @@ import states
 from states.loading import StateSettings, find_types
 from states.loading.file_models import FileSettings
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
-from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap, WindowTable
+from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap, Window
 from states.loading.redis_models import RedisMap, RedisTexts
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py.errors import DefinitionError
 
 OURS = {
     "append": Append, "batch": Batch, "insert-ignore": InsertIgnore, "sequence": Sequenced, "sql-map": SqlMap,
-    "window": WindowTable,
+    "window": Window,
 }  # fmt: skip
 KAFKA = {"compacted-topic": CompactedTopic, "topic": Topic, "transactional-topic": TransactionalTopic}
 REDIS = {"redis": RedisTexts, "redis-map": RedisMap}

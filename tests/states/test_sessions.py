@@ -24,11 +24,11 @@ from states.columns.values import Column
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
 from states.sql.store import close_stores, parse_url, store_of
 from trident_py import Fields
+from trident_py.databases.sessions import ENCODINGS
 from trident_py.errors import DefinitionError, StateError
 from trident_py.extras.gateway.claims import Claim
 from trident_py.extras.gateway.stores import store_of as claims_of
 from trident_py.operations.builtin import Sum
-from trident_py.sessions import ENCODINGS
 from trident_py.state import MapCombinerAggStateUpdater
 from trident_py.testing.databases import connection
 from trident_py.tuples import TridentTuple

@@ -217,14 +217,14 @@ def test_a_load_of_which_fewer_rows_come_out_than_were_sent_names_the_table(data
 SQL = Path(__file__).parents[2] / "states" / "sql"
 WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 SENDING = ("executemany", "query", "load")
-APART = {"ledger.py", "owner.py", "kinds.py", "parts.py", "table.py"}
+APART = {"ledger.py", "owner.py", "key_types.py", "partition_marks.py", "table.py"}
 """The bookkeeping of all states: what a row there says is compared whenever it is read."""
 UNCOUNTED = {
-    "rows/staged.py sweep": "rows that nobody shows any more; what stays is swept with the next batch",
+    "rows/staging_table.py sweep": "rows that nobody shows any more; what stays is swept with the next batch",
     "rows/sequence/tables.py _make": "a row may be there already; each is read back right behind it",
     "dialects/postgresql/bulk.py fill": "PostgreSQL's `load` compares",
     "dialects/postgresql/bulk.py _missing": "PostgreSQL's `load` compares",
-    "dialects/postgresql/maps.py _staged": "PostgreSQL's `load` compares",
+    "dialects/postgresql/maps.py _stage_rows": "PostgreSQL's `load` compares",
     "connection.py executemany": "the cursor's: it has the count",
 }
 

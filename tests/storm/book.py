@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from trident_py import home
+from trident_py.rpc import service as home
 from trident_py.tuples import TransactionAttempt
 
 

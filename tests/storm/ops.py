@@ -6,7 +6,6 @@ import uuid
 from typing import Any
 
 from trident_py import FailedException
-from trident_py.home import of_any_run
 from trident_py.operations import (
     Aggregator,
     CombinerAggregator,
@@ -31,6 +30,7 @@ from trident_py.operations.builtin import (
     Negate,
     Sum,
 )
+from trident_py.rpc.service import of_any_run
 from trident_py.tuples import TransactionAttempt
 
 from .book import open_book, place

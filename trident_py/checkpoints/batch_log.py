@@ -21,20 +21,20 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ..errors import LineageError, ZombieError
-from ..run.deciding import DECIDED
-from ..run.opening import SETTLED
 from ..run.program import Program
-from ..run.standing import BASE, Standing
-from ..spouts.journal import JournalMetadataStore
-from ..spouts.metadata import LOG, MemoryMetadataStore, taken_by
+from ..run.startup import AGREEMENT
+from ..run.store_position import BASE, CheckpointState
+from ..run.two_phase import DECIDED
+from .append_log import AppendLogStore
 from .hash_seed import seeded
+from .metadata_store import LOG, MemoryMetadataStore, taken_by
 
 MicroBatch = Mapping[str, Any]
 _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
 
 
 def inside(topology: str, component: str) -> str:
-    """Where a component's checkpoint is in the folder of all: the same on both clusters."""
+    """Return the folder of a component's checkpoint, the same on both clusters."""
     return f"{quote(topology, safe=' ')}/{quote(component, safe=' ')}"
 
 
@@ -69,11 +69,11 @@ class BatchLog:
 
     # -- the start ------------------------------------------------------------------------------------------------
 
-    def standing(self, program: Program) -> Standing:
-        """What the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
-        record = self.store.get(SETTLED, 0)
+    def standing(self, program: Program) -> CheckpointState:
+        """Return what the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
+        record = self.store.get(AGREEMENT, 0)
         if record is None:
-            return Standing.new(self.where, self._topology)
+            return CheckpointState.new(self.where, self._topology)
         if self.store.get(LOG, 0) is None:
             raise LineageError(
                 f"the checkpoint {self.where} has the record of its first start, but no log of batches: it is damaged, "
@@ -85,7 +85,9 @@ class BatchLog:
         begun = self.begun(txid + 1)
         decided = self.store.get(DECIDED, txid + 1) is not None
         other = None if begun is None else seeded(program, begun.order, self.order["order"])
-        return Standing(self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other)
+        return CheckpointState(
+            self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other
+        )
 
     def take(self) -> None:
         """Make this driver the owner. An older one is refused when it begins its next batch, or writes anything else,
@@ -97,22 +99,22 @@ class BatchLog:
         self.store.seize(LOG, taken)
 
     def moved(self) -> bool:
-        """Whether another driver has written since this one has read the log."""
+        """Return whether another driver has written since this one has read the log."""
         return self.store.changed(LOG)
 
     def check(self) -> None:
-        """Raises ZombieError if another driver owns the checkpoint now."""
+        """Raise ZombieError if another driver owns the checkpoint now."""
         if self.moved():
             raise taken_by(self.where, self.store.newest(LOG))
 
     # -- batches --------------------------------------------------------------------------------------------------
 
     def last(self) -> Logged | None:
-        """The last batch that is over."""
+        """Return the last committed batch."""
         return _logged(self._record()["over"])
 
     def begun(self, txid: int) -> Logged | None:
-        """This batch, if it has begun and is not over."""
+        """Return this batch if it has started and is not committed."""
         begun = _logged(self._record()["begun"])
         return begun if begun is not None and begun.txid == txid else None
 
@@ -155,8 +157,8 @@ def _logged(record: Mapping[str, Any] | None) -> Logged | None:
 def local_log(
     checkpoints: str | None, topology: str, component: str, order: Callable[[], Mapping[str, str]]
 ) -> BatchLog:
-    """The log in a folder of this machine; without one, a log in memory."""
+    """Return the log in a folder of this machine; without one, a log in memory."""
     if checkpoints is None:
         return BatchLog(MemoryMetadataStore(), "in memory", topology, order)
     folder = Path(checkpoints).absolute() / inside(topology, component)
-    return BatchLog(JournalMetadataStore(folder), str(folder), topology, order)
+    return BatchLog(AppendLogStore(folder), str(folder), topology, order)

@@ -10,20 +10,20 @@ from functools import cache
 from typing import Any
 
 from ..canonical import SET_ORDER, WORKERS_SEED
-from ..run.placement import by_hash_seed
+from ..run.execution_mode import by_hash_seed
 from ..run.program import Program
-from ..run.standing import Seeded
+from ..run.store_position import Seeded
 
 
 def own_order() -> dict[str, str]:
-    """The order of sets in this process, which `LocalCluster` runs batches in."""
+    """Return the order of sets in this process, which `LocalCluster` runs batches in."""
     seed = os.environ.get("PYTHONHASHSEED", "")
     return {"order": SET_ORDER, "seed": seed if seed.isdigit() else ""}
 
 
 @cache
 def order_of_workers() -> dict[str, str]:
-    """The order of sets in Spark's workers. Asks another process, as the seed of this one cannot change."""
+    """Return the order of sets in Spark's workers. Asks another process, as the seed of this one cannot change."""
     if os.environ.get("PYTHONHASHSEED") == WORKERS_SEED:
         return own_order()
     environment = {**os.environ, "PYTHONHASHSEED": WORKERS_SEED}
@@ -33,7 +33,7 @@ def order_of_workers() -> dict[str, str]:
 
 
 def seeded(program: Program, record: Mapping[str, Any] | None, own: str) -> Seeded | None:
-    """What is known if another order than our ``own`` began the next batch, and an operation depends on it."""
+    """Return what is known if another order than our ``own`` began the next batch, and an operation depends on it."""
     if record is None or record["order"] == own:
         return None
     operation = by_hash_seed(program.lowered.plan, program.conf)

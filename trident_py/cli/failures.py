@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import click
 
-from ..blame import blame, describe_error
 from ..errors import DefinitionError, TopologyError, TridentError
-from ..importing import NotFound
+from ..model.user_traceback import blame, describe_error
+from ..topology.user_modules import NotFound
 from .display import exit_code
 
 FAILED, WRONG = 1, 2

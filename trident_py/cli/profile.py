@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..phases import PHASES, PROFILE
+from ..run.phases import PHASES, PROFILE
 from ..run.profiling import PhaseShare, Profile, profiles, seen
 from ..run.progress import RunningTopology
 

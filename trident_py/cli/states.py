@@ -15,9 +15,9 @@ import click
 from ..entry_points import find
 from ..errors import DefinitionError
 from ..guarantees.matrix import cell
-from ..importing import NotFound
-from ..importing import states_loading as loading
 from ..plan import Plan, ProcessorNode
+from ..topology.user_modules import NotFound
+from ..topology.user_modules import states_loading as loading
 from .display import print_record
 from .targets import Target, leaving_no_trace
 
@@ -36,7 +36,7 @@ def states(context: click.Context, as_json: bool, schema: bool) -> None:
     if schema:
         print(json.dumps(loading().schema(), indent=2))
         return
-    records = [listing(installed) for installed in loading().installed().values()]
+    records = [listing(installed) for installed in loading().find_types().values()]
     print(json.dumps(records, indent=2) if as_json else "\n\n".join(map(describe_type, records)))
 
 

@@ -14,9 +14,9 @@ import click
 
 from ..config import Config
 from ..entry_points import load
-from ..importing import NotFound, find_module, functions_of
-from ..secrets import hidden
+from ..model.secrets import hidden
 from ..topology import Topology, TridentTopology
+from ..topology.user_modules import NotFound, find_module, functions_of
 
 target_argument = click.argument("target", metavar="[FILE | MODULE:build]", required=False)
 """Without it, a command takes the trident.yml of this folder or of the nearest one above it."""

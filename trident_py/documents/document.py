@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from ..errors import DefinitionError
-from ..secrets import HIDDEN, is_secret, secrets_in, shown
+from ..model.secrets import HIDDEN, is_secret, secrets_in, shown
 
 _PART = re.compile(r"\$\$|\$\{(?P<inside>[^}]*)\}|\$\{")
 _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?\Z", re.DOTALL)

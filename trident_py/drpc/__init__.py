@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..replaced import answer
+from ..model.replaced import answer
 from .local_drpc import LocalDRPC, default_drpc
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ class Access:
         return not self.callers
 
     def check(self, authorization: str, function: str) -> None:
-        """Checks the header Authorization of a call. Raises Refused."""
+        """Check the header Authorization of a call. Raises Refused."""
         caller = self._caller(authorization)
         if self.acl is not None and caller not in self.acl.get(function, ()):
             raise Refused(403, f"{caller} may not call the function {function!r}")
@@ -59,7 +59,7 @@ class Access:
 
 
 def access_of(file: str | None) -> Access:
-    """The access list of a file, else the one token of TRIDENT_DRPC_TOKEN, else an open door.
+    """Return the access list of a file, else the one token of TRIDENT_DRPC_TOKEN, else an open door.
 
     Raises DefinitionError for a file that cannot be used, or in which nobody can call.
     """
@@ -94,7 +94,8 @@ def _read(document: Document) -> Access:
 
 
 def _users(document: Document, function: str, entry: object, tokens: Mapping[str, object]) -> frozenset[str]:
-    """The users of one function. Storm's ``invocation.user``, who runs the topology, is accepted and not used."""
+    """Return the users of one function. Storm's ``invocation.user``, who runs the topology, is accepted and not
+    used."""
     where = (ACL, function)
     if not isinstance(entry, dict) or not set(entry) <= {USERS, "invocation.user"}:
         document.add(where, f"has the key {USERS}, a list of users")
@@ -111,7 +112,7 @@ def _users(document: Document, function: str, entry: object, tokens: Mapping[str
 
 
 def check_host(host: str, access: Access) -> None:
-    """Raises DefinitionError if other machines could call without a token."""
+    """Raise DefinitionError if other machines could call without a token."""
     if access.is_open and host not in ("127.0.0.1", "::1", "localhost"):
         raise DefinitionError(
             f"drpc.http.host is {host}, so other machines could call every function without a token. Set {TOKEN} in "

@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
-from ..blame import describe_error
 from ..errors import DRPCExecutionException
+from ..model.user_traceback import describe_error
 from .access import Access, Refused
 from .local_drpc import LocalDRPC, timed_out
 
@@ -36,7 +36,7 @@ class Door:
         self.inside = 0
 
     async def answer(self, request: Request) -> Response:
-        """One call. The answer is the JSON of the rows as it stands."""
+        """Return one call. The answer is the JSON of the rows as it stands."""
         function = request.path_params["function"]
         self.access.check(request.headers.get("authorization", ""), function)
         if self.inside >= self.room:
@@ -58,7 +58,7 @@ class Door:
 
 
 def application(drpc: LocalDRPC, access: Access, room: int) -> FastAPI:
-    """An ASGI application over the functions of a LocalDRPC."""
+    """Return an ASGI application over the functions of a LocalDRPC."""
     app = FastAPI(title="DRPC", openapi_url=None, docs_url=None, redoc_url=None)
     door = Door(drpc, access, room)
     app.router.routes += [
@@ -88,7 +88,7 @@ async def _body(request: Request) -> str:
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    """Every error as ``{"error", "errorMessage"}``, the cause in the message."""
+    """Return every error as ``{"error", "errorMessage"}``, the cause in the message."""
     if isinstance(error, DRPCExecutionException):
         headers = {"Retry-After": str(RETRY_SECONDS)} if STATUS.get(error.type) == 503 else {}
         return _error(STATUS.get(error.type, 500), error.type, str(error), headers)

@@ -59,7 +59,7 @@ class DRPCClient:
         return f"DRPCClient({self.host!r}, {self.port})"
 
     def execute(self, function: str, args: str) -> list[list[Any]]:
-        """Asks a function. Returns what ``LocalDRPC.execute`` returns: a list of rows.
+        """Ask a function. Returns what ``LocalDRPC.execute`` returns: a list of rows.
 
         Raises DRPCExecutionException, with the server's type and message: also without an answer in time
         (SERVER_TIMEOUT) or without a server (SERVER_SHUTDOWN). A request is sent once; only one that found its open
@@ -69,7 +69,7 @@ class DRPCClient:
         return rows
 
     def text(self, function: str, args: str) -> str:
-        """As `execute`; the answer as it came."""
+        """Execute; return the answer as it came."""
         try:
             status, body = self._exchange(f"/drpc/{quote(function, safe='')}", args.encode())
         except TimeoutError:
@@ -85,7 +85,7 @@ class DRPCClient:
         return body.decode()
 
     def close(self) -> None:
-        """Closes the connections of all threads."""
+        """Close the connections of all threads."""
         while self._open:
             self._open.pop().close()
         self._of_thread = threading.local()

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from ..blame import describe_error, notes_of
 from ..chunks import Chunk
 from ..context import CurrentBatch, RunContext, with_context
 from ..errors import DRPCExecutionException, TridentError
 from ..metrics import IMetricsContext
+from ..model.user_traceback import describe_error, notes_of
 from ..plan import ProcessorNode
 from ..run.hooks import T
 from ..run.program import AttemptOutcome, BatchInfo, Program, RequestInfo
@@ -39,7 +39,7 @@ class Engine:
         self._of_request: dict[tuple[str, int], Any] = {}
 
     def answer(self, args: str) -> str:
-        """The answer as JSON: an array of rows, each an array. Raises DRPCExecutionException with the cause."""
+        """Return the answer as JSON: an array of rows, each an array. Raises DRPCExecutionException with the cause."""
         chunk = Chunk({ARGS[0]: [args]}, 1)  # a list, so that a few tuples stay out of Arrow
         batch = RequestInfo(random.randrange(1, _IDS), 0, run=self._run)
         try:
@@ -58,7 +58,7 @@ class Engine:
         return self._tasks[key]
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any:
-        """The partition of a state, for one of the tasks."""
+        """Return the partition of a state, for one of the tasks."""
         assert node.state is not None
         key = (node.state.id, index)
         states = self._kept if node.state.static or _is_current(node.state.factory) else self._of_request
@@ -68,14 +68,14 @@ class Engine:
         return states[key]
 
     def metrics_of(self, node: ProcessorNode, index: int) -> None:
-        """The metrics of a state that is made for requests are not reported: progress is that of the batches."""
+        """Return None: progress is that of the batches, not of states made for requests."""
         return
 
     def kept(self, kind: Callable[[], T]) -> T:
         raise TridentError("a DRPC request runs once: nothing watches it")
 
     def close(self) -> None:
-        """Cleans up the operations and closes the states."""
+        """Clean up the operations and close the states."""
         for task in self._tasks.values():
             task.close()
         _close(self._kept)
@@ -86,7 +86,7 @@ def _is_current(factory: Any) -> bool:
 
 
 def _close(states: dict[tuple[str, int], Any]) -> None:
-    """Closes the states and forgets them."""
+    """Close the states and forget them."""
     closing = list(states.values())
     states.clear()
     for state in closing:

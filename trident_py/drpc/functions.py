@@ -39,7 +39,7 @@ class Functions:
         self._server: SharedServer | None = None
 
     def begin(self, running: RunningTopology, programs: Sequence[Program]) -> None:
-        """Registers the functions and starts their server, if the conf has one. ``programs``: the components with
+        """Register the functions and start their server, if the conf has one. ``programs``: the components with
         batches, whose states the functions may ask.
 
         Raises DefinitionError if the server cannot start; the run is then over.
@@ -81,7 +81,7 @@ class Functions:
         return self._workers.waiting
 
     def ask(self, function: str, args: str, timeout: float | None) -> tuple[Future[str], float]:
-        """Asks; returns the answer to come, and for how many seconds to wait for it. Raises DRPCExecutionException."""
+        """Ask; returns the answer to come, and for how many seconds to wait for it. Raises DRPCExecutionException."""
         seconds = self._timeout if timeout is None else timeout
         ready = partial(self._ready, function, time.monotonic() + seconds)
         request = Request(function, args, ready, Future())
@@ -89,7 +89,7 @@ class Functions:
         return request.answer, seconds
 
     def _ready(self, function: str, until: float) -> None:
-        """Returns when the states that the function asks are open."""
+        """Return when the states that the function asks are open."""
         assert self._running is not None
         if not self._running.opened(self._needs[function], max(0.0, until - time.monotonic())):
             raise DRPCExecutionException(
@@ -99,7 +99,7 @@ class Functions:
             )
 
     def end(self, reason: str) -> None:
-        """Answers no more requests."""
+        """Answer no more requests."""
         for forget in self._forget:
             forget()
         self._workers.end(reason)
@@ -109,7 +109,7 @@ class Functions:
 
 
 def functions_of(plan: Plan, conf: dict) -> Functions | None:
-    """The functions of a built topology, None if it has none. ``conf`` has the run's context.
+    """Return the functions of a built topology, None if it has none. ``conf`` has the run's context.
 
     Raises DefinitionError if another run answers one of them.
     """
@@ -121,7 +121,7 @@ def functions_of(plan: Plan, conf: dict) -> Functions | None:
 
 
 def _place(program: Program) -> LocalDRPC:
-    """Where the function is called."""
+    """Return where the function is called."""
     source = next(node for node in program.lowered.plan.nodes if isinstance(node, DRPCNode))
     drpc: LocalDRPC = source.drpc if source.drpc is not None else default_drpc()
     return drpc
@@ -133,7 +133,7 @@ def _states(program: Program) -> set[str]:
 
 
 def _tell_ends(program: Program) -> None:
-    """Logs which end answers, if the stream branches."""
+    """Log which end answers, if the stream branches."""
     plan = program.lowered.plan
     ends = [node for node in plan.nodes if not plan.children(node)]
     if len(ends) > 1:

@@ -42,7 +42,7 @@ class LocalDRPC:
         self.shutdown()
 
     def execute(self, function: str, args: str, timeout: float | None = None) -> list[list[Any]]:
-        """Asks a function and waits for its answer: a list of rows, each the list of all fields of the last statement,
+        """Ask a function and wait for its answer: a list of rows, each the list of all fields of the last statement,
         as they are in JSON.
 
         ``timeout``: in seconds; None: ``drpc.request.timeout.secs`` of the topology (600). A request that comes before
@@ -53,7 +53,7 @@ class LocalDRPC:
         return rows
 
     def text(self, function: str, args: str, timeout: float | None = None) -> str:
-        """As `execute`; the answer as JSON text."""
+        """Execute; return the answer as JSON text."""
         answer, seconds = self.ask(function, args, timeout)
         try:
             return answer.result(seconds)
@@ -62,7 +62,7 @@ class LocalDRPC:
             raise timed_out(function, seconds) from None
 
     def ask(self, function: str, args: str, timeout: float | None = None) -> tuple[Future[str], float]:
-        """Asks; returns the answer to come, as JSON text, and for how many seconds to wait for it."""
+        """Ask; returns the answer to come, as JSON text, and for how many seconds to wait for it."""
         if not isinstance(args, str) or not encodable(args):
             raise DRPCExecutionException(f"the args of {function!r} must be one str that UTF-8 can hold, got {args!r}")
         with self._lock:
@@ -75,24 +75,24 @@ class LocalDRPC:
         return answers.ask(function, args, timeout)
 
     def functions(self) -> list[str]:
-        """The functions that can be called now."""
+        """Return the functions that can be called now."""
         with self._lock:
             return sorted(self._functions)
 
     def shutdown(self) -> None:
-        """Ends the calls through this object. The topologies go on."""
+        """End the calls through this object. The topologies go on."""
         with self._lock:
             self._shut = True
             self._functions.clear()
 
     def close(self) -> None:
-        """As `shutdown`."""
+        """Shut down."""
         self.shutdown()
 
     # -- for clusters -----------------------------------------------------------------------------------------
 
     def check_free(self, function: str) -> None:
-        """Raises DefinitionError if a topology that still runs answers the function, or this object is shut down."""
+        """Raise DefinitionError if a topology that still runs answers the function, or this object is shut down."""
         with self._lock:
             other = self._functions.get(function)
             if self._shut:
@@ -108,7 +108,7 @@ class LocalDRPC:
             self._functions[function] = answers
 
     def forget(self, function: str, answers: Answers) -> None:
-        """Ends the function, unless a later topology answers it."""
+        """End the function, unless a later topology answers it."""
         with self._lock:
             if self._functions.get(function) is answers:
                 del self._functions[function]
@@ -124,5 +124,5 @@ def timed_out(function: str, seconds: float) -> DRPCExecutionException:
 
 @cache
 def default_drpc() -> LocalDRPC:
-    """The LocalDRPC of this process: that of streams that name none, and the one that the server asks."""
+    """Return the LocalDRPC of this process: that of streams that name none, and the one that the server asks."""
     return LocalDRPC()

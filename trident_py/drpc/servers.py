@@ -39,7 +39,8 @@ class SharedServer:
 
 
 def server_of(conf: Mapping[str, Any]) -> SharedServer | None:
-    """The server of a run's conf; None if it sets no ``drpc.http.port``. The first run starts it, with its settings.
+    """Return the server of a run's conf; None if it sets no ``drpc.http.port``. The first run starts it, with its
+    settings.
 
     Raises DefinitionError for settings that cannot be used, and if the port is taken or a package is missing.
     """
@@ -56,9 +57,10 @@ def server_of(conf: Mapping[str, Any]) -> SharedServer | None:
 
 
 def serving() -> Any:
-    """The module of the server, by its name: a run without one must not load it, and works without its packages."""
+    """Return the module of the server, by its name: a run without one must not load it, and works without its
+    packages."""
     try:
-        return importlib.import_module("trident_py.drpc.serving")
+        return importlib.import_module("trident_py.drpc.http_server")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("trident_py"):
             raise

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from ..blame import describe_error
 from ..errors import DRPCExecutionException
+from ..model.user_traceback import describe_error
 from ..run.program import Program
 from .engine import Engine
 
@@ -42,7 +42,7 @@ class Workers:
         return self._waiting.qsize()
 
     def put(self, request: Request) -> None:
-        """Takes a request. Raises DRPCExecutionException after `end`."""
+        """Take a request. Raises DRPCExecutionException after `end`."""
         with self._lock:
             if self._ended:
                 raise DRPCExecutionException(self._ended, "SERVER_SHUTDOWN")
@@ -55,7 +55,7 @@ class Workers:
             self._waiting.put(request)
 
     def end(self, reason: str) -> None:
-        """Fails the requests that wait. Running ones are finished; then their threads close their engines and end."""
+        """Fail the requests that wait. Running ones are finished; then their threads close their engines and end."""
         with self._lock:
             if self._ended:
                 return
@@ -64,7 +64,7 @@ class Workers:
                 self._waiting.put(None)
 
     def join(self, seconds: float) -> None:
-        """Waits for the threads to end, all together for so long."""
+        """Wait for the threads to end, all together for so long."""
         until = time.monotonic() + seconds
         for thread in self._threads:
             if thread is not threading.current_thread():

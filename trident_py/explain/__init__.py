@@ -1,5 +1,5 @@
 """Topologies explained: as text, and as a picture."""
 
-from .drawing import FORMS, explained
+from .diagrams import FORMS, explained
 
 __all__ = ["FORMS", "explained"]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..guarantees import guarantees
-from ..names import joined
+from ..model.names import joined
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
+from ..run.execution_mode import needs_driver, needs_executors
 from ..run.lowering import Lowered, Lowering
-from ..run.placement import needs_driver, needs_executors
 from ..run.stages import inputs_of
 from ..tuples import Fields
 
@@ -84,7 +84,7 @@ class Sketch:
 
 
 def sketch(plan: Plan) -> Sketch:
-    """Raises DefinitionError if the topology cannot be built."""
+    """Raise DefinitionError if the topology cannot be built."""
     stages: list[StageSketch] = []
     arrows: list[Arrow] = []
     places: list[str] = []

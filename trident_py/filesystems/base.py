@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, NamedTuple
 
-from ..secrets import hidden
+from ..model.secrets import hidden
 
 ABSENT, REFUSED, AWAY, NAMENODE_AWAY, OTHER = "absent", "refused", "away", "namenode away", "other"
 LOCAL_PASSES, LOCAL = "local, passes", "local"

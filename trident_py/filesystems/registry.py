@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import DefinitionError, missing
-from ..secrets import hidden
+from ..model.secrets import hidden
 from .base import FileSystem
 from .local import LocalFileSystem
 from .object_stores import ArrowFileSystem, S3FileSystem

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from ..errors import DefinitionError
-from ..needs import Needs, address_of
-from ..secrets import HIDDEN, is_secret, shown
+from ..model.requirements import Needs, address_of
+from ..model.secrets import HIDDEN, is_secret, shown
 
 Storage = Mapping[str, str | int | float | bool]
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<authority>[^/]*)(?P<rest>.*)", re.DOTALL)
@@ -101,7 +101,7 @@ def root_of(path: str) -> str:
 
 
 def check_storage(paths: Iterable[str], storage: Storage) -> None:
-    """Raises DefinitionError for a path of no known store, and for settings that are for no store, or for several."""
+    """Raise DefinitionError for a path of no known store, and for settings that are for no store, or for several."""
     kinds = list(dict.fromkeys(uri.kind for uri in map(parse_uri, paths) if uri is not None))
     if storage and len(kinds) != 1:
         there = " and ".join(kind.name for kind in kinds) or "local files only"

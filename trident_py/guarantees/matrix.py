@@ -76,7 +76,8 @@ _NO_PROMISE: dict[str, str] = {
 
 
 def cell(spout_kind: str, state_kind: str, moved: bool = False) -> Cell:
-    """The cell for a spout kind, as the state sees it (`seen_as`), and a state kind. An unknown kind is at least once.
+    """Return the cell for a spout kind, as the state sees it (`seen_as`), and a state kind. An unknown kind is at least
+    once.
 
     ``moved``: a replay may bring other keys.
     """
@@ -93,7 +94,7 @@ def cell(spout_kind: str, state_kind: str, moved: bool = False) -> Cell:
 
 
 def seen_as(spout_kind: str, changing: bool) -> str:
-    """The spout kind as a state behind functions sees it. ``changing``: their results may differ on a replay."""
+    """Return the spout kind as a state behind functions sees it. ``changing``: their results may differ on a replay."""
     return OPAQUE if changing and spout_kind == TRANSACTIONAL else spout_kind
 
 

@@ -33,7 +33,7 @@ class Replay(NamedTuple):
 
 
 def replay_of(spout: Any) -> Replay:
-    """The kind of a spout, never better than the declared one."""
+    """Return the kind of a spout, never better than the declared one."""
     if not isinstance(spout, SparkSpout):
         return Replay(spout.kind)
     able = _spark(spout.format.lower(), {key.lower(): str(value).lower() for key, value in spout.options.items()})
@@ -78,11 +78,11 @@ class Routes:
         self.judge = judge
 
     def unsteady(self, node: Node) -> str | None:
-        """Why a replay may send the tuples of this node to other partitions; None if it cannot."""
+        """Return why a replay may send the tuples of this node to other partitions; None if it cannot."""
         return self._reasons[0][node.id]
 
     def unordered(self, node: Node) -> str | None:
-        """Why a replay may bring the tuples of this node in another order; None if it cannot."""
+        """Return why a replay may bring the tuples of this node in another order; None if it cannot."""
         return self._reasons[1][node.id]
 
     @cached_property
@@ -93,7 +93,7 @@ class Routes:
 
     @cached_property
     def _reasons(self) -> tuple[dict[int, str | None], dict[int, str | None]]:
-        """For each node why its placement may change, and why its order; parents come first."""
+        """Return for each node why its placement may change, and why its order; parents come first."""
         placements: dict[int, str | None] = {}
         orders: dict[int, str | None] = {}
         for node in self.plan.nodes:
@@ -104,7 +104,7 @@ class Routes:
         return placements, orders
 
     def _placement(self, node: Node, before: Reasons, orders: Reasons) -> str | None:
-        """Why a tuple of this node may be in another partition on a replay; None if it cannot."""
+        """Return why a tuple of this node may be in another partition on a replay; None if it cannot."""
         if self.counts.get(node.id) == 1:
             return None
         if isinstance(node, SpoutNode):
@@ -125,7 +125,8 @@ class Routes:
         return f"{kind} goes by position, and {why}" if why else None
 
     def _order(self, node: Node, before: Reasons) -> str | None:
-        """Why the tuples of a partition of this node may come in another order on a replay; None if they cannot."""
+        """Return why the tuples of a partition of this node may come in another order on a replay; None if they
+        cannot."""
         if isinstance(node, SpoutNode):
             return _SPLIT.format(node.spout_id) if isinstance(node.spout, SparkSpout) else None
         if isinstance(node, PartitionNode):

@@ -15,7 +15,7 @@ from ..spouts.interfaces import OPAQUE
 from ..state.roles import Remarks
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
 from .replays import Replay, Routes, replay_of
-from .tracing import Cause, changes, key_fields, origin
+from .trace import Cause, changes, key_fields, origin
 
 log = logging.getLogger("trident_py")
 
@@ -80,12 +80,12 @@ class Guarantees(list[Guarantee]):
         return "\n".join(lines)
 
     def notes(self) -> list[str]:
-        """One line for each operation whose source could not be read."""
+        """Return one line for each operation whose source could not be read."""
         operations = dict.fromkeys(operation for guarantee in self for operation in guarantee.unseen)
         return [f"{name}: it counts as not deterministic, unless it is declared @deterministic" for name in operations]
 
     def below(self, required: str) -> Guarantees:
-        """The guarantees below ``required``: "exactly-once" or "at-least-once"."""
+        """Return the guarantees below ``required``: "exactly-once" or "at-least-once"."""
         return Guarantees(guarantee for guarantee in self if guarantee.guarantee not in ACCEPTED[required])
 
 
@@ -98,7 +98,7 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
 
 
 def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge | None = None) -> Guarantees:
-    """One guarantee for each state that the topology updates, in the order of their definition.
+    """Return one guarantee for each state that the topology updates, in the order of their definition.
 
     ``judge`` decides whether an operation is deterministic. By default: from its declaration, else from its source.
     Raises DefinitionError if a factory's own ``guarantees`` cannot be read.
@@ -112,7 +112,7 @@ def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge |
 
 
 def _with_poison(plan: Plan, conf: Mapping[str, Any] | None, rows: Mapping[int, Guarantee]) -> Iterator[Guarantee]:
-    """The rows, with what `topology.poison` does to their batches."""
+    """Return the rows, with what `topology.poison` does to their batches."""
     parts = plan.components() if is_on(conf or {}) else []
     remarks = {node.id: remark(part) for part in parts for node in part.nodes}
     for node_id, row in rows.items():
@@ -120,7 +120,8 @@ def _with_poison(plan: Plan, conf: Mapping[str, Any] | None, rows: Mapping[int, 
 
 
 def weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[Guarantees, list[Guarantee]]:
-    """The guarantees if the ``changed`` operations hold other values, and the current guarantees that would change."""
+    """Return the guarantees if the ``changed`` operations hold other values, and the current guarantees that would
+    change."""
     judge = Verdicts(trusted(conf))
 
     def doubting(operation: Any) -> Verdict:
@@ -150,7 +151,7 @@ def _of_state(routes: Routes, node: ProcessorNode, done: Mapping[int, Guarantee]
 
 
 def _cell_of(routes: Routes, node: ProcessorNode, replay: Replay, causes: list[Cause]) -> Cell:
-    """The cell for one spout, with this topology's remarks added to its reason."""
+    """Return the cell for one spout, with this topology's remarks added to its reason."""
     assert node.state is not None
     factory, kind = node.state.factory, node.state.kind
     effective = seen_as(replay.kind, bool(causes))
@@ -174,7 +175,7 @@ def _cell_of(routes: Routes, node: ProcessorNode, replay: Replay, causes: list[C
 def _remarks(
     factory: Any, state_kind: str, keys: list[Cause], moving: list[Cause], causes: list[Cause]
 ) -> Iterator[str]:
-    """Further remarks on a good cell."""
+    """Yield further remarks on a good cell."""
     if causes and state_kind in ("insert-ignore", "sequence"):
         yield "the key stays the same, the values of the first attempt stay"
     if causes and state_kind == "upsert":
@@ -186,14 +187,14 @@ def _remarks(
 
 
 def _raise_by(answer: Cell, causes: list[Cause]) -> str:
-    """The change that would raise the guarantee: remove the cause of a downgrade, or use another state."""
+    """Return the change that would raise the guarantee: remove the cause of a downgrade, or use another state."""
     if answer.guarantee in _TOP:
         return ""
     return ", or ".join(dict.fromkeys([*(cause.remedy for cause in causes), answer.raise_by])).removesuffix(", or ")
 
 
 def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
-    """Lowers the cell of a state that another state's new values feed: it is no better than that state."""
+    """Lower the cell of a state that another state's new values feed: it is no better than that state."""
     for state in earlier:
         if state.state_kind in _EMITS_ONCE and answer.guarantee != NONE:
             reason = f"a replay does not emit again the rows that state {state.state} has stored: they may be lost here"
@@ -205,7 +206,8 @@ def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
 
 
 def _declared_cell(factory: Any, spout_kind: str) -> Cell | None:
-    """The cell from the factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise by])."""
+    """Return the cell from the factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise
+    by])."""
     table = getattr(factory, "guarantees", None)  # a user's own factory need not have it
     if table is None:
         return None
@@ -237,7 +239,7 @@ def announce(name: str, conf: Mapping[str, Any] | None, plan: Plan) -> None:
 
 
 def require(table: Guarantees, conf: Mapping[str, Any] | None) -> None:
-    """Raises DefinitionError if a state is below ``conf["topology.guarantee"]``, or if that value is unknown."""
+    """Raise DefinitionError if a state is below ``conf["topology.guarantee"]``, or if that value is unknown."""
     required = (conf or {}).get(GUARANTEE)
     if required is None:
         return

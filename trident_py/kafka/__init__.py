@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..replaced import answer
+from ..model.replaced import answer
 from .consumed_offsets import Consumed, consumed, partitions_of_task
 from .formats import Avro, Bytes, Format, Json, Text
 from .records import KafkaRecord

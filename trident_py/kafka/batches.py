@@ -45,12 +45,12 @@ class Range(NamedTuple):
 
 
 def positions_of(metadata: Mapping[str, Any]) -> Positions:
-    """Returns the positions after this batch."""
+    """Return the positions after this batch."""
     return {name: TopicPosition(entry[0], list(entry[1])) for name, entry in metadata.items()}
 
 
 def metadata_of(positions: Positions, starts: Mapping[Place, int]) -> dict[str, Any]:
-    """Returns the metadata of the batch from ``starts`` to ``positions``."""
+    """Return the metadata of the batch from ``starts`` to ``positions``."""
     return {
         name: [topic.id, topic.next, [[p, starts[name, p]] for p in range(len(topic.next)) if (name, p) in starts]]
         for name, topic in sorted(positions.items())
@@ -58,12 +58,12 @@ def metadata_of(positions: Positions, starts: Mapping[Place, int]) -> dict[str, 
 
 
 def places_of(metadata: Mapping[str, Any]) -> list[Place]:
-    """Returns all partitions in the metadata, in the order in which they are dealt to tasks."""
+    """Return all partitions in the metadata, in the order in which they are dealt to tasks."""
     return [(name, p) for name in sorted(metadata) for p in range(len(metadata[name][1]))]
 
 
 def ranges_of(metadata: Mapping[str, Any]) -> list[Range]:
-    """Returns the ranges of a batch, in order."""
+    """Return the ranges of a batch, in order."""
     return [
         Range(name, metadata[name][0], p, start, metadata[name][1][p])
         for name in sorted(metadata)
@@ -72,19 +72,19 @@ def ranges_of(metadata: Mapping[str, Any]) -> list[Range]:
 
 
 def task_metadata(metadata: Mapping[str, Any], tasks: int) -> list[dict[str, Any]]:
-    """Returns what each task needs, as JSON values: its partitions, and the ranges of the batch in them."""
+    """Return what each task needs, as JSON values: its partitions, and the ranges of the batch in them."""
     places, ranges = places_of(metadata), {r.place: list(r) for r in ranges_of(metadata)}
     of_tasks = [dealt(places, index, tasks) for index in range(tasks)]
     return [{"places": own, "ranges": [ranges[place] for place in own if place in ranges]} for own in of_tasks]
 
 
 def dealt(places: list[Place], index: int, tasks: int) -> list[Place]:
-    """Returns the partitions of one task."""
+    """Return the partitions of one task."""
     return places[index::tasks]
 
 
 def shares(backlog: Mapping[Place, int], limit: int, turn: int = 0) -> dict[Place, int]:
-    """Returns how many offsets of each partition a batch takes: in proportion to the waiting ones, ``limit`` in total.
+    """Return how many offsets of each partition a batch takes: in proportion to the waiting ones, ``limit`` in total.
 
     The remainder from rounding goes round robin; ``turn`` sets the first partition.
     """
@@ -112,11 +112,11 @@ class RateLimit:
         self._at = time.monotonic()
 
     def worth(self, waiting: int) -> bool:
-        """Whether to make a batch of the waiting records now, rather than wait a moment for a larger one."""
+        """Return whether to make a batch of the waiting records now, rather than wait a moment for a larger one."""
         return waiting > 0 and self.room() >= min(waiting, max(1, int(SIP * (self._per_second or 0))))
 
     def room(self) -> int:
-        """Returns how many records a batch may have now."""
+        """Return how many records a batch may have now."""
         if self._per_second is None:
             return NO_LIMIT
         now = time.monotonic()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
-from ..patience import again_for
+from ..model.retry import again_for
 from .clients import ASKING, Cluster, means
 from .error_codes import Meaning
 
@@ -25,7 +25,7 @@ _DOWN = "_ALL_BROKERS_DOWN"
 
 
 def call_client(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
-    """Calls a client. Raises KafkaException."""
+    """Call a client. Raises KafkaException."""
     from confluent_kafka import KafkaError, KafkaException
 
     try:
@@ -41,7 +41,7 @@ def call_client(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
 
 
 def answer(future: Any, seconds: float) -> Any:
-    """Returns the result of an AdminClient's future; ``seconds`` is the timeout of its request. Raises KafkaException.
+    """Return the result of an AdminClient's future; ``seconds`` is the timeout of its request. Raises KafkaException.
 
     Waits a little longer than that: the client's own error says more than a timeout here.
     """
@@ -49,7 +49,7 @@ def answer(future: Any, seconds: float) -> Any:
 
 
 def offsets_of(admin: Any, wanted: Mapping[Any, Any], isolation: Any, seconds: float) -> dict[Any, int]:
-    """Returns the offset that each TopicPartition's OffsetSpec asks for. Raises KafkaException.
+    """Return the offset that each TopicPartition's OffsetSpec asks for. Raises KafkaException.
 
     Asks again for some seconds while a leader is being chosen: a new topic has its partitions before these have their
     leaders, and librdkafka hands such an answer of this one request on.
@@ -86,14 +86,14 @@ class Complaints:
         self.last, self.down = None, False
 
     def instead_of(self, error: Any) -> Any:
-        """Returns the more specific KafkaException: the client's own error if there is one."""
+        """Return the more specific KafkaException: the client's own error if there is one."""
         from confluent_kafka import KafkaException
 
         return error if self.last is None else KafkaException(self.last)
 
 
 def connect_admin(cluster: Cluster, seconds: float = REACH) -> Any:
-    """Returns an AdminClient whose brokers have answered.
+    """Return an AdminClient whose brokers have answered.
 
     Raises KafkaException if none answers, or if they refuse this user; as soon as all addresses have failed.
     """
@@ -118,7 +118,7 @@ def connect_admin(cluster: Cluster, seconds: float = REACH) -> Any:
 def fetch_committed(
     cluster: Cluster, group: str, partitions: list[Any], seconds: float, settled: bool = True
 ) -> list[Any]:
-    """Returns the committed offsets of a group in these partitions. ``settled``: waits for open transactions on them,
+    """Return the committed offsets of a group in these partitions. ``settled``: waits for open transactions on them,
     instead of ignoring them. Raises KafkaException.
 
     Asks through a consumer: librdkafka's AdminClient ends the process by SIGSEGV if the coordinator has moved.

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, StateError, TridentError, missing
-from ..needs import Needs
-from ..secrets import hidden, is_secret
+from ..model.requirements import Needs
+from ..model.secrets import hidden, is_secret
 from .error_codes import PASSING, Meaning, is_known, meaning_of
 
 log = logging.getLogger("trident_py.kafka")
@@ -60,7 +60,7 @@ class Cluster:
 
     @classmethod
     def of(cls, bootstrap: str, settings: Mapping[str, Any] | None = None) -> Cluster:
-        """Returns the cluster. Raises DefinitionError for malformed addresses or settings, and without the client."""
+        """Return the cluster. Raises DefinitionError for malformed addresses or settings, and without the client."""
         if find_spec("confluent_kafka") is None:
             raise DefinitionError(missing("Kafka", "the client confluent_kafka", "kafka"))
         if not isinstance(bootstrap, str) or not re.fullmatch(r"[^\s,]+:\d+(,\s*[^\s,]+:\d+)*", bootstrap):
@@ -79,16 +79,16 @@ class Cluster:
     def config(
         self, more: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:  # fmt: skip
-        """Returns the configuration of a client. The user's settings override ``defaults``, and ``more`` overrides
+        """Return the configuration of a client. The user's settings override ``defaults``, and ``more`` overrides
         them."""
         return {"bootstrap.servers": self.bootstrap, **(defaults or {}), **dict(self.settings), **(more or {})}
 
     def hide_secrets(self, text: str) -> str:
-        """Returns the text without the secrets of the settings."""
+        """Return the text without the secrets of the settings."""
         return hidden(text, [value for name, value in self.settings if is_secret(name)])
 
     def admin(self, more: Mapping[str, Any] | None = None) -> Any:
-        """Returns an AdminClient. Keep a reference while its futures are open: they fail with _DESTROY without it."""
+        """Return an AdminClient. Keep a reference while its futures are open: they fail with _DESTROY without it."""
         from confluent_kafka.admin import AdminClient
 
         return self._connect(AdminClient, self.config(more, PATIENT))
@@ -104,7 +104,7 @@ class Cluster:
         return self._connect(Producer, self.config(more), logger)
 
     def _connect(self, client: Any, config: Mapping[str, Any], logger: Any = librdkafka) -> Any:
-        """Creates a client. Raises DefinitionError for a setting that librdkafka does not know."""
+        """Create a client. Raises DefinitionError for a setting that librdkafka does not know."""
         from confluent_kafka import KafkaException
 
         try:
@@ -116,7 +116,7 @@ class Cluster:
 
 
 def kafka_error(error: Any) -> Any:
-    """Returns the KafkaError in a KafkaException, or the KafkaError itself; None for anything else. So do all functions
+    """Return the KafkaError in a KafkaException, or the KafkaError itself; None for anything else. So do all functions
     below take either."""
     from confluent_kafka import KafkaError
 
@@ -125,13 +125,13 @@ def kafka_error(error: Any) -> Any:
 
 
 def code_of(error: Any) -> str:
-    """Returns the name of a Kafka error's code, such as ``_FENCED``; "" for anything else."""
+    """Return the name of a Kafka error's code, such as ``_FENCED``; "" for anything else."""
     kafka = kafka_error(error)
     return "" if kafka is None else kafka.name()
 
 
 def describe_error(error: Any) -> str:
-    """Returns the code and the text of a Kafka error; the text of any other error."""
+    """Return the code and the text of a Kafka error; the text of any other error."""
     kafka = kafka_error(error)
     return str(error) if kafka is None else f"{kafka.name()}: {kafka.str()}"
 
@@ -143,12 +143,12 @@ def is_passing(error: Any) -> bool:
 
 
 def is_fenced(error: Any) -> bool:
-    """Whether another producer with the same transactional id has taken over, or the transaction timed out."""
+    """Return whether another producer with the same transactional id has taken over, or the transaction timed out."""
     return means(error, Meaning.FENCED)
 
 
 def means(error: Any, meaning: Meaning) -> bool:
-    """Whether this is a Kafka error with a code of this meaning."""
+    """Return whether this is a Kafka error with a code of this meaning."""
     kafka = kafka_error(error)
     return kafka is not None and meaning_of(kafka.name()) is meaning
 

@@ -22,12 +22,12 @@ class Consumed(NamedTuple):
 
 
 def shared(group: str, positions: Positions) -> dict[str, Any]:
-    """The offsets as a JSON value. Called on the driver before each attempt; a replay shares the same."""
+    """Return the offsets as a JSON value. Called on the driver before each attempt; a replay shares the same."""
     return {"group": group, "offsets": {name: dict(enumerate(topic.next)) for name, topic in positions.items()}}
 
 
 def consumed(conf: Mapping[str, Any], spout_id: str, txid: int) -> Consumed:
-    """Returns the offsets that the batch has consumed; the same on replay.
+    """Return the offsets that the batch has consumed; the same on replay.
 
     Called by a state in a task, during the batch, with the conf of ``makeState``. ``spout_id`` is the stream's name in
     ``newStream``. Raises SpoutError if the spout shares no offsets.
@@ -47,7 +47,7 @@ def consumed(conf: Mapping[str, Any], spout_id: str, txid: int) -> Consumed:
 
 
 def partitions_of_task(batch: Consumed, index: int, numPartitions: int) -> dict[tuple[str, int], int]:
-    """Returns the offsets of the spout's task ``index`` of ``numPartitions``, by (topic, partition).
+    """Return the offsets of the spout's task ``index`` of ``numPartitions``, by (topic, partition).
 
     For a state without an exchange between it and the spout: its partitions are the spout's.
     """

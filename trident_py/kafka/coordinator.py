@@ -7,7 +7,7 @@ from typing import Any
 
 from ..context import RunContext
 from ..errors import FailedException, SpoutError, TridentError
-from ..patience import start_wait
+from ..model.retry import start_wait
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from .batches import (
     Place,
@@ -69,12 +69,12 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             self._positions, self._behind = positions_of(metadata), metadata
 
     def isReady(self, txid: int) -> bool:
-        """Whether there are records to read."""
+        """Return whether there are records to read."""
         self._look_if_due()
         return self._problem is not None or (not self._away and self._rate.worth(self._waiting))
 
     def isPending(self) -> bool:
-        """Whether the rate limit holds records back, or the cluster does not answer."""
+        """Return whether the rate limit holds records back, or the cluster does not answer."""
         return self._away or self._waiting > 0
 
     def isExhausted(self) -> bool:
@@ -86,7 +86,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return self._problem is None and self._final is not None and not self._unread
 
     def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
-        """Returns the ranges of the batch; on replay the same, after a check that they can still be read."""
+        """Return the ranges of the batch; on replay the same, after a check that they can still be read."""
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
@@ -106,18 +106,18 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return sum(piece.end - piece.start for piece in ranges_of(metadata))
 
     def sharedWithTasks(self, txid: int) -> Any:
-        """The offsets that the batch consumes, if they are shared; see `trident_py.kafka.consumed`."""
+        """Return the offsets that the batch consumes, if they are shared; see `trident_py.kafka.consumed`."""
         group = self._options.groupId if self._options.shareOffsets else None
         if group is None or self._initialized[0] != txid:
             return None
         return shared(group, positions_of(self._initialized[1]))
 
     def close(self) -> None:
-        """Drops the client with its threads and connections."""
+        """Drop the client with its threads and connections."""
         self._watch.close()
 
     def backlog(self) -> dict[str, int]:
-        """Returns the number of waiting offsets after the last batch by partition, as last seen. Sends no request."""
+        """Return the number of waiting offsets after the last batch by partition, as last seen. Sends no request."""
         view, positions = self._view, self._positions
         if view is None or positions is None:
             return {}
@@ -131,7 +131,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
     # -- looking at the cluster ---------------------------------------------------------------------------------
 
     def _look_if_due(self) -> None:
-        """Reads the cluster every 10 ms at most, but only every second while there is something to read."""
+        """Read the cluster every 10 ms at most, but only every second while there is something to read."""
         now = time.monotonic()
         pause = LOOK if self._waiting and not self._away else max(IDLE, CALM * self._took)
         if now < self._away_until or now - self._ends_at < pause:
@@ -145,14 +145,14 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             self._problem = error
 
     def _gone_away(self, error: FailedException) -> None:
-        """Records that the cluster does not answer: no batch starts until it does. A start has a limit."""
+        """Record that the cluster does not answer: no batch starts until it does. A start has a limit."""
         self._away = True
         self._problem = self._absence.record_silence(error) or self._problem
         self._away_until = time.monotonic() + AWAY
         log.debug("%s", error)
 
     def _look(self, topics: bool = False) -> View:
-        """Returns a view with fresh ends. Reads topics and beginnings every second, or now if ``topics``."""
+        """Return a view with fresh ends. Reads topics and beginnings every second, or now if ``topics``."""
         now = time.monotonic()
         old = self._view
         if old is None or topics or now - self._looked_at >= LOOK:
@@ -178,7 +178,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._policy_at, self._policies = now, names
 
     def _settle(self, view: View, base: Positions | None) -> Positions:
-        """Returns the positions for the next batch. Fixes the ``endingOffsets`` once all partitions have answered."""
+        """Return the positions for the next batch. Fixes the ``endingOffsets`` once all partitions have answered."""
         base = self._abandoned.with_those_back(self._start(view) if base is None else base, view)
         positions = settle(base, view, self._judge)
         self._abandoned.keep(base, positions)
@@ -188,7 +188,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return positions
 
     def _check_final(self, positions: Positions, view: View) -> None:
-        """Checks that the logs still reach the ``endingOffsets``."""
+        """Check that the logs still reach the ``endingOffsets``."""
         final = self._final or {}
         for (name, p), end in view.ends.items() if final else ():
             place = (positions[name].id, p)
@@ -208,7 +208,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         )
 
     def _backlogs(self, positions: Positions) -> dict[Place, int]:
-        """Returns how many offsets a batch may take, by partition."""
+        """Return how many offsets a batch may take, by partition."""
         ends = {} if self._view is None else self._view.ends
         waiting = {}
         for name, topic in positions.items():
@@ -223,7 +223,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
     # -- making batches -----------------------------------------------------------------------------------------
 
     def _start(self, view: View) -> Positions:
-        """Returns the start of a new checkpoint. Stored once: a restart before the first batch begins there too."""
+        """Return the start of a new checkpoint. Stored once: a restart before the first batch begins there too."""
         store, path = RunContext.of(self._conf).metadata, f"{self._id}/kafka-start"
         stored = None if store is None else store.get(path, 0)
         if stored is not None:
@@ -243,7 +243,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         raise SpoutError(f"{text}; create it, or use pattern= for topics that are created later")
 
     def _base(self, previous: Any) -> Positions | None:
-        """Returns the positions after the previous batch, adjusted to changes of the topics since."""
+        """Return the positions after the previous batch, adjusted to changes of the topics since."""
         if previous is None or previous != self._behind:
             return None if previous is None else positions_of(previous)
         return self._positions
@@ -268,7 +268,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return metadata_of(after, starts)
 
     def _fresh(self, base: Positions | None) -> Positions:
-        """Returns the positions for a batch that is made now, with the topics and log ends of this moment."""
+        """Return the positions for a batch that is made now, with the topics and log ends of this moment."""
         view = self._view
         if view is None or time.monotonic() - self._ends_at > FRESH:
             view = self._look()
@@ -277,7 +277,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return self._settle(view, base)
 
     def _again(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        """Returns the same ranges for a replay. A range that is known to be unreadable ends the run, or is left out."""
+        """Return the same ranges for a replay. A range that is known to be unreadable ends the run, or is left out."""
         try:
             view = self._look(topics=True)
         except FailedException:

@@ -28,13 +28,13 @@ class KafkaEmitter(ITridentSpout.Emitter):
         self._reader = RecordReader(options.cluster, settings, self._skip_lost)
 
     def reportTo(self, report: Callable[[BaseException], Any]) -> None:
-        """Sets the receiver of events that do not fail the batch."""
+        """Set the receiver of events that do not fail the batch."""
         self._judge = Judge(self._id, self._options.kind == OPAQUE, report)
 
     def emitChunks(
         self, tx: TransactionAttempt, coordinatorMeta: Any, wanted: Iterable[str] | None = None
     ) -> Iterator[Chunk]:
-        """Yields the records as columns. A further attempt reads the same offsets again.
+        """Yield the records as columns. A further attempt reads the same offsets again.
 
         Raises FailedException if the brokers are away, SpoutError for records that are lost or cannot be read.
         """
@@ -57,7 +57,7 @@ class KafkaEmitter(ITridentSpout.Emitter):
                 yield PartitionMessages(r.place, messages)
 
     def _skip_lost(self, lost: Lost) -> int:
-        """Returns the offset to go on from; an opaque spout skips records that no longer exist."""
+        """Return the offset to go on from; an opaque spout skips records that no longer exist."""
         r = lost.range
         upto = min(r.end, lost.begin) if lost.begin > lost.at else r.end
         where = f"topic {r.topic}, partition {r.partition}: offsets {lost.at} to {upto - 1}"

@@ -86,7 +86,7 @@ PASSING = (Meaning.PASSES, Meaning.ELECTING, Meaning.UNUSED)
 
 
 def meaning_of(code: str) -> Meaning:
-    """Returns the meaning of a code's name, such as ``_TRANSPORT``."""
+    """Return the meaning of a code's name, such as ``_TRANSPORT``."""
     return _MEANINGS.get(code, Meaning.PASSES)
 
 

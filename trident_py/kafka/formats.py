@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ..chunks import Column, arrow_type, typed
 from ..errors import DefinitionError, TridentError, missing
-from ..needs import Needs
+from ..model.requirements import Needs, role
 from ..spouts.filereaders import single
 from ..spouts.jsonvalues import is_text, json_columns, json_table, json_value
 from ..tuples import Fields, FieldsLike
@@ -24,19 +24,20 @@ from ..tuples import Fields, FieldsLike
 Raw = Sequence[bytes | None]
 
 
+@role
 @runtime_checkable
 class Format(Protocol):
     """How bytes become values. `columns` and `objects` are called in tasks. They raise any error for bytes that they
     cannot read; each record is then tried alone."""
 
     def declared(self, name: str) -> list[str]:
-        """Returns the fields that replace ``name`` ("key" or "value"), with their types."""
+        """Return the fields that replace ``name`` ("key" or "value"), with their types."""
 
     def columns(self, name: str, raw: Raw) -> dict[str, Column]:
-        """Returns a column for each declared field."""
+        """Return a column for each declared field."""
 
     def objects(self, raw: Raw) -> list[Any]:
-        """Returns a Python object for each record, for a translator."""
+        """Return a Python object for each record, for a translator."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Json:
         return [None if data is None else json_value(data) for data in raw]
 
     def _table(self, raw: Raw) -> pa.Table | None:
-        """Reads all records at once if each is an object in one line. None: Python's reader must read them.
+        """Read all records at once if each is an object in one line. None: Python's reader must read them.
 
         Arrow's reader takes the lines as one stream, so a value that begins in one record must not end in another.
         """
@@ -186,7 +187,7 @@ def _avro() -> Any:
 
 
 def _avro_ddl(kind: Any) -> str:
-    """Returns the DDL type of an Avro type; "" leaves the field untyped."""
+    """Return the DDL type of an Avro type; "" leaves the field untyped."""
     if isinstance(kind, list):
         others = [part for part in kind if part != "null"]
         return _avro_ddl(others[0]) if len(others) == 1 else ""
@@ -196,7 +197,7 @@ def _avro_ddl(kind: Any) -> str:
 
 
 def format_of(option: Any, name: str) -> Format:
-    """Returns the format that ``key=`` or ``value=`` names. Raises DefinitionError."""
+    """Return the format that ``key=`` or ``value=`` names. Raises DefinitionError."""
     if isinstance(option, str) and option in _NAMED:
         return _NAMED[option]
     if isinstance(option, Format) and not isinstance(option, type):

@@ -51,7 +51,7 @@ class Judge:
         self._since: dict[str, tuple[float, float]] = {}
 
     def __call__(self, finding: BrokenPromise) -> bool:
-        """Returns True to go on from what exists, False to wait: it may pass. Raises SpoutError to end the run."""
+        """Return True to go on from what exists, False to wait: it may pass. Raises SpoutError to end the run."""
         if finding.passing and not self.lasting(finding.key):
             return False
         if finding.key not in self._reported:
@@ -60,20 +60,21 @@ class Judge:
         return True
 
     def go_on_without(self, lost: str) -> None:
-        """Reports lost records. Raises SpoutError for a transactional spout."""
+        """Report lost records. Raises SpoutError for a transactional spout."""
         if not self._opaque:
             raise SpoutError(f"KafkaSpout {self._id!r}: {lost}. {ADVICE}")
         self.tell(f"{lost}; continuing with the records that exist")
 
     def lasting(self, key: str) -> bool:
-        """Whether the problem has lasted for a while. Must be called at least every second while the problem exists."""
+        """Return whether the problem has lasted for a while. Must be called at least every second while the problem
+        exists."""
         now = time.monotonic()
         first, last = self._since.get(key, (now, now))
         self._since[key] = (first, now) if now - last < PATIENCE else (now, now)
         return now - self._since[key][0] >= PATIENCE
 
     def tell(self, text: str) -> None:
-        """Reports an event that does not end the run."""
+        """Report an event that does not end the run."""
         error = SpoutError(f"KafkaSpout {self._id!r}: {text}")
         log.warning("%s", error)
         self._report(error)
@@ -94,7 +95,7 @@ class AbandonedTopics:
         return {**base, **{name: self._topics[id] for name, id in back.items()}}
 
     def keep(self, base: Positions, after: Positions) -> None:
-        """Stores the topics of ``base`` that are no longer in ``after``."""
+        """Store the topics of ``base`` that are no longer in ``after``."""
         new = {topic.id: topic for name, topic in base.items() if name not in after}
         if new and new != {id: self._topics.get(id) for id in new}:
             self._topics |= new
@@ -103,7 +104,7 @@ class AbandonedTopics:
 
 
 def starting(options: KafkaOptions, watch: Watch, view: View) -> Positions:
-    """Returns the positions that firstPollOffsetStrategy names, for the existing partitions.
+    """Return the positions that firstPollOffsetStrategy names, for the existing partitions.
 
     Raises FailedException if any of them does not answer: it would start by another rule than the others.
     """
@@ -130,7 +131,7 @@ def _first(options: KafkaOptions, watch: Watch, view: View, places: list[Place])
 
 
 def settle(base: Positions, view: View, judge: Callable[[BrokenPromise], bool]) -> Positions:
-    """Returns the positions adjusted to what exists. New partitions and topics start at their beginning."""
+    """Return the positions adjusted to what exists. New partitions and topics start at their beginning."""
     positions: Positions = {}
     for name, topic in base.items():
         finding = BrokenPromise(f"gone {name} {topic.id}", f"topic {name} is gone", True)
@@ -151,7 +152,7 @@ def settle(base: Positions, view: View, judge: Callable[[BrokenPromise], bool]) 
 def _same(
     name: str, old: TopicPosition, topic: ExistingTopic, view: View, judge: Callable[[BrokenPromise], bool]
 ) -> TopicPosition:
-    """Adjusts the position in a topic that still has the same id."""
+    """Adjust the position in a topic that still has the same id."""
     after: list[int | None] = []
     for p in range(max(topic.partitions, len(old.next))):
         at = old.next[p] if p < len(old.next) else None

@@ -74,7 +74,7 @@ class KafkaOptions:
         put(self, "output", self._declare_fields())
 
     def __repr__(self) -> str:
-        """Shows the options that differ from their defaults; never the settings."""
+        """Show the options that differ from their defaults; never the settings."""
         options = [
             f"{option.name}={value!r}"
             for option in dataclasses.fields(self)[1:]
@@ -139,7 +139,7 @@ class KafkaOptions:
             raise DefinitionError("KafkaSpout: shareOffsets needs groupId, the group that the offsets belong to")
 
     def _declare_fields(self) -> Fields:
-        """Returns the output fields. Sets ``columns``, the parts of records to read."""
+        """Return the output fields. Sets ``columns``, the parts of records to read."""
         if self.translator is not None:
             return self._translate_fields()
         names = STORM if self.fields is None else tuple(Fields.of(self.fields))

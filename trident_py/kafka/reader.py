@@ -67,7 +67,7 @@ class FetchedPartition:
             self.live = True
 
     def cut(self, end: int) -> list[Any]:
-        """Removes and returns the messages before ``end``."""
+        """Remove and return the messages before ``end``."""
         if not self.messages or self.messages[-1].offset() < end:
             taken, self.messages = self.messages, []
         else:
@@ -94,7 +94,7 @@ class RecordReader:
         self._error = f" ({describe_error(error)})"
 
     def prepare(self, places: list[Place], ranges: list[Range], attempt: int = 0) -> None:
-        """Starts fetching all ranges of a batch. Called before they are read. ``places``: all partitions of the task.
+        """Start fetching all ranges of a batch. Called before they are read. ``places``: all partitions of the task.
 
         Each further ``attempt`` waits longer: after a long aborted transaction nothing may come for a while.
         """
@@ -111,7 +111,7 @@ class RecordReader:
             self._assign([r.place for r in ranges if not self._parts[r.place].assigned])
 
     def read(self, r: Range) -> Iterator[list[Any]]:
-        """Yields the messages of a range, in order, as they come. Raises FailedException if no more come."""
+        """Yield the messages of a range, in order, as they come. Raises FailedException if no more come."""
         part = self._parts[r.place]
         part.begin = None
         with errors(self._cluster, f"read topic {r.topic}, partition {r.partition}", SpoutError):
@@ -137,7 +137,7 @@ class RecordReader:
             )
 
     def _was_cut(self, r: Range, part: FetchedPartition) -> bool:
-        """Whether the log ends before the range does: the missing records are lost."""
+        """Return whether the log ends before the range does: the missing records are lost."""
         from confluent_kafka import KafkaException
 
         try:
@@ -158,7 +158,7 @@ class RecordReader:
         part.assigned = part.live = False
 
     def _pump(self, r: Range, part: FetchedPartition) -> None:
-        """Takes fetched messages of any partition; waits a moment if there are none."""
+        """Take fetched messages of any partition; wait a moment if there are none."""
         if not part.assigned:
             self._assign([r.place])
         messages = call_client(self._consumer.consume, TAKE, 0)
@@ -171,7 +171,7 @@ class RecordReader:
         self._sort(messages, r)
 
     def _move_on(self, r: Range, part: FetchedPartition) -> None:
-        """Advances past transaction markers, which may follow the last record and are not messages."""
+        """Advance past transaction markers, which may follow the last record and are not messages."""
         if part.live:
             at = call_client(self._consumer.position, [_partition(r.place)])[0].offset
             part.fetched = max(part.fetched, at)
@@ -197,7 +197,7 @@ class RecordReader:
             self._unassign(place, part)  # assigned again in its turn
 
     def _handle_error(self, message: Any, wanted: Range) -> None:
-        """Handles the end of a partition, or an error. Ignores a passing error: `_check_stalled` ends a stall."""
+        """Handle the end of a partition, or an error. Ignores a passing error: `_check_stalled` ends a stall."""
         from confluent_kafka import KafkaError, KafkaException
 
         error, place = message.error(), (message.topic(), message.partition())
@@ -234,7 +234,7 @@ class RecordReader:
                 self._parts[place].assigned = True
 
     def close(self) -> None:
-        """Closes the consumer and drops all fetched messages."""
+        """Close the consumer and drop all fetched messages."""
         self._parts = {}
         if self._consumer is not None:
             self._consumer.close()

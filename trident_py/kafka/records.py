@@ -58,7 +58,7 @@ class PartitionMessages(NamedTuple):
 
 
 def group_segments(segments: Iterable[PartitionMessages], size: int = CHUNK_ROWS) -> Iterator[list[PartitionMessages]]:
-    """Yields the segments in groups of ``size`` messages, or of `HEAVY` bytes and the message that exceeds them. The
+    """Yield the segments in groups of ``size`` messages, or of `HEAVY` bytes and the message that exceeds them. The
     last group has the rest. The cuts depend on nothing else."""
     group: list[PartitionMessages] = []
     room, weight = size, HEAVY
@@ -76,7 +76,7 @@ def group_segments(segments: Iterable[PartitionMessages], size: int = CHUNK_ROWS
 
 
 def _light(messages: list[Any], weight: int) -> tuple[list[Any], int]:
-    """Returns the messages up to this weight, with the one that exceeds it, and the weight that is left."""
+    """Return the messages up to this weight, with the one that exceeds it, and the weight that is left."""
     sums = list(accumulate(map(len, messages)))
     count = min(bisect_left(sums, weight) + 1, len(sums))
     return messages[:count], weight - sums[count - 1]
@@ -105,7 +105,7 @@ class RecordParser:
         }  # fmt: skip
 
     def chunk(self, group: list[PartitionMessages], wanted: Iterable[str]) -> Chunk:
-        """Returns the rows of a group. Raises SpoutError for an unreadable record, unless such records are skipped."""
+        """Return the rows of a group. Raises SpoutError for an unreadable record, unless such records are skipped."""
         if self._options.translator is not None:
             return self._translate(group)
         messages = [message for segment in group for message in segment.messages]
@@ -125,8 +125,8 @@ class RecordParser:
     def _decode_part(
         self, name: str, group: list[PartitionMessages], messages: list[Any], needed: set[str], read: Callable[..., Any]
     ) -> tuple[Any, set[int]]:
-        """Returns one part of the records, and the rows where it is unreadable; those hold the value of a record
-        without it.
+        """Return one part of the records, and the rows where it is unreadable; those hold the value of a record without
+        it.
 
         Reads it even if no field is wanted: which records are bad must not depend on the wanted fields.
         """
@@ -156,7 +156,7 @@ class RecordParser:
         return bad
 
     def _is_bad(self, place: Place, offset: int, name: str, error: Exception) -> None:
-        """Counts the record as skipped, or raises SpoutError."""
+        """Count the record as skipped, or raises SpoutError."""
         text = f"topic {place[0]}, partition {place[1]}, offset {offset}: its {name} cannot be read: {error}"
         if self._options.onBadRecord == "fail":
             raise SpoutError(
@@ -217,7 +217,7 @@ _ADVICE = {
 
 
 def millis_of(message: Any) -> int | None:
-    """Returns the record's timestamp in ms; None in a log of a very old format."""
+    """Return the record's timestamp in ms; None in a log of a very old format."""
     kind, at = message.timestamp()
     return None if kind == 0 or at == NO_TIMESTAMP else at
 
@@ -237,7 +237,7 @@ class Times:
         return [TYPES[name]]
 
     def columns(self, name: str, raw: Sequence[Any]) -> dict[str, Column]:
-        """Raises BadTimestamp."""
+        """Raise BadTimestamp."""
         present = [millis for millis in raw if millis is not None]
         if present:
             _fitting(min(present))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..needs import Needs, needs_of, together
+from ..model.requirements import Needs, needs_of, together
 from ..spouts.interfaces import ITridentSpout, SpoutContext
 from ..tuples import Fields
 from .coordinator import KafkaCoordinator

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
-from ..patience import START_WAIT, back_off_seconds
+from ..model.retry import START_WAIT, back_off_seconds
 from .batches import Place
 from .blocking_calls import Complaints, answer, call_client, fetch_committed
 from .clients import code_of, describe_error, errors, is_passing, log, means
@@ -27,7 +27,7 @@ class Absence:
     start, and without a limit in a run. Driver only.
 
     At a start a wrong address or password is the likelier cause, and a person is watching; the limit is that of all
-    stores (`trident_py.patience`). In a run there are no batches until the cluster is back.
+    stores (`trident_py.model.retry`). In a run there are no batches until the cluster is back.
     """
 
     def __init__(self, spout_id: str, limit: float, tell: Callable[[str], object]) -> None:
@@ -45,7 +45,7 @@ class Absence:
         self._started, self._since, self._reports = True, None, 0
 
     def record_silence(self, error: FailedException) -> SpoutError | None:
-        """Records a failed contact. Returns the error that ends the run: at a start, when the limit is over."""
+        """Record a failed contact. Returns the error that ends the run: at a start, when the limit is over."""
         now = time.monotonic()
         if self._since is None:
             self._since, self._next = now, now + (SILENT if self._started else 0.0)
@@ -107,7 +107,7 @@ class Watch:
                 raise self._more_specific(error) from error
 
     def _more_specific(self, error: Any) -> Any:
-        """Returns the more specific KafkaException. After a first success a refusal counts as passing."""
+        """Return the more specific KafkaException. After a first success a refusal counts as passing."""
         from confluent_kafka import KafkaError, KafkaException
 
         if not is_passing(error) or self._client is None:
@@ -119,7 +119,7 @@ class Watch:
         return complaint
 
     def topics(self) -> dict[str, ExistingTopic]:
-        """Returns the existing topics of the spout."""
+        """Return the existing topics of the spout."""
         from confluent_kafka import KafkaException, TopicCollection
 
         names = self._options.topics if self._options.pattern is None else self._matching(self._options.pattern)
@@ -147,25 +147,25 @@ class Watch:
         return sorted(n for n in names if re.fullmatch(pattern, n) and not (hidden and n.startswith("__")))
 
     def ends(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Returns the offsets after the last readable record; for committed records, the last stable offset."""
+        """Return the offsets after the last readable record; for committed records, the last stable offset."""
         from confluent_kafka.admin import OffsetSpec
 
         return self._offsets(places, OffsetSpec.latest())
 
     def begins(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Returns the first offsets that still exist."""
+        """Return the first offsets that still exist."""
         from confluent_kafka.admin import OffsetSpec
 
         return self._offsets(places, OffsetSpec.earliest())
 
     def since(self, places: Iterable[Place], millis: int) -> dict[Place, int]:
-        """Returns the first offset at this time or later; -1 if there is none."""
+        """Return the first offset at this time or later; -1 if there is none."""
         from confluent_kafka.admin import OffsetSpec
 
         return self._offsets(places, OffsetSpec.for_timestamp(millis))
 
     def _offsets(self, places: Iterable[Place], spec: Any) -> dict[Place, int]:
-        """Returns the offsets by partition, without partitions whose leader is away."""
+        """Return the offsets by partition, without partitions whose leader is away."""
         from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 
         wanted = {TopicPartition(*place): spec for place in places}
@@ -189,7 +189,7 @@ class Watch:
         return offsets
 
     def fetch_committed(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Returns the committed offsets of the spout's group, without partitions that it has never committed."""
+        """Return the committed offsets of the spout's group, without partitions that it has never committed."""
         from confluent_kafka import KafkaException, TopicPartition
 
         wanted, group = [TopicPartition(*place) for place in places], self._options.groupId
@@ -203,7 +203,7 @@ class Watch:
         return {(at.topic, at.partition): at.offset for at in positions if at.offset >= 0}
 
     def compacted(self, names: Iterable[str]) -> list[str]:
-        """Returns the topics whose cleanup.policy is compact."""
+        """Return the topics whose cleanup.policy is compact."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource
 
@@ -220,7 +220,7 @@ class Watch:
         return compacted
 
     def _unreadable(self, name: str, error: Any) -> None:
-        """Warns once, and reads the topic, if its settings may not be read."""
+        """Warn once, and read the topic, if its settings may not be read."""
         if is_passing(error):
             raise error
         if not means(error, Meaning.MISSING) and not self._unchecked:

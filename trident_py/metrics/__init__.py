@@ -10,7 +10,17 @@ Source in Storm: IMetricsContext, org.apache.storm.metric.api, and com.codahale.
 from __future__ import annotations
 
 from .context import IMetricsContext
-from .first import (
+from .metric_types import (
+    Counter,
+    Gauge,
+    Histogram,
+    Meter,
+    Metric,
+    MetricSet,
+    Timer,
+)
+from .reservoir import Snapshot
+from .storm_metrics import (
     AssignableMetric,
     CombinedMetric,
     CountMetric,
@@ -21,16 +31,6 @@ from .first import (
     MultiCountMetric,
     ReducedMetric,
 )
-from .kinds import (
-    Counter,
-    Gauge,
-    Histogram,
-    Meter,
-    Metric,
-    MetricSet,
-    Timer,
-)
-from .numbers import Snapshot
 from .tallies import Reported, Tallies
 
 __all__ = [

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import DefinitionError
-from .first import CombinedMetric, ICombiner, IMetric, IReducer, ReducedMetric
-from .kinds import Counter, Gauge, Histogram, Meter, Metric, MetricSet, Timer
+from .metric_types import Counter, Gauge, Histogram, Meter, Metric, MetricSet, Timer
+from .storm_metrics import CombinedMetric, ICombiner, IMetric, IReducer, ReducedMetric
 from .tallies import Reported
 
 
@@ -22,7 +22,7 @@ class IMetricsContext:
         self._metrics: dict[str, Metric] = {}
 
     def registerMetric(self, name: str, metric: Any, timeBucketSizeInSecs: int = 0) -> Any:
-        """Registers an IMetric, or an IReducer or ICombiner, for which it makes a metric. Returns the metric.
+        """Register an IMetric, or an IReducer or ICombiner, for which it makes a metric. Returns the metric.
 
         The bucket is an attempt: ``timeBucketSizeInSecs`` has no effect.
         """
@@ -50,7 +50,7 @@ class IMetricsContext:
         return self._named(name, Counter)
 
     def registerGauge(self, name: str, gauge: Any) -> Any:
-        """Registers an object with `getValue`, or a callable. Returns it."""
+        """Register an object with `getValue`, or a callable. Returns it."""
         self._add(name, gauge if isinstance(gauge, Gauge) else Gauge(gauge if callable(gauge) else gauge.getValue))
         return gauge
 
@@ -65,7 +65,7 @@ class IMetricsContext:
                 self.registerGauge(full, metric)
 
     def _named(self, name: str, kind: type[Any]) -> Any:
-        """The metric of this name; a new one, if there is none."""
+        """Return the metric of this name; a new one, if there is none."""
         found = self._metrics.get(name)
         if type(found) is kind:
             return found
@@ -81,7 +81,8 @@ class IMetricsContext:
         return metric
 
     def take(self, failed: Callable[[str, Exception], Any]) -> list[Reported]:
-        """What is new since the last call. ``failed(name, error)``: a gauge raised an error; no batch fails by it."""
+        """Return what is new since the last call. ``failed(name, error)``: a gauge raised an error; no batch fails by
+        it."""
         reports = []
         for name, metric in self._metrics.items():
             try:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .numbers import Snapshot, Summary
+from .reservoir import Snapshot, Summary
 
 KEPT = 1028  # values that percentiles are taken of: codahale's number
 
@@ -18,10 +18,10 @@ class Tally:
         raise NotImplementedError
 
     def ended(self, seconds: float) -> None:
-        """The attempt whose reports were added took so long."""
+        """Record the attempt's duration."""
 
     def value(self) -> Any:
-        """What ``progress.metrics`` shows."""
+        """Return what ``progress.metrics`` shows."""
         raise NotImplementedError
 
 
@@ -99,7 +99,7 @@ class Tallies:
         self._tallies: dict[str, Tally] = {}
 
     def attempt(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
-        """Adds what the partitions reported of one attempt. A name that two kinds of metrics have is the first's."""
+        """Add what the partitions reported of one attempt. A name that two kinds of metrics have is the first's."""
         for partition, report in reports:
             tally = self._tallies.setdefault(report.name, report.tally)
             if type(tally) is type(report.tally):

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..metrics import IMetricsContext
-from ..replaced import answer
+from ..model.replaced import answer
 from .base import (
     Aggregator,
     Assembly,

@@ -21,13 +21,13 @@ from ..tuples import Fields, FieldsLike, TransactionAttempt, TridentTuple
 
 
 def name_of(operation: Any) -> str:
-    """The name of an operation in plans and errors: a function's own name, an object's class."""
+    """Return the name of an operation in plans and errors: a function's own name, an object's class."""
     # It may be an object of any class; only functions, classes and declared callables have a name of their own.
     return getattr(operation, "__qualname__", None) or type(operation).__name__
 
 
 def short_name(operation: Any) -> str:
-    """The name of an operation; of a nested function, only its own name."""
+    """Return the name of an operation; of a nested function, only its own name."""
     return name_of(operation).rpartition("<locals>.")[2]
 
 
@@ -49,7 +49,7 @@ class TridentCollector:
             self.report(error)
 
     def flush(self) -> None:
-        """Does nothing; a transport hint in Storm."""
+        """Do nothing; a transport hint in Storm."""
 
 
 class ProjectionFactory:
@@ -99,7 +99,8 @@ class TridentOperationContext(_PartitionContext):
     _inputs: Fields = Fields()
 
     def serving(self, inputs: tuple[Fields, ...], several: bool = False) -> TridentOperationContext:
-        """The context of one operation of the same task. ``inputs``: what its tuples have, by stream if ``several``."""
+        """Return the context of one operation of the same task. ``inputs``: what its tuples have, by stream if
+        ``several``."""
         kind = TridentMultiReducerContext if several else TridentOperationContext
         context: Any = kind(self._index, self._count)
         context._attempt = self._attempt
@@ -107,7 +108,7 @@ class TridentOperationContext(_PartitionContext):
         return context
 
     def makeProjectionFactory(self, fields: FieldsLike) -> ProjectionFactory:
-        """Makes tuples of some of the operation's input fields. Raises DefinitionError for a field it has not."""
+        """Make tuples of some of the operation's input fields. Raises DefinitionError for a field it has not."""
         return ProjectionFactory(self._inputs, fields)
 
 
@@ -117,7 +118,7 @@ class TridentMultiReducerContext(_PartitionContext):
     _inputs: tuple[Fields, ...] = ()
 
     def makeProjectionFactory(self, streamIndex: int, fields: FieldsLike) -> ProjectionFactory:
-        """Makes tuples of some of the fields that the reducer reads of a stream."""
+        """Make tuples of some of the fields that the reducer reads of a stream."""
         return ProjectionFactory(self._inputs[streamIndex], fields)
 
 
@@ -301,7 +302,7 @@ class GroupedMultiReducer(Prepared):
     """A MultiReducer that runs once per group of several streams with the same grouping."""
 
     def prepare(self, conf: dict, context: Any) -> None:
-        """As `MultiReducer.prepare`."""
+        """Prepare as `MultiReducer` does."""
 
     @abstractmethod
     def init(self, collector: TridentCollector, group: TridentTuple) -> Any:
@@ -333,7 +334,7 @@ class CustomStreamGrouping:
 
     @abstractmethod
     def chooseTasks(self, taskId: int, values: TridentTuple) -> Sequence[int]:
-        """Returns the partitions that get the tuple; none drops it. ``taskId``: the sending partition.
+        """Return the partitions that get the tuple; none drops it. ``taskId``: the sending partition.
 
         ``values``: the tuple, without the batch id that Storm puts before its values.
         """

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from ..canonical import UnkeyableError, identity, is_null, meant
 from ..errors import DefinitionError, TridentError
-from ..replaced import absent
+from ..model.replaced import absent
 from ..tuples import TridentTuple
 from .base import CombinerAggregator, Filter, TridentOperationContext
 from .columnar import Columnar
@@ -62,7 +62,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the three queries, which need the state interfaces: those may import operations, not the reverse."""
+    """Load the three queries, which need the state interfaces: those may import operations, not the reverse."""
     if name in _QUERIES:
         return vars(importlib.import_module("trident_py.state.queries"))[name]
     raise absent(__name__, name)
@@ -153,7 +153,7 @@ class Maximum(Minimum):
 
 
 def _number(name: str, value: Any, where: TridentTuple) -> Any:
-    """Returns the value as a Python number: NumPy's overflow silently. Raises TridentError if it is not a number."""
+    """Return the value as a Python number: NumPy's overflow silently. Raises TridentError if it is not a number."""
     plain = meant(value)
     if isinstance(plain, numbers.Real | Decimal) and not isinstance(plain, bool):
         return plain
@@ -168,7 +168,7 @@ def _in_field(where: TridentTuple) -> str:
 
 
 def _exact_sum(a: Any, b: Any) -> Decimal:
-    """Returns all digits of the sum; a float counts with its exact value, as in Storm's BigDecimal."""
+    """Return all digits of the sum; a float counts with its exact value, as in Storm's BigDecimal."""
     try:
         return _DECIMALS.add(Decimal(a), Decimal(b))
     except (ArithmeticError, TypeError, ValueError):

@@ -28,25 +28,27 @@ class Columnar(Operation):
 
     @abstractmethod
     def columns(self, fields: Fields, arrays: list[pa.Array], length: int) -> list[Any]:
-        """Returns the output columns, arrays of this ``length``. Called where the tuples are, for each chunk."""
+        """Return the output columns, arrays of this ``length``. Called where the tuples are, for each chunk."""
         raise NotImplementedError
 
     def reads(self, fields: Fields) -> Fields:
-        """The fields that it reads when it is offered these. Raises DefinitionError if it cannot use them."""
+        """Return the fields that it reads when it is offered these. Raises DefinitionError if it cannot use them."""
         return fields
 
     def outputs(self, fields: Fields, wanted: Fields) -> Fields:
-        """The function fields of `each`, or the output fields of `map`, with their types as far as they are known."""
+        """Return the function fields of `each`, or the output fields of `map`, with their types as far as they are
+        known."""
         if not len(wanted):
             raise DefinitionError(f"{self.name} gives one value per tuple: name its function fields, or use filter")
         return wanted
 
     def mapped(self, fields: Fields, wanted: Fields | None) -> Fields:
-        """The output fields of `map`. ``wanted``: those of the call, if it has any; without, the field names stay."""
+        """Return the output fields of `map`. ``wanted``: those of the call, if it has any; without, the field names
+        stay."""
         return self.outputs(fields, Fields.named(fields) if wanted is None else wanted)
 
     def check_filter(self, fields: Fields) -> None:
-        """Raises DefinitionError if it is known that the result is not boolean."""
+        """Raise DefinitionError if it is known that the result is not boolean."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Vectorised(Columnar):
 
 
 def vectorized(function: Callable[..., Any]) -> Vectorised:
-    """Declares that a callable works on whole columns, for `each`, `map` and `filter`: ``@vectorized def f(words)``.
+    """Declare that a callable works on whole columns, for `each`, `map` and `filter`: ``@vectorized def f(words)``.
 
     It is called where the tuples are, with the input fields of a chunk of tuples as pyarrow arrays, in their order. It
     returns an array with one value per tuple: a tuple of arrays for several output fields, a boolean array for a filter
@@ -111,7 +113,8 @@ def vectorized(function: Callable[..., Any]) -> Vectorised:
 
 
 def expr(*expressions: str) -> Columnar:
-    """SQL expressions over the input fields, for `each`, `map` and `filter`: ``expr("upper(word) AS w, n + 1 AS m")``.
+    """Compile SQL expressions over the input fields, for `each`, `map` and `filter`: ``expr("upper(word) AS w, n + 1 AS
+    m")``.
 
     The meaning is Spark's, in ANSI mode: null gives null; an overflow, a division by zero or a CAST that fails ends the
     run with the row's values. Names of fields are written exactly. It reads the fields that it names, so `each` needs
@@ -123,7 +126,8 @@ def expr(*expressions: str) -> Columnar:
 
 
 def checked_columns(operation: str, columns: Sequence[Any], count: int, length: int) -> list[pa.Array]:
-    """The result of an operation on columns. Raises TridentError unless it is ``count`` arrays of this ``length``."""
+    """Return the result of an operation on columns. Raises TridentError unless it is ``count`` arrays of this
+    ``length``."""
     if len(columns) != count:
         raise TridentError(
             f"{operation} returned {len(columns)} columns for {count} output fields; return one array for each"

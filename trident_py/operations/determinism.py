@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def nondeterministic(operation: T) -> T:
-    """Declares that an operation may give other results when it runs again on the same tuples.
+    """Declare that an operation may give other results when it runs again on the same tuples.
 
     Such an operation reads a clock, draws random numbers or asks a service. For a class, a plain callable or one
     object: ``@nondeterministic class AskService(Function)``. ``topology.guarantees()`` then reports what that means for
@@ -31,7 +31,7 @@ def nondeterministic(operation: T) -> T:
 
 
 def deterministic(operation: T) -> T:
-    """Declares that an operation gives the same results for the same tuples, whatever its source looks like.
+    """Declare that an operation gives the same results for the same tuples, whatever its source looks like.
 
     Use it for source that cannot be read, for calls that do not affect the results, such as a clock read for a log
     line, or for a query of a table that never changes. The declaration covers the class and its base classes, not what
@@ -80,7 +80,7 @@ class Declared:
 
 
 def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
-    """Returns the verdict by the declaration, else by the source of the operation. Executes no user code.
+    """Return the verdict by the declaration, else by the source of the operation. Executes no user code.
 
     ``trusted``: modules, classes and functions to take as deterministic; "*" takes everything unseen as deterministic.
     """
@@ -89,13 +89,13 @@ def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
 
 
 def follows_hash_seed(operation: Any, trusted: Iterable[str] = ()) -> str:
-    """Returns what in the operation depends on Python's hash seed: a set's order, or `hash`; "" if nothing is known."""
+    """Return what in the operation depends on Python's hash seed: a set's order, or `hash`; "" if nothing is known."""
     reader = find(READER)
     return "" if reader is None else reader.follows_hash_seed(operation, trusted)
 
 
 def _unread(operation: Any, trusted: Iterable[str]) -> Verdict:
-    """The verdict without the source: what is neither declared nor ours is unchecked."""
+    """Return the verdict without the source: what is neither declared nor ours is unchecked."""
     declaration = own_declaration(operation)
     if declaration is None and nearest(type(operation)) is False:
         declaration = False
@@ -108,7 +108,7 @@ def _unread(operation: Any, trusted: Iterable[str]) -> Verdict:
 
 
 def _is_ours(value: Any) -> bool:
-    """Whether the value is plain, or an object of ours that holds only such values."""
+    """Return whether the value is plain, or an object of ours that holds only such values."""
     if isinstance(value, list | tuple):
         return all(map(_is_ours, value))
     ours = type(value).__module__.partition(".")[0] in _OURS
@@ -116,7 +116,7 @@ def _is_ours(value: Any) -> bool:
 
 
 def trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The names that this configuration declares deterministic."""
+    """Return the names that this configuration declares deterministic."""
     names = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
     check({Config.TOPOLOGY_DETERMINISM_TRUST: names})
     return (names,) if isinstance(names, str) else tuple(names)
@@ -136,22 +136,22 @@ class Verdicts:
 
 
 def own_declaration(thing: Any) -> bool | None:
-    """Returns the declaration of the object itself."""
+    """Return the declaration of the object itself."""
     return _attributes_of(thing).get(DECLARED)
 
 
 def nearest(kind: type) -> bool | None:
-    """Returns the declaration of the nearest class; it does not cover methods that a subclass adds."""
+    """Return the declaration of the nearest class; it does not cover methods that a subclass adds."""
     return next((vars(base)[DECLARED] for base in kind.__mro__ if DECLARED in vars(base)), None)
 
 
 def _attributes_of(thing: Any) -> Mapping[str, Any]:
-    """Returns the object's own attributes."""
+    """Return the object's own attributes."""
     return getattr(thing, "__dict__", {})  # many classes of libraries have none
 
 
 def is_declared(operation: Any) -> bool:
-    """Whether the object or its class is declared deterministic or not."""
+    """Return whether the object or its class is declared deterministic or not."""
     declaration = own_declaration(operation)
     return bool(declaration if declaration is not None else nearest(type(operation)))
 

@@ -20,7 +20,7 @@ AnyComparator = Comparator | Compares
 
 
 def compare(a: Any, b: Any) -> int:
-    """Returns a negative number, 0 or a positive one, as ``a.compareTo(b)`` in Java. Both must be of one type, not
+    """Return a negative number, 0 or a positive one, as ``a.compareTo(b)`` in Java. Both must be of one type, not
     null.
 
     NaN is the largest float, -0.0 is below 0.0. Raises TridentError that names both values.
@@ -44,7 +44,7 @@ def _compare_floats(a: float, b: float) -> int:
 
 
 def _rank(x: float) -> int:
-    """Orders floats that < cannot tell apart: -0.0, then 0.0 and other numbers, then NaN."""
+    """Order floats that < cannot tell apart: -0.0, then 0.0 and other numbers, then NaN."""
     return 2 if x != x else 0 if x == 0.0 and str(x).startswith("-") else 1
 
 
@@ -53,7 +53,8 @@ def _named(value: Any) -> str:
 
 
 def comparator_of(given: Any) -> Comparator:
-    """The comparator as a callable. Raises DefinitionError for what is neither that nor an object with `compare`."""
+    """Return the comparator as a callable. Raises DefinitionError for what is neither that nor an object with
+    `compare`."""
     if isinstance(given, Compares):
         return given.compare
     if not callable(given) or isinstance(given, Columnar):
@@ -84,7 +85,7 @@ class JavaHeap:
         items[at] = item
 
     def remove(self) -> Any:
-        """Removes and returns the smallest item."""
+        """Remove and return the smallest item."""
         items = self.items
         first, last = items[0], items.pop()
         if items:
@@ -116,7 +117,7 @@ class ComparisonAggregator(Aggregator):
 
     @abstractmethod
     def compare(self, value1: Any, value2: Any) -> Any:
-        """Returns the winner, one of the two objects: value1 won so far, value2 is the candidate."""
+        """Return the winner, one of the two objects: value1 won so far, value2 is the candidate."""
         raise NotImplementedError
 
     def init(self, batchId: Any, collector: TridentCollector) -> TridentTuple | None:
@@ -189,7 +190,7 @@ class FirstNAgg(Aggregator):
         return value + 1
 
     def complete(self, value: int, collector: TridentCollector) -> None:
-        """Does nothing: `aggregate` has emitted the tuples."""
+        """Do nothing: `aggregate` has emitted the tuples."""
 
 
 class FirstNSortedAgg(Aggregator):

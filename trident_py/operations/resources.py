@@ -11,15 +11,15 @@ class ResourceDeclarer:
     """What takes hints: streams, states and a DefaultResourceDeclarer."""
 
     def setCPULoad(self, *load: Any) -> Self:
-        """Accepted for ported code and ignored: Spark places tasks itself."""
+        """Accept for ported code and ignore: Spark places tasks itself."""
         return self
 
     def setMemoryLoad(self, *load: Any) -> Self:
-        """Accepted for ported code and ignored: Spark places tasks itself."""
+        """Accept for ported code and ignore: Spark places tasks itself."""
         return self
 
     def addSharedMemory(self, *request: Any) -> Self:
-        """Accepted for ported code and ignored: Spark's workers share no memory."""
+        """Accept for ported code and ignore: Spark's workers share no memory."""
         return self
 
 
@@ -45,7 +45,7 @@ class DefaultResourceDeclarer(ResourceDeclarer, ITridentResource):
         return self
 
     def setMemoryLoad(self, onHeap: float, offHeap: float | None = None) -> Self:
-        """Megabytes."""
+        """Set it in megabytes."""
         self._resources[Config.TOPOLOGY_COMPONENT_RESOURCES_ONHEAP_MEMORY_MB] = float(onHeap)
         if offHeap is not None:
             self._resources[Config.TOPOLOGY_COMPONENT_RESOURCES_OFFHEAP_MEMORY_MB] = float(offHeap)

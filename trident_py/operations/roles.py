@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from ..model.requirements import role
 
+
+@role
 @runtime_checkable
 class Executes(Protocol):
     """As a `Function`."""
@@ -17,6 +20,7 @@ class Executes(Protocol):
     def execute(self, tuple: Any, collector: Any, /) -> Any: ...
 
 
+@role
 @runtime_checkable
 class Keeps(Protocol):
     """As a `Filter`."""
@@ -24,6 +28,7 @@ class Keeps(Protocol):
     def isKeep(self, tuple: Any, /) -> Any: ...
 
 
+@role
 @runtime_checkable
 class Maps(Protocol):
     """As a `MapFunction` or a `FlatMapFunction`."""
@@ -31,6 +36,7 @@ class Maps(Protocol):
     def execute(self, tuple: Any, /) -> Any: ...
 
 
+@role
 @runtime_checkable
 class Accepts(Protocol):
     """As a `Consumer`."""
@@ -38,6 +44,7 @@ class Accepts(Protocol):
     def accept(self, tuple: Any, /) -> Any: ...
 
 
+@role
 @runtime_checkable
 class Updates(Protocol):
     """As a `StateUpdater`."""
@@ -45,6 +52,7 @@ class Updates(Protocol):
     def updateState(self, state: Any, tuples: Any, collector: Any, /) -> Any: ...
 
 
+@role
 @runtime_checkable
 class Queries(Protocol):
     """As a `QueryFunction`."""
@@ -54,6 +62,7 @@ class Queries(Protocol):
     def execute(self, tuple: Any, result: Any, collector: Any, /) -> Any: ...
 
 
+@role
 @runtime_checkable
 class Chooses(Protocol):
     """As a CustomStreamGrouping."""
@@ -61,6 +70,7 @@ class Chooses(Protocol):
     def chooseTasks(self, taskId: Any, values: Any, /) -> Any: ...
 
 
+@role
 @runtime_checkable
 class Compares(Protocol):
     """As a java.util.Comparator."""
@@ -68,6 +78,7 @@ class Compares(Protocol):
     def compare(self, a: Any, b: Any, /) -> int: ...
 
 
+@role
 @runtime_checkable
 class Applies(Protocol):
     """As an `Assembly`."""
@@ -75,6 +86,7 @@ class Applies(Protocol):
     def apply(self, stream: Any, /) -> Any: ...
 
 
+@role
 @runtime_checkable
 class Prepares(Protocol):
     """As an `Operation`, at the start; a CustomStreamGrouping has other arguments."""
@@ -82,6 +94,7 @@ class Prepares(Protocol):
     def prepare(self, *arguments: Any) -> Any: ...
 
 
+@role
 @runtime_checkable
 class CleansUp(Protocol):
     """As an `Operation`, at the end."""
@@ -89,6 +102,7 @@ class CleansUp(Protocol):
     def cleanup(self) -> Any: ...
 
 
+@role
 @runtime_checkable
 class ExecutesColumns(Protocol):
     """A function that also takes Arrow columns. Returns columns and a callable that gives the parent row of each."""
@@ -96,6 +110,7 @@ class ExecutesColumns(Protocol):
     def executeBatch(self, *columns: Any) -> Any: ...
 
 
+@role
 @runtime_checkable
 class KeepsColumns(Protocol):
     """A filter that also takes Arrow columns."""

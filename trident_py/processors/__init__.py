@@ -3,12 +3,12 @@
 from .aggregate import Aggregate, Part
 from .answer import Answer
 from .base import NodeContext, Processor
+from .dead_letters import LETTER, ChangedBatch, DeadLetters, Excluded, Share
 from .each import Collect, Each, Keep, Peek, Project, Replace
-from .joining import Join
-from .letters import LETTER, ChangedBatch, DeadLetters, Excluded, Share
+from .join import Join
 from .multi import Joiner, Merge, MultiReduce
 from .states import PartitionPersist, StateQuery
-from .windows import Window, WindowSide, WindowUpdater
+from .windows import WindowPersist, WindowSide, WindowUpdater
 
 __all__ = [
     "LETTER",
@@ -33,7 +33,7 @@ __all__ = [
     "Replace",
     "Share",
     "StateQuery",
-    "Window",
+    "WindowPersist",
     "WindowSide",
     "WindowUpdater",
 ]

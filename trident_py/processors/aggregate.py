@@ -23,7 +23,7 @@ from ..errors import TridentError
 from ..operations.base import CombinerAggregator, TridentCollector, name_of
 from ..tuples import BatchId, Fields, TransactionAttempt
 from .base import NodeContext, Processor, Spec
-from .counting import ColumnCounter, tells_groups_apart
+from .column_counter import ColumnCounter, tells_groups_apart
 from .folds import as_aggregator
 
 Phase = Literal["full", "partial", "merge"]
@@ -173,7 +173,7 @@ class WholeProcessor(AggregateProcessor):
         self.flush()
 
     def _add(self, value: Any, number: int, chunk: Chunk) -> bool:
-        """Adds the kernel's total to the value; False if there is none, or if the order of additions matters."""
+        """Add the kernel's total to the value; False if there is none, or if the order of additions matters."""
         part = self.spec.parts[number]
         total = kernel_of(part.aggregator, [chunk], part.inputs) if self.spec.phase != "merge" else None
         if total is None or type(value[0]) is not int:
@@ -231,7 +231,7 @@ class GroupedProcessor(AggregateProcessor):
         self.flush()
 
     def absorb(self, partials: Iterable[tuple[tuple, tuple]]) -> None:
-        """Folds partial values of combiners into their groups. Takes pairs: the group values, a value for each part."""
+        """Fold partial values of combiners into their groups. Takes pairs: the group values, a value for each part."""
         for values, folded in partials:
             key = key_of(values)
             if key not in self.groups:
@@ -248,7 +248,7 @@ class GroupedProcessor(AggregateProcessor):
 
 
 def kernels_for(parts: Sequence[Part], group: Fields | None) -> tuple[str, ...] | None:
-    """The kernel of each part; None if a part has none, or if there is no group."""
+    """Return the kernel of each part; None if a part has none, or if there is no group."""
     kernels = tuple(part.aggregator.kernel for part in parts if _has_kernel(part.aggregator))
     return kernels if group is not None and len(group) and len(kernels) == len(parts) else None
 
@@ -258,7 +258,8 @@ def _has_kernel(aggregator: Any) -> bool:
 
 
 def kernel_of(aggregator: Any, chunks: Sequence[Chunk], inputs: Fields) -> int | None:
-    """The count or the sum of all tuples by a kernel; None if the aggregator has none, or if it would not be exact."""
+    """Return the count or the sum of all tuples by a kernel; None if the aggregator has none, or if it would not be
+    exact."""
     if not _has_kernel(aggregator):
         return None
     if aggregator.kernel == "count":
@@ -268,7 +269,7 @@ def kernel_of(aggregator: Any, chunks: Sequence[Chunk], inputs: Fields) -> int |
 
 
 def _total(column: Column) -> int | None:
-    """The sum of a column of integers; None for any other, and if it could overflow."""
+    """Return the sum of a column of integers; None for any other, and if it could overflow."""
     if isinstance(column, list):
         return sum(column) if set(map(type, column)) <= {int} else None
     if not pa.types.is_int64(column.type) or column.null_count:
@@ -316,7 +317,7 @@ class KernelProcessor(Processor):
             self.general.execute(port, chunk)
 
     def _count(self, chunk: Chunk) -> bool:
-        """Counts the values of the only group column, if a count is the only aggregate. False if it cannot."""
+        """Count the values of the only group column, if a count is the only aggregate. False if it cannot."""
         if not self.counting:
             return False
         column = chunk.columns[self.group[0]]
@@ -327,14 +328,14 @@ class KernelProcessor(Processor):
         return True
 
     def _settle(self) -> None:
-        """Moves what is counted into tables."""
+        """Move what is counted into tables."""
         for values, counts in self.counter.taken():
             arrays = [as_arrow(values), counts]
             if arrays[0] is None or not self._keep(pa.table(arrays, names=[self.group[0], self.outputs[0]])):
                 self._absorb([to_list(values), counts.to_pylist()])
 
     def _add(self, chunk: Chunk) -> bool:
-        """Adds up ones for a count, values for a sum, or partial results. False if a kernel would not be exact."""
+        """Add up ones for a count, values for a sum, or partial results. False if a kernel would not be exact."""
         arrays = [_groupable(chunk, name) for name in self.group]
         for part, kernel in zip(self.spec.parts, self.kernels, strict=True):
             if kernel == "count" and self.spec.phase != "merge":
@@ -347,7 +348,7 @@ class KernelProcessor(Processor):
         return self._keep(self._added(pa.table(arrays, names=[*self.group, *self.outputs])))
 
     def _addable(self, chunk: Chunk, name: str) -> pa.Array | None:
-        """The column if it has whole numbers without nulls, and no sum can overflow unnoticed; else None."""
+        """Return the column if it has whole numbers without nulls, and no sum can overflow unnoticed; else None."""
         array = _groupable(chunk, name)
         if array is None or array.null_count or not pa.types.is_integer(array.type):
             return None
@@ -374,7 +375,7 @@ class KernelProcessor(Processor):
         return self._added(pa.concat_tables(self.tables)) if len(self.tables) > 1 else self.tables[0]
 
     def _hand_over(self) -> None:
-        """Moves all results so far to the general processor, as partial values."""
+        """Move all results so far to the general processor, as partial values."""
         self._settle()
         tables, self.tables, self.pending = self.tables, [], 0
         for table in tables:

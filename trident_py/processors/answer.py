@@ -47,8 +47,8 @@ class AnswerProcessor(Processor):
 
 
 def row_text(row: Sequence[Any], fields: Fields) -> str:
-    """A row as a JSON array. Numbers that JSON lacks (NaN, infinities) are null, as in Storm; dates, times and UUIDs
-    are texts; a Decimal is a number. Raises TridentError for any other value, naming its field."""
+    """Return a row as a JSON array. Numbers that JSON lacks (NaN, infinities) are null, as in Storm; dates, times and
+    UUIDs are texts; a Decimal is a number. Raises TridentError for any other value, naming its field."""
     try:
         return json.dumps(row, allow_nan=False, default=_plain, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
@@ -66,7 +66,7 @@ def _value_text(value: Any, field: str) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The value with None for each NaN and infinity in it."""
+    """Return the value with None for each NaN and infinity in it."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list | tuple):

@@ -17,7 +17,7 @@ from ..errors import TridentError
 from ..metrics import IMetricsContext
 from ..operations.base import GroupedMultiReducer, MultiReducer, TridentOperationContext
 from ..operations.roles import CleansUp, Prepares
-from ..phases import timed
+from ..run.phases import timed
 from ..tuples import BatchId, Fields
 
 
@@ -55,11 +55,11 @@ class NodeContext:
         self._prepared: list[Any] = []
 
     def kept(self, names: Iterable[str]) -> list[str]:
-        """The names that a later node reads, in the given order."""
+        """Return the names that a later node reads, in the given order."""
         return [name for name in names if name in self.wanted]
 
     def prepare(self, operation: Any, *inputs: Fields) -> Any:
-        """Returns this partition's own copy of an operation, prepared. A plain callable is returned as it is.
+        """Return this partition's own copy of an operation, prepared. A plain callable is returned as it is.
 
         ``inputs``: the fields of the tuples that it gets, of each stream.
         """
@@ -73,7 +73,7 @@ class NodeContext:
         return prepared
 
     def cleanup(self) -> None:
-        """Cleans up all operations that were prepared here. Called at the end of the run."""
+        """Clean up all operations that were prepared here. Called at the end of the run."""
         for operation in self._prepared:
             if isinstance(operation, CleansUp):
                 operation.cleanup()
@@ -116,7 +116,7 @@ class Spec:
         return Fields()
 
     def reads(self, port: int) -> Iterable[str]:
-        """The fields of this input that it needs, besides the fields that it passes on."""
+        """Return the fields of this input that it needs, besides the fields that it passes on."""
         return self.inputs
 
     def make(self, context: NodeContext) -> Processor:
@@ -131,10 +131,10 @@ class Processor:
         self.emit: Callable[[Chunk], None] = lambda chunk: None
 
     def start(self, attempt: BatchId) -> None:
-        """A new attempt, or a DRPC request, begins. Drops everything left from an older one."""
+        """Begin an attempt or a DRPC request: drop everything left from an older one."""
 
     def execute(self, port: int, chunk: Chunk) -> None:
-        """Processes tuples of this input. Never called with an empty chunk."""
+        """Process tuples of this input. Never called with an empty chunk."""
 
     def finish(self) -> None:
         """Called after the last tuple of the batch."""
@@ -146,7 +146,7 @@ class Processor:
         self.finish = timed(self.finish, "operation", name)  # type: ignore[method-assign]
 
     def close(self) -> None:
-        """The run ends."""
+        """End the run."""
         self.context.cleanup()
 
 
@@ -164,7 +164,7 @@ def no_collection() -> Iterator[None]:
 
 
 def called(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
-    """The user's function applied to each row.
+    """Return the user's function applied to each row.
 
     A loop, because ``map`` would take a StopIteration that leaves the function for the end of the rows. It is as fast.
     """
@@ -174,17 +174,18 @@ def called(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
 
 
 def beside(carried: Chunk, results: Chunk) -> Chunk:
-    """The results of a function in the rows of the columns that it carries."""
+    """Return the results of a function in the rows of the columns that it carries."""
     return Chunk({**carried.columns, **results.columns}, results.length, results.short or carried.short)
 
 
 def is_frame(kind: type) -> bool:
-    """Whether the class is a DataFrame, a Series or an Arrow table. Iterating one gives column names or bare values."""
+    """Return whether the class is a DataFrame, a Series or an Arrow table. Iterating one gives column names or bare
+    values."""
     return kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow", "pyspark")
 
 
 def check_row(row: Any, outputs: Fields, operation: str) -> None:
-    """Raises TridentError for the most common mistake: emitting a bare value in place of a tuple's values."""
+    """Raise TridentError for the most common mistake: emitting a bare value in place of a tuple's values."""
     # Users emit rows of any class: what counts is that it has positions, so no interface is asked for.
     if len(outputs) and (isinstance(row, str | bytes) or not hasattr(row, "__getitem__") or is_frame(type(row))):
         raise TridentError(f"{operation} emitted {row!r}; emit the values of one tuple, for example [{row!r}]")

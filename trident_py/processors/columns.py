@@ -45,7 +45,7 @@ class ColumnsProcessor(Processor):
         return array
 
     def _outputs(self, fields: Fields, results: list[pa.Array]) -> dict[str, Column]:
-        """The results that a later node reads, in the types of their fields."""
+        """Return the results that a later node reads, in the types of their fields."""
         pairs = zip(fields, results, strict=True)
         return {
             name: self._output(name, array, fields.types.get(name))
@@ -97,7 +97,7 @@ class KeepColumns(ColumnsProcessor):
 
 
 def _untyped(array: pa.Array, name: str) -> list:
-    """The values of an untyped field as Python objects; times have microseconds there."""
+    """Return the values of an untyped field as Python objects; times have microseconds there."""
     kind = array.type
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         try:
@@ -108,7 +108,7 @@ def _untyped(array: pa.Array, name: str) -> list:
 
 
 def _unfit(column: list, name: str) -> str:
-    """Why an untyped column fits no Arrow type: the first value that is in the way."""
+    """Return why an untyped column fits no Arrow type: the first value that is in the way."""
     first = next(iter(kinds_of(column[: next(i for i, value in enumerate(column) if value is not None) + 1])))
     other = next((value for value in column if value is not None and type(value) is not first), None)
     if other is not None:

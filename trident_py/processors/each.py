@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..blame import Blame, arguments, named_values, note
 from ..canonical import in_order
 from ..chunks import Chunk, typed
 from ..errors import TridentError
+from ..model.user_traceback import Blame, arguments, named_values, note
 from ..operations.base import TridentCollector, name_of
 from ..operations.columnar import Columnar
 from ..operations.roles import Accepts, Executes, ExecutesColumns, Keeps, KeepsColumns, Maps
@@ -92,7 +92,7 @@ class FunctionProcessor(Processor):
         return np.diff(np.array(ends, np.int64), prepend=0)
 
     def _vectorised(self, chunk: Chunk) -> bool:
-        """Tries the function on whole columns. Returns False if it does not take them."""
+        """Try the function on whole columns. Returns False if it does not take them."""
         if self.columns is None:
             return False
         columns = [chunk.columns[name] for name in self.spec.inputs]
@@ -153,7 +153,7 @@ class CallableProcessor(FunctionProcessor):
         return self._by_row(_listed, [results], columns)
 
     def _by_row(self, function: Callable[..., Any], inputs: list[list], columns: list[list]) -> list[Any]:
-        """Applies the function to each row. An exception gets the row's values as a note if its traceback shows no
+        """Apply the function to each row. An exception gets the row's values as a note if its traceback shows no
         arguments, as with ``int`` or a generator expression."""
         first = iter(inputs[0])
         try:
@@ -181,7 +181,7 @@ def _listed(result: Any) -> Sequence[Any]:
 
 
 def repeat(chunk: Chunk, counts: np.ndarray) -> Chunk:
-    """Repeats each row as often as its count says."""
+    """Repeat each row as often as its count says."""
     if len(counts) == chunk.length and (counts == 1).all():
         return chunk
     return chunk.take(np.repeat(np.arange(len(counts)), counts).tolist())

@@ -51,7 +51,7 @@ class ReducerFold(Aggregator):
 
 
 def as_aggregator(aggregator: Any, merge: bool = False) -> Aggregator:
-    """Any of the three kinds as an Aggregator. ``merge``: a combiner's input is partial values."""
+    """Return any of the three kinds as an Aggregator. ``merge``: a combiner's input is partial values."""
     if isinstance(aggregator, CombinerAggregator):
         return CombinerMerge(aggregator) if merge else CombinerFold(aggregator)
     return ReducerFold(aggregator) if isinstance(aggregator, ReducerAggregator) else aggregator

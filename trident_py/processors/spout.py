@@ -7,11 +7,11 @@ from typing import Any
 
 from ..chunks import CHUNK_ROWS, Chunk
 from ..operations.base import TridentCollector
-from ..phases import timed
+from ..run.phases import timed
 from ..spouts import SpoutNodeInfo, make_emitter
 from ..tuples import BatchId, TransactionAttempt
 from .base import NodeContext, Processor, no_collection
-from .letters import ChangedBatch, Share, as_json, digest_of, values_of
+from .dead_letters import ChangedBatch, Share, as_json, digest_of, values_of
 
 
 class SpoutProcessor(Processor):
@@ -67,7 +67,7 @@ class SpoutProcessor(Processor):
         self.context.report("emitted", self.emitted - before)
 
     def _take(self, values: Any) -> None:
-        """Takes a tuple from the spout. If the user's spout catches an exception of a later step, the failure stays."""
+        """Take a tuple from the spout. If the user's spout catches an exception of a later step, the failure stays."""
         if self.broken is not None:
             raise self.broken
         self.rows.append(values)
@@ -84,7 +84,7 @@ class SpoutProcessor(Processor):
             self._pass_on(Chunk.of_rows(self.info.fields, rows, self._read()))
 
     def _read(self) -> list[str]:
-        """The fields to read: what a later node needs, or all if a tuple is looked at."""
+        """Return the fields to read: what a later node needs, or all if a tuple is looked at."""
         whole = self.share.excluded or self.share.asked
         return list(self.info.fields) if whole else self.context.kept(self.info.fields)
 
@@ -96,7 +96,7 @@ class SpoutProcessor(Processor):
                 self.emit(part.only(self.context.kept(self.info.fields)))
 
     def _parts(self, chunk: Chunk, at: int) -> Iterator[Chunk]:
-        """What takes part of a chunk whose first tuple has this number."""
+        """Return what takes part of a chunk whose first tuple has this number."""
         for index in self.share.seen(at, at + chunk.length):
             values = values_of(chunk, self.info.fields, index - at)
             digest = digest_of(values)

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from ..chunks import Chunk, TupleList
 from ..errors import TridentError
+from ..model.fault_points import steps_of
 from ..operations.base import TridentCollector, name_of
-from ..phases import phase
+from ..run.phases import phase
 from ..state.base import StateUpdater
 from ..state.persist import SilentCollector, persist
-from ..steps import steps_of
 from ..tuples import BatchId, Fields, TransactionAttempt, TridentTuple
 from .base import NodeContext, Processor, Spec, beside
 
@@ -77,7 +77,7 @@ class PersistProcessor(Processor):
         self.context.report("persisted", (len(tuples), len(rows), receipt))
 
     def _step(self, step: str) -> None:
-        """Tells the run's watcher."""
+        """Tell the run's watcher."""
         assert isinstance(self.attempt, TransactionAttempt)
         self.steps(step, self.context.state_name, self.context.operations.getPartitionIndex(), self.attempt.txid)
 

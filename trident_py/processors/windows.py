@@ -26,7 +26,7 @@ LATE = "trident.late"
 
 
 @dataclass(frozen=True)
-class Window(PartitionPersist):
+class WindowPersist(PartitionPersist):
     """The windows over the tuples of one partition."""
 
     always: ClassVar[bool] = True  # a window can end in a batch without tuples, and a replay can have lost its tuples

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from ..patience import ReadOnlyFor
+from ..model.retry import ReadOnlyFor
 from ..processors import Excluded
 from ..spouts.coordination import Descriptor
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program
@@ -53,10 +53,10 @@ class Attempts(Protocol):
     running: RunningTopology
 
     def attempt(self, work: Work, excluded: tuple[Excluded, ...] = ()) -> Attempted:
-        """Runs an attempt. It has committed if it has no failure."""
+        """Run an attempt. It has committed if it has no failure."""
 
     def dry_attempt(self, work: Work, chosen: ChosenTuples) -> Attempted:
-        """Runs an attempt that commits nothing. To the states it is one that failed before its commit."""
+        """Run an attempt that commits nothing. To the states it is one that failed before its commit."""
 
     def fail(self, work: Work, attempted: Attempted) -> None:
         """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""
@@ -65,7 +65,7 @@ class Attempts(Protocol):
         """Called after a failed attempt in place of `fail`: the batch runs again, whatever has failed."""
 
     def is_last(self, work: Work) -> bool:
-        """Whether a request for a replay comes too late."""
+        """Return whether a request for a replay comes too late."""
 
     def tell(self, kind: str, batch: BatchInfo, reason: str) -> None:
-        """Reports an event of the run."""
+        """Report an event of the run."""

@@ -13,22 +13,22 @@ from functools import partial
 
 from ..context import RunContext
 from ..errors import ReportedFailedException, StateError, TopologyError
-from ..patience import Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
-from ..phases import REPORTED, Seen, phase, taken
+from ..model.fault_points import steps_of_driver
+from ..model.retry import Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
 from ..plan import describe
 from ..processors import Excluded
 from ..spouts.coordination import Coordination, Descriptor
-from ..steps import steps_of_driver
-from .agreement import Agreed
 from .attempts import Attempted, ChosenTuples, Execute, Work
 from .bisection import Bisection
-from .deciding import MAX_ATTEMPTS, Publisher, Receipts
-from .hooks import Start, StartInfo
-from .opening import Opening, participants_of
-from .placement import NeedsExecutors
+from .execution_mode import NeedsExecutors
+from .hooks import Start, StartInfo, wrap_start
+from .phases import REPORTED, Seen, phase, taken
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
-from .standing import Standing
+from .recovery import Agreement
+from .startup import Startup, participants_of
+from .store_position import CheckpointState
+from .two_phase import MAX_ATTEMPTS, Publisher, Receipts
 
 log = logging.getLogger("trident_py")
 
@@ -36,7 +36,7 @@ CLOCK = "topology.clock"
 
 
 def deciding(failures: list[Failure]) -> Failure:
-    """The failure that decides what happens to a batch: one of the earliest level; a request for a replay wins.
+    """Return the failure that decides what happens to a batch: one of the earliest level; a request for a replay wins.
 
     Levels run one after the other, so a failure in a later level may be a consequence. Failures of one level are
     independent; if the other one was no accident, the replay shows it again.
@@ -46,7 +46,7 @@ def deciding(failures: list[Failure]) -> Failure:
 
 
 def patience_of(program: Program, running: RunningTopology) -> Patience:
-    """The Patience with which this component's start waits for stores. It reports events of kind "waiting"."""
+    """Return the Patience with which this component's start waits for stores. It reports events of kind "waiting"."""
 
     def tell(line: str) -> None:
         running.event(program.component, "waiting", None, None, line)
@@ -84,11 +84,11 @@ class BatchLoop:
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
         self._names = {node.id: state.name for node, state in program.lowered.plan.updates()}
 
-    def open(self, standing: Standing) -> Agreed:
+    def open(self, standing: CheckpointState) -> Agreement:
         """Called once before the first batch: checks the stores against the checkpoint and raises every generation.
 
         Raises LineageError, before it changes anything, if they disagree. Waits for an unavailable store
-        (`trident_py.patience`). Raises Stopped if the run is stopped meanwhile.
+        (`trident_py.model.retry`). Raises Stopped if the run is stopped meanwhile.
         """
         self.lineage = standing.lineage
         opening = self._opening(standing)
@@ -98,28 +98,25 @@ class BatchLoop:
         self._step("opened", agreed.txid)
         return agreed
 
-    def examine(self, standing: Standing) -> None:
-        """Raises LineageError as `open` does. Changes nothing, in no store and not in the checkpoint."""
+    def examine(self, standing: CheckpointState) -> None:
+        """Raise LineageError as `open` does. Changes nothing, in no store and not in the checkpoint."""
         self._start(self._opening(standing)).examine()
 
-    def _opening(self, standing: Standing) -> Opening:
+    def _opening(self, standing: CheckpointState) -> Startup:
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
-        return Opening(self.program, self.participants, patience, store, standing)
+        return Startup(self.program, self.participants, patience, store, standing)
 
-    def _start(self, opening: Opening) -> Start:
-        """The opening, with what extras put round it."""
+    def _start(self, opening: Startup) -> Start:
+        """Return the opening, with what extras put round it."""
         info = StartInfo(self.program.lowered.plan, self.program.conf, opening.standing, opening.store, self._warn)
-        start: Start = opening
-        for hook in self.program.hooks:
-            start = hook.wrap_start(start, info)
-        return start
+        return wrap_start(opening, info)
 
     def _warn(self, txid: int, text: str) -> None:
         log.warning("%s", text)
         self.running.event(self.program.component, "reported", txid, None, text)
 
     def run(self, txid: int, execute: Execute, previous: dict | None = None) -> dict:
-        """Runs one batch until it is committed and returns its metadata.
+        """Run one batch until it is committed and return its metadata.
 
         ``previous``: the metadata of the batch before, if the coordination does not remember it. Raises TopologyError
         if the batch fails for good, and Stopped if the run is stopped.
@@ -137,7 +134,7 @@ class BatchLoop:
         raise Stopped
 
     def attempt(self, work: Work, excluded: tuple[Excluded, ...] = ()) -> Attempted:
-        """Runs one attempt. It has committed if it has no failure; else the batch must be replayed."""
+        """Run one attempt. It has committed if it has no failure; else the batch must be replayed."""
         watch = Stopwatch()
         batch = replace(self._info(work), excluded=excluded)
         descriptors, failure = self._begin(batch, work)
@@ -155,7 +152,7 @@ class BatchLoop:
         return Attempted(batch, None, outcome.reports)
 
     def dry_attempt(self, work: Work, chosen: ChosenTuples) -> Attempted:
-        """Runs an attempt that commits nothing. To the states it is one that failed before its commit."""
+        """Run an attempt that commits nothing. To the states it is one that failed before its commit."""
         batch = replace(self._info(work), dry=True, **chosen._asdict())
         descriptors, failure = self._begin(batch, work)
         if failure is not None:
@@ -166,7 +163,7 @@ class BatchLoop:
         return self._aborted(batch, failure, outcome.reports)
 
     def _committed(self, batch: BatchInfo, outcome: AttemptOutcome) -> Failure | None:
-        """Ends an attempt whose tasks have all committed. Returns a failure if the batch must be replayed."""
+        """End an attempt whose tasks have all committed. Returns a failure if the batch must be replayed."""
         try:
             self._step("processed", batch.txid)
             self._commit(batch, outcome)
@@ -180,7 +177,7 @@ class BatchLoop:
         return work.execute(replace(batch, shared=self.coordination.shared(batch.txid)), descriptors)
 
     def _info(self, work: Work) -> BatchInfo:
-        """What the tasks of the next attempt are told."""
+        """Return what the tasks of the next attempt are told."""
         txid, attempt = work.txid, work.attempt
         work.attempt += 1
         known = txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous
@@ -189,7 +186,8 @@ class BatchLoop:
         return BatchInfo(*known, time=self.clock())
 
     def _begin(self, batch: BatchInfo, work: Work) -> tuple[list[Descriptor], Failure | None]:
-        """The descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next one."""
+        """Return the descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next
+        one."""
         at = "begin"
         partitions = {name: self.program.lowered.partitions[node_id] for node_id, name in self._names.items()}
         try:
@@ -209,7 +207,7 @@ class BatchLoop:
             return [], failure_of(at, 0, error)
 
     def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
-        """Commits the spout metadata first, so that a published batch is never emitted with other metadata."""
+        """Commit the spout metadata first, so that a published batch is never emitted with other metadata."""
         reports = [report.value[2] for report in outcome.reports if report.kind == "spout"]
         with phase("metadata"):
             self.coordination.commit(batch.txid, batch.attempt, reports)
@@ -220,7 +218,7 @@ class BatchLoop:
         self.publisher.publish(batch, receipts, self.metadata)
 
     def _finish_decided(self, txid: int, previous: dict | None) -> bool:
-        """Publishes a batch that an earlier driver decided and perhaps did not publish. True if there was one."""
+        """Publish a batch that an earlier driver decided and perhaps did not publish. True if there was one."""
         first, self._first = self._first, False
         decision = self.publisher.decision(txid) if first else None
         if decision is None:
@@ -236,7 +234,7 @@ class BatchLoop:
         return True
 
     def _initialized_again(self, batch: BatchInfo, previous: dict | None, metadata: dict | None) -> dict:
-        """Gives the spouts their position after a batch that is not emitted again."""
+        """Give the spouts their position after a batch that is not emitted again."""
         return until_stopped(
             partial(self.coordination.initialize, batch.txid, batch.attempt, previous, metadata),
             self.running.stopping,
@@ -256,7 +254,7 @@ class BatchLoop:
         self._unsteady(batch, [report for report in outcome.reports if report.kind == "unsteady"])
 
     def _unsteady(self, batch: BatchInfo, reports: list[NodeReport]) -> None:
-        """Reports the determinism check's differences, the plan's first operation first: it may cause the others."""
+        """Report the determinism check's differences, the plan's first operation first: it may cause the others."""
         if not reports:
             return
         nodes = self.program.lowered.plan.by_id
@@ -307,11 +305,11 @@ class BatchLoop:
         raise topology_error(failure, batch.txid, why or tries) from failure.error
 
     def is_last(self, work: Work) -> bool:
-        """Whether a request for a replay comes too late."""
+        """Return whether a request for a replay comes too late."""
         return self.limit is not None and work.failures + 1 >= self.limit
 
     def replay(self, work: Work, attempted: Attempted) -> None:
-        """The batch runs again."""
+        """Run the batch again."""
         batch, failure, _ = attempted
         assert failure is not None
         work.failures += 1
@@ -325,7 +323,7 @@ class BatchLoop:
         return Attempted(batch, failure, list(reports))
 
     def _abort(self, batch: BatchInfo) -> None:
-        """Makes the participants clean up. An error must not hide the failure; the next attempt or driver cleans up."""
+        """Make the participants clean up. An error must not hide the failure; the next attempt or driver cleans up."""
         for name, participant in self.participants.items():
             try:
                 participant.abort(batch.txid, batch.attempt)
@@ -335,5 +333,5 @@ class BatchLoop:
                 )
 
     def tell(self, kind: str, batch: BatchInfo, reason: str) -> None:
-        """Reports an event of the run."""
+        """Report an event of the run."""
         self.running.event(self.program.component, kind, batch.txid, batch.attempt, reason)

@@ -14,16 +14,16 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..blame import describe_error
+from ..checkpoints.metadata_store import MetadataStore
 from ..config import Config
 from ..errors import SpoutError, StateError
-from ..patience import Stopped, back_off_seconds
+from ..model.retry import Stopped, back_off_seconds
+from ..model.user_traceback import describe_error
 from ..plan import ProcessorNode, SpoutNode, describe
 from ..processors import ChangedBatch, Excluded
-from ..processors.letters import as_text
-from ..spouts.metadata import MetadataStore
+from ..processors.dead_letters import as_text
 from .attempts import Attempted, Attempts, ChosenTuples, Kept, Work
-from .placement import NeedsExecutors
+from .execution_mode import NeedsExecutors
 from .poison import is_on, takes_back
 from .program import BatchInfo, Failure, Program, topology_error
 
@@ -65,7 +65,7 @@ def size(group: Group) -> int:
 
 
 def kept(group: Group) -> Kept:
-    """The group as the ranges of a `BatchInfo`."""
+    """Return the group as the ranges of a `BatchInfo`."""
     ranges: Kept = {}
     for span in group:
         ranges.setdefault(span.spout, {}).setdefault(str(span.partition), []).append([span.start, span.end])
@@ -73,7 +73,7 @@ def kept(group: Group) -> Kept:
 
 
 def halves(group: Group) -> tuple[Group, Group]:
-    """The group in two parts, in the order of its spans."""
+    """Return the group in two parts, in the order of its spans."""
     left, right, room = [], [], size(group) // 2
     for span in group:
         cut = span.start + min(span.length, room)
@@ -92,7 +92,7 @@ class Search:
         self.whole: Group = ()
 
     def found(self) -> list[Excluded]:
-        """The tuples that fail alone; the batch without them passes. Empty: the whole batch passes now.
+        """Return the tuples that fail alone; the batch without them passes. Empty: the whole batch passes now.
 
         Raises Unexplained if there are none, or too many.
         """
@@ -104,7 +104,7 @@ class Search:
             raise
 
     def _contents(self) -> list[Any]:
-        """What an attempt emits in which no tuple takes part: the numbers of tuples, and the digests of some."""
+        """Return what an attempt emits in which no tuple takes part: the numbers of tuples, and the digests of some."""
         places = [(span.spout, span.partition, index) for span in self.whole for index in range(span.start, span.end)]
         reports = self.run(ChosenTuples({}, asked=tuple(places[:: len(places) // LOOK + 1]))).reports
         emitted = [(report.node, report.partition, report.value) for report in reports if report.kind == "emitted"]
@@ -127,7 +127,7 @@ class Search:
         return found
 
     def _all(self) -> Group:
-        """Every tuple of the batch, counted in an attempt in which none takes part."""
+        """Return every tuple of the batch, counted in an attempt in which none takes part."""
         dry = self.run(ChosenTuples({}))
         if dry.failure is not None:
             raise Unexplained("it also fails without any tuple")
@@ -141,7 +141,7 @@ class Search:
         return tuple(Span(*place, 0, count) for place, count in sorted(counts.items()) if count)
 
     def _singles(self, whole: Group) -> list[Span]:
-        """Halves all failing groups at once, so that too many are noticed before the first single one is reached."""
+        """Halve all failing groups at once, so that too many are noticed before the first single one is reached."""
         groups, singles = [whole], []
         while groups:
             failing = [part for group in groups for part in self._failing(group)]
@@ -166,7 +166,7 @@ class Search:
         return self._suspect(self.run(ChosenTuples(kept(group))))
 
     def _confirmed(self, span: Span) -> Excluded:
-        """Runs a single tuple again and looks at it."""
+        """Run a single tuple again and look at it."""
         dry = self.run(ChosenTuples(kept((span,)), asked=(span[:3],)))
         failure, content = self._suspect(dry), [report for report in dry.reports if report.kind == "content"]
         if failure is None or not content:
@@ -214,7 +214,7 @@ class Poison:
             self.store.put(CHECKS, 0, self.checks)
 
     def begin(self, txid: int) -> None:
-        """A batch begins. The first one of a run keeps to what an earlier run decided, also if bisecting is off now."""
+        """Begin a batch. The first one of a run keeps to what an earlier run decided, also if bisecting is off now."""
         first, self._first = self._first, False
         record = self.store.get(RECORDS, txid) if first else None
         self.txid, self.failed = txid, 0
@@ -226,24 +226,24 @@ class Poison:
         return self.checks and self.fixed is None
 
     def fix(self, excluded: tuple[Excluded, ...]) -> None:
-        """Decides what the batch excludes. Durable when the call returns."""
+        """Decide what the batch excludes. Durable when the call returns."""
         self.store.put(RECORDS, self.txid, [asdict(row) for row in excluded])
         self.store.cleanup_before(RECORDS, self.txid)
         self.fixed = excluded
 
     def unfix(self) -> None:
-        """Withdraws the decision: the spout emits other tuples, and every state takes back what an attempt left."""
+        """Withdraw the decision: the spout emits other tuples, and every state takes back what an attempt left."""
         self.store.remove(RECORDS, self.txid)
         self.fixed, self.failed = None, 0
 
     def suspects(self, failure: Failure) -> bool:
-        """Whether the failure may come from a tuple: an exception of an operation, but not of a store, a spout or the
-        machine, and no request for a replay."""
+        """Return whether the failure may come from a tuple: an exception of an operation, but not of a store, a spout
+        or the machine, and no request for a replay."""
         return self.on and not failure.replay and failure.operation in self.operations and _own(failure.error)
 
     def suspects_again(self, failure: Failure) -> bool:
-        """As `suspects`, once the batch has had all its attempts: a request for a replay may then come from a tuple.
-        One of a step with a state counts as the store's."""
+        """Judge as `suspects` does, once the batch has had all its attempts: a request for a replay may then come from
+        a tuple. One of a step with a state counts as the store's."""
         asks = self.on and failure.replay and failure.operation in self.stateless
         return (asks and not isinstance(failure.error, NeedsExecutors)) or self.suspects(failure)
 
@@ -265,13 +265,13 @@ class Bisection:
         self.open = self.poison.open
 
     def begin(self, work: Work) -> None:
-        """A batch begins."""
+        """Begin a batch."""
         self.poison.begin(work.txid)
         if self.poison.on:
             work.seconds["check"] = 0.0
 
     def commit(self, work: Work) -> bool:
-        """Runs the next attempt. Returns whether it committed; raises TopologyError if the batch fails for good."""
+        """Run the next attempt. Returns whether it committed; raises TopologyError if the batch fails for good."""
         if self.poison.undecided and not self._decide(work):
             return False
         attempted = self.attempts.attempt(work, self.poison.fixed or ())
@@ -280,7 +280,7 @@ class Bisection:
         return attempted.failure is None
 
     def _decide(self, work: Work) -> bool:
-        """Runs an attempt that does not commit. Returns whether the next one may."""
+        """Run an attempt that does not commit. Returns whether the next one may."""
         dry = self._dry(work, ChosenTuples())
         if dry.failure is not None:
             self._examine(work, dry, dry.failure)
@@ -314,12 +314,13 @@ class Bisection:
             self._bisect(work, attempted.batch, failure, poison.suspects)
 
     def _changed(self, work: Work) -> Failure | None:
-        """The failure if the spout does not emit the excluded tuples any more: then another one may have failed."""
+        """Return the failure if the spout does not emit the excluded tuples any more: then another one may have
+        failed."""
         failure = self._dry(work, ChosenTuples({}, self.poison.fixed or ())).failure
         return failure if failure is not None and isinstance(failure.error, ChangedBatch) else None
 
     def _bisect(self, work: Work, batch: BatchInfo, failure: Failure, suspects: Callable[[Failure], bool]) -> None:
-        """Finds the tuples that make the batch fail and excludes them. Raises TopologyError if there are none."""
+        """Find the tuples that make the batch fail and exclude them. Raises TopologyError if there are none."""
         log.warning("txid %d failed again in %s: looking for the tuple", batch.txid, failure.operation)
         try:
             found = self.poison.search(partial(self._probe, work, suspects), suspects)
@@ -337,7 +338,7 @@ class Bisection:
             self.attempts.tell("poison", batch, text)
 
     def _probe(self, work: Work, suspects: Callable[[Failure], bool], chosen: ChosenTuples) -> Attempted:
-        """Runs a dry attempt until it passes or fails. A request for a replay that is not suspect is granted."""
+        """Run a dry attempt until it passes or fails. A request for a replay that is not suspect is granted."""
         stopping = self.attempts.running.stopping
         while not stopping.is_set():
             dry = self._dry(work, chosen)

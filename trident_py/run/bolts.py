@@ -27,7 +27,8 @@ class Bolts:
 
 
 def bolts_of(plan: Plan) -> Bolts:
-    """The bolts of a whole plan. All nodes that use a state are in one bolt, even nodes of several components."""
+    """Return the bolts of a whole plan. All nodes that use a state are in one bolt, even nodes of several
+    components."""
     graph = _Graph(plan)
     bolts = _Grouping(graph).merged()
     order = [step for bolt in bolts for step in graph.finishing(bolt)]
@@ -52,7 +53,7 @@ class _Graph:
         self._colocate(plan)
 
     def _add(self, node: Node, parents: list[Step | None]) -> Step | None:
-        """Adds the node and returns its last step; None for a repartition or a spout."""
+        """Add the node and return its last step; None for a repartition or a spout."""
         if not isinstance(node, ProcessorNode):
             for parent in parents:
                 if parent is not None:
@@ -69,14 +70,15 @@ class _Graph:
         return step
 
     def _colocate(self, plan: Plan) -> None:
-        """Collects the nodes of each state. The states come in the order of their definition."""
+        """Collect the nodes of each state. The states come in the order of their definition."""
         used = [node for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
         for node in sorted(used, key=lambda node: (node.state.defined, not node.state.static)):  # type: ignore[union-attr]
             assert node.state is not None
             self.states.setdefault(node.state.id, []).append((node.id, 0))
 
     def finishing(self, bolt: Iterable[Step]) -> list[Step]:
-        """The steps breadth first from the bolt's inputs, ties in the order of definition. This is jgrapht's order."""
+        """Return the steps breadth first from the bolt's inputs, ties in the order of definition. This is jgrapht's
+        order."""
         members = set(bolt)
         waits = {step: sum(before in members for before in self.before[step]) for step in sorted(members)}
         ready = deque(step for step, inputs in waits.items() if inputs == 0)
@@ -127,7 +129,7 @@ class _Grouping:
         return [self.steps[group] for group in sorted(self.place, key=self.place.__getitem__)]
 
     def _merge(self, one: int, other: int) -> tuple[int, set[int]]:
-        """Merges two groups: the smaller into the other. Returns that, and the groups that have a neighbour less."""
+        """Merge two groups: the smaller into the other. Returns that, and the groups that have a neighbour less."""
         gone, kept = sorted((one, other), key=self._size)
         self.steps[kept] += self.steps.pop(gone)
         del self.place[gone]

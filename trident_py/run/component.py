@@ -11,14 +11,14 @@ from dataclasses import replace
 from ..checkpoints.batch_log import BatchLog
 from ..context import with_context
 from ..errors import LineageError
-from ..phases import phase
 from ..spouts.coordination import Coordination
 from ..spouts.inspection import SpoutNodeInfo
 from .attempts import Execute
 from .batch_loop import BatchLoop
+from .phases import phase
 from .program import Program
 from .progress import RunningTopology
-from .standing import Standing
+from .store_position import CheckpointState
 
 log = logging.getLogger("trident_py")
 
@@ -109,7 +109,7 @@ class ComponentRun:
             self._begun = begun.metadata
         self.coordination.restore(self.txid, self._metadata, self._begun)
 
-    def _compare_order(self, standing: Standing) -> None:
+    def _compare_order(self, standing: CheckpointState) -> None:
         """Warn if a process with another order of sets may have begun the next batch."""
         txid = standing.committed + 1
         begun = self.log.begun(txid)

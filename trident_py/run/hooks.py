@@ -1,5 +1,4 @@
-"""What an extra may put round the start of a component and into its tasks. Found by entry point, it travels with the
-program."""
+"""What extras may put round the start of a component and into its tasks, found by entry point."""
 
 from __future__ import annotations
 
@@ -8,19 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from ..checkpoints.metadata_store import MetadataStore
 from ..config import Config
 from ..entry_points import load, names
 from ..plan import Node, Plan, ProcessorNode
 from ..processors.base import NodeContext, Processor
-from ..spouts.metadata import MetadataStore
 from ..tuples import TransactionAttempt
-from .agreement import Agreed
-from .standing import Standing
+from .recovery import Agreement
+from .store_position import CheckpointState
 
-HOOKS = "trident_py.hooks"
-"""The group of entry points; each refers to a subclass of `Hook`."""
+STARTS = "trident_py.starts"
+"""The group of entry points that refer to a `WrapStart`."""
+WATCHES = "trident_py.watches"
+"""The group of entry points that refer to a `MakeWatch`."""
 NEEDED = {Config.TOPOLOGY_DETERMINISM_CHECK: "determinism"}
-"""Settings that a hook has to carry out, by its name."""
+"""Settings that a watch has to carry out, by its name."""
 
 T = TypeVar("T")
 
@@ -28,11 +29,11 @@ T = TypeVar("T")
 class Start(Protocol):
     """The start of a component: `Opening`, or what stands round one."""
 
-    def open(self) -> tuple[Agreed, dict[str, int]]:
-        """Opens all states. Returns what they agree on, and each state's generation."""
+    def open(self) -> tuple[Agreement, dict[str, int]]:
+        """Open all states. Returns what they agree on, and each state's generation."""
 
-    def examine(self) -> Agreed:
-        """Raises as `open` does, and changes nothing."""
+    def examine(self) -> Agreement:
+        """Raise as `open` does, and change nothing."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class StartInfo:
 
     plan: Plan
     conf: Mapping[str, Any]
-    standing: Standing
+    standing: CheckpointState
     store: MetadataStore
     tell: Callable[[int, str], None]
 
@@ -62,7 +63,7 @@ class TaskWatch(Protocol):
 
     @abstractmethod
     def make(self, node: ProcessorNode, context: NodeContext) -> Processor:
-        """Makes the processor of a node: that of its spec, or one round it."""
+        """Make the processor of a node: that of its spec, or one round it."""
 
     @abstractmethod
     def end(self) -> Iterator[Difference]:
@@ -75,21 +76,23 @@ class Kept(Protocol):
     def __call__(self, kind: Callable[[], T]) -> T: ...
 
 
-class Hook:
-    """The base of hooks: it does nothing. Made without arguments in the driver; must be picklable."""
-
-    def wrap_start(self, start: Start, about: StartInfo) -> Start:
-        """What stands in place of this start, in the driver."""
-        return start
-
-    def watch(self, conf: Mapping[str, Any], kept: Kept) -> TaskWatch | None:
-        """The watch of one task, where it runs; None if this run has none."""
-        return None
+WrapStart = Callable[[Start, StartInfo], Start]
+"""Gives what stands in place of a start. Called in the driver."""
+MakeWatch = Callable[[Mapping[str, Any], Kept], TaskWatch | None]
+"""Makes the watch of a task from the run's configuration, where the task runs; None if it has none. Picklable: it
+travels with the program."""
 
 
-def hooks_of(conf: Mapping[str, Any]) -> tuple[Hook, ...]:
-    """The hooks of a run. Raises DefinitionError if a setting needs one that is missing."""
+def wrap_start(start: Start, about: StartInfo) -> Start:
+    """Return the start, with what extras put round it."""
+    for name in names(STARTS):
+        start = load("a start", name, STARTS)(start, about)
+    return start
+
+
+def watches_of(conf: Mapping[str, Any]) -> tuple[MakeWatch, ...]:
+    """Return what makes the watches of a run. Raises DefinitionError if a setting needs one that is missing."""
     for setting, name in NEEDED.items():
         if conf.get(setting) is not None:
-            load(setting, name, HOOKS)
-    return tuple(load("a run", name, HOOKS)() for name in names(HOOKS))
+            load(setting, name, WATCHES)
+    return tuple(load("a run", name, WATCHES) for name in names(WATCHES))

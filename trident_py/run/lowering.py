@@ -79,7 +79,7 @@ class Lowered:
 
 
 def lower(plan: Plan, whole: Plan, most: int | None = None) -> Lowered:
-    """Lowers one connected component of a whole plan, as `Lowering` does."""
+    """Lower one connected component of a whole plan, as `Lowering` does."""
     return Lowering(whole, most).lower(plan)
 
 
@@ -148,14 +148,15 @@ def _repartitions(node: Node) -> bool:
 
 
 def _crosses(partitions: dict[int, int], source: Node, through: PartitionNode | None, to: Node) -> bool:
-    """Whether tuples may leave their task here. From one partition to one partition they never do."""
+    """Return whether tuples may leave their task here. From one partition to one partition they never do."""
     if through is None or isinstance(through.partitioner, Identity):
         return False
     return partitions[source.id] > 1 or partitions[to.id] > 1
 
 
 def _levels(plan: Plan, stages: Staging, partitions: dict[int, int]) -> dict[int, int]:
-    """The level of each node. Committing stages wait for the whole batch phase; the stages behind them come later."""
+    """Return the level of each node. Committing stages wait for the whole batch phase; the stages behind them come
+    later."""
     levels: dict[int, int] = {}
     last = 0
     for nodes in stages.ordered:
@@ -171,7 +172,7 @@ def _levels(plan: Plan, stages: Staging, partitions: dict[int, int]) -> dict[int
 def _exchanges(
     plan: Plan, partitions: dict[int, int], levels: dict[int, int], wanted: dict[int, frozenset[str]]
 ) -> Iterable[Exchange]:
-    """One exchange for each source, partition node, target level and target partition count."""
+    """Return one exchange for each source, partition node, target level and target partition count."""
     receivers_of: dict[tuple, list[tuple[int, int]]] = {}
     for node in plan.nodes:
         if isinstance(node, PartitionNode):
@@ -190,7 +191,7 @@ def _exchanges(
 
 
 def _read_by(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]]) -> set[str]:
-    """The fields of an input that a node needs: the fields it reads, and the fields it passes on."""
+    """Return the fields of an input that a node needs: the fields it reads, and the fields it passes on."""
     fields: Fields = plan.by_id[node.parents[port]].fields
     if isinstance(node, PartitionNode):
         return {name for name in fields if name in wanted[node.id] or name in node.partitioner.reads}
@@ -200,7 +201,7 @@ def _read_by(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]
 
 
 def _wanted(plan: Plan) -> dict[int, frozenset[str]]:
-    """For each node, the output fields that a later node reads."""
+    """Return for each node the output fields that a later node reads."""
     wanted: dict[int, frozenset[str]] = {}
     needed: dict[int, set[str]] = {node.id: set() for node in plan.nodes}
     for node in reversed(plan.nodes):

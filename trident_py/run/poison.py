@@ -16,11 +16,11 @@ def is_on(conf: Mapping[str, Any]) -> bool:
 
 
 def takes_back(plan: Plan) -> bool:
-    """Whether each state that a component updates replaces in a replay what a failed attempt has committed."""
+    """Return whether each state that a component updates replaces in a replay what a failed attempt has committed."""
     return all(state.kind in TAKING_BACK for _, state in plan.updates())
 
 
 def remark(plan: Plan) -> str:
-    """What the guarantees say of a component."""
+    """Return what the guarantees say of a component."""
     when = "a batch that fails" if takes_back(plan) else "every batch"
     return f"a tuple that fails alone becomes a dead letter ({Config.TOPOLOGY_POISON}), and {when} first runs dry"

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..phases import PHASES, BatchPhases, Phase
+from .phases import PHASES, BatchPhases, Phase
 from .progress import RunningTopology
 
 ORDER = {name: number for number, name in enumerate(PHASES)}
@@ -34,7 +34,7 @@ class Profile:
         object.__setattr__(self, "whole", whole)
 
     def rows(self) -> list[PhaseShare]:
-        """The phases in the order of a batch. A batch without a phase counts as one in which it took no time."""
+        """Return the phases in the order of a batch. A batch without a phase counts as one in which it took no time."""
         names = {name for batch in self.batches for name in batch.seconds}
         return [self._row(name) for name in sorted(names, key=lambda name: (ORDER[name[0]], name[1]))]
 
@@ -44,13 +44,13 @@ class Profile:
 
 
 def seen(running: RunningTopology) -> int:
-    """How many batches the component has committed that has committed the most. At most `KEPT`."""
+    """Return how many batches the component has committed that has committed the most. At most `KEPT`."""
     return max((len(progress.profiled) for progress in running.progress.values()), default=0)
 
 
 def profiles(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:
-    """So many batches of each component, without the first ones; of a shorter run without the first half. Called after
-    the run has ended, before its cluster does."""
+    """Return so many batches of each component, without the first ones; of a shorter run without the first half. Called
+    after the run has ended, before its cluster does."""
     found = []
     for component, progress in running.progress.items():
         kept = list(progress.profiled)

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from ..blame import blame, describe_error, note, notes_of
 from ..config import Config
 from ..errors import FailedException, TopologyError, TridentError
-from ..names import joined
+from ..model.names import joined
+from ..model.user_traceback import blame, describe_error, note, notes_of
 from ..pickling import loads
 from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
 from ..processors import Excluded, Share
 from ..spouts import Descriptor, SpoutNodeInfo
 from ..tuples import BatchId, RichSpoutBatchId, TransactionAttempt
-from .hooks import Hook, Kept, TaskWatch, hooks_of
+from .hooks import Kept, MakeWatch, TaskWatch, watches_of
 from .lowering import Lowered, Lowering
-from .ways import ways
+from .routing_digest import routing_digests
 
 FAILURE = -1
 REPORT = -2
@@ -59,7 +59,7 @@ class BatchInfo:
     asked: tuple[tuple[str, int, int], ...] = ()
 
     def share(self, spout: str, partition: int) -> Share:
-        """What of a spout's partition takes part."""
+        """Return what of a spout's partition takes part."""
         kept = None if self.kept is None else self.kept.get(spout, {}).get(str(partition), [])
         place = (spout, partition)
         excluded = {row.index: row.digest for row in self.excluded if row.place == place}
@@ -67,7 +67,7 @@ class BatchInfo:
         return Share(None if kept is None else [(start, end) for start, end in kept], excluded, asked)
 
     def letters(self, spout: str, partition: int) -> list[list[Any]]:
-        """The dead letters of a spout's partition."""
+        """Return the dead letters of a spout's partition."""
         return [row.letter(self.txid) for row in self.excluded if row.place == (spout, partition)]
 
     @property
@@ -141,63 +141,66 @@ class AttemptOutcome:
 
 @dataclass(frozen=True)
 class Program:
-    """One lowered component of a topology; picklable. ``component`` names it in checkpoints. ``ways``: for each state
-    that it updates, the way of the state's tuples (see `ways`). ``hooks``: what extras add to its runs."""
+    """One lowered component of a topology; picklable. ``component`` names it in checkpoints. ``routes``: for each state
+    that it updates, how its tuples are routed (see `routing_digests`). ``watches``: what extras put into its tasks."""
 
     component: str
     lowered: Lowered
     conf: dict
     spouts: tuple[SpoutNodeInfo, ...]
-    ways: dict[str, str] = field(default_factory=dict)
-    hooks: tuple[Hook, ...] = ()
+    routes: dict[str, str] = field(default_factory=dict)
+    watches: tuple[MakeWatch, ...] = ()
 
     @property
     def level_count(self) -> int:
         return len(self.lowered.levels)
 
     def partitions(self, level: int) -> int:
-        """The number of tasks of a level: the most that any of its stages, or a row passing through, needs."""
+        """Return the number of tasks of a level: the most that any of its stages, or a row passing through, needs."""
         passing = [exchange.partitions for exchange in self.lowered.exchanges if exchange.level > level > 0]
         return max([stage.partitions for stage in self.lowered.levels[level]] + passing)
 
     def updates_beside(self, node: ProcessorNode) -> bool:
-        """Whether the node's level updates its state. If so, a task of the level sees every write to its partition."""
+        """Return whether the node's level updates its state. If so, a task of the level sees every write to its
+        partition."""
         level = next(level for level in self.lowered.levels if any(node.id in stage.nodes for stage in level))
         nodes = [self.lowered.plan.by_id[node_id] for stage in level for node_id in stage.nodes]
         return any(isinstance(n, ProcessorNode) and n.committer and n.state == node.state for n in nodes)
 
     def watch(self, kept: Kept) -> TaskWatch | None:
-        """The watch of a task. A task has one: the first that a hook gives."""
-        return next((watch for hook in self.hooks if (watch := hook.watch(self.conf, kept)) is not None), None)
+        """Return the watch of a task. A task has one: the first that there is."""
+        return next((watch for make in self.watches if (watch := make(self.conf, kept)) is not None), None)
 
     def states(self) -> dict[str, Any]:
-        """The factories of the states that this component updates, by state name."""
+        """Return the factories of the states that this component updates, by state name."""
         return {state.name: state.factory for _, state in self.lowered.plan.updates()}
 
 
-def _compile(component: Plan, lowering: Lowering, conf: dict, hooks: tuple[Hook, ...] = ()) -> Program:
-    """The program of one connected component."""
+def _compile(component: Plan, lowering: Lowering, conf: dict, watches: tuple[MakeWatch, ...] = ()) -> Program:
+    """Return the program of one connected component."""
     lowered = lowering.lower(component)
     spouts = tuple(
         SpoutNodeInfo(node.spout_id, node.spout, lowered.partitions[node.id], node.fields)
         for node in component.nodes
         if isinstance(node, SpoutNode)
     )
-    return Program(joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, ways(lowered), hooks)
+    return Program(
+        joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, routing_digests(lowered), watches
+    )
 
 
 def compile_plan(plan: Plan, conf: dict) -> list[Program]:
-    """The programs of all components that have a spout of batches; each has its own sequence of txids.
+    """Return the programs of all components that have a spout of batches; each has its own sequence of txids.
 
     Raises DefinitionError if partition counts contradict each other, or if a setting needs an extra that is missing.
     """
-    components, hooks = [part for part in plan.components() if any(map(_has_batches, part.nodes))], hooks_of(conf)
+    components, watches = [part for part in plan.components() if any(map(_has_batches, part.nodes))], watches_of(conf)
     lowering = Lowering(plan, conf.get(Config.TOPOLOGY_MAX_TASK_PARALLELISM))
-    return [_compile(component, lowering, conf, hooks) for component in components]
+    return [_compile(component, lowering, conf, watches) for component in components]
 
 
 def compile_functions(plan: Plan, conf: dict) -> list[Program]:
-    """The programs of the DRPC functions, each named by its function. They have no batches and no txids."""
+    """Return the programs of the DRPC functions, each named by its function. They have no batches and no txids."""
     components = [part for part in plan.components() if any(isinstance(node, DRPCNode) for node in part.nodes)]
     lowering = Lowering(plan, conf.get(Config.TOPOLOGY_MAX_TASK_PARALLELISM))
     return [_compile(component, lowering, conf) for component in components]
@@ -208,7 +211,7 @@ def _has_batches(node: Node) -> bool:
 
 
 def encode_failure(failure: Failure) -> bytes:
-    """Pickles a failure. An exception that cannot be pickled is replaced by its text."""
+    """Pickle a failure. An exception that cannot be pickled is replaced by its text."""
     try:
         block = cloudpickle.dumps(failure)
         loads(block)
@@ -222,7 +225,7 @@ def encode_failure(failure: Failure) -> bytes:
 
 
 def failure_of(operation: str, partition: int, error: BaseException, values: bool = True) -> Failure:
-    """Makes a failure where the exception was caught: tracebacks do not travel, but the notes added here do.
+    """Make a failure where the exception was caught: tracebacks do not travel, but the notes added here do.
 
     ``values``: the notes also show the arguments of the user's code.
     """
@@ -232,14 +235,14 @@ def failure_of(operation: str, partition: int, error: BaseException, values: boo
 
 
 def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
-    """The error that ends a run: the user's exception, lines and values, and the step that failed."""
+    """Return the error that ends a run: the user's exception, lines and values, and the step that failed."""
     where = f"in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
     message = "\n  ".join([describe_error(failure.error), *notes_of(failure.error), where])
     return TopologyError(message, failure.operation, txid, failure.partition, failure.trace)
 
 
 def outcome(rows: Iterable[tuple[int, Any]]) -> AttemptOutcome:
-    """Decodes the rows (tag, block) that left the last level, on the driver."""
+    """Decode the rows (tag, block) that left the last level, on the driver."""
     failures: dict[bytes, Failure] = {}
     reports: list[NodeReport] = []
     for tag, block in rows:
@@ -251,11 +254,11 @@ def outcome(rows: Iterable[tuple[int, Any]]) -> AttemptOutcome:
 
 
 def failure_rows(block: bytes, partitions: int) -> list[Row]:
-    """The rows that tell a level of a failure: partition 0 passes it on, the others need only know of it."""
+    """Return the rows that tell a level of a failure: partition 0 passes it on, the others need only know of it."""
     return [(0, FAILURE, block), *((target, FAILURE, b"") for target in range(1, partitions))]
 
 
 def descriptor_rows(descriptors: Iterable[Descriptor]) -> Iterator[Row]:
-    """The rows that start level 0: a descriptor for each spout partition. The tag is the spout's number."""
+    """Return the rows that start level 0: a descriptor for each spout partition. The tag is the spout's number."""
     for descriptor in descriptors:
         yield descriptor.partition, descriptor.spout, descriptor.encode()

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from ..errors import TopologyError, TridentError
 from ..metrics import Reported, Tallies
-from ..patience import Stopped
-from ..phases import BatchPhases, Seen
+from ..model.retry import Stopped
+from .phases import BatchPhases, Seen
 from .program import failure_of, topology_error
 
 log = logging.getLogger("trident_py")
@@ -60,7 +60,7 @@ class Progress:
     tallies: Tallies = field(default_factory=Tallies, repr=False, compare=False)
 
     def measured(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
-        """Adds what the partitions reported of their metrics in one attempt, which took so long."""
+        """Add what the partitions reported of their metrics in one attempt, which took so long."""
         self.tallies.attempt(reports, seconds)
         self.metrics = self.tallies.values()
 
@@ -75,7 +75,7 @@ class Requests(Protocol):
     def waiting(self) -> int: ...
 
     def end(self, reason: str) -> None:
-        """Answers no further requests. Those that wait fail with this reason. Called once or more."""
+        """Answer no further requests. Those that wait fail with this reason. Called once or more."""
 
 
 Listener = Callable[[Event, Progress | None], None]
@@ -135,7 +135,7 @@ class RunningTopology:
         return self.isActive or self._answers
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Waits for the run to end. Returns True once it has ended or was stopped, False after ``timeout`` seconds.
+        """Wait for the run to end. Returns True once it has ended or was stopped, False after ``timeout`` seconds.
 
         A finite spout ends the run after its last batch is committed. Raises TopologyError if the run failed; the
         exception of the user's own code is its ``__cause__``.
@@ -150,7 +150,7 @@ class RunningTopology:
         return ended
 
     def stop(self) -> None:
-        """Ends the run after the current attempt, without an error. Returns when the run has ended."""
+        """End the run after the current attempt, without an error. Returns when the run has ended."""
         self.stopping.set()
         self._stop()
         self._end_requests("it was stopped")
@@ -160,14 +160,16 @@ class RunningTopology:
         self._ended.wait()
 
     def _stop(self) -> None:
-        """Overridden by clusters that can end their components sooner."""
+        """Stop. Clusters override it that can end their components sooner."""
 
     def collected(self, name: str) -> dict[int, list[tuple]]:
-        """The rows that `trident_py.testing.collect` recorded, by txid. Each txid has the rows of its last attempt."""
+        """Return the rows that `trident_py.testing.collect` recorded, by txid. Each txid has the rows of its last
+        attempt."""
         return {txid: [row for _, rows in parts for row in rows] for txid, parts in self._recorded(name).items()}
 
     def collected_by_partition(self, name: str) -> dict[int, dict[int, list[tuple]]]:
-        """As `collected`, with the rows of each txid by the partition that held them. Empty partitions are left out."""
+        """Return `collected` with the rows of each txid by the partition that held them. Empty partitions are left
+        out."""
         by_txid: dict[int, dict[int, list[tuple]]] = {}
         for txid, parts in self._recorded(name).items():
             of_batch = by_txid.setdefault(txid, {})
@@ -176,25 +178,25 @@ class RunningTopology:
         return by_txid
 
     def _recorded(self, name: str) -> dict[int, list[tuple[int, list[tuple]]]]:
-        """The recorded parts by txid. A part is a partition's number and its rows."""
+        """Return the recorded parts by txid. A part is a partition's number and its rows."""
         with self._lock:
             of_components = [parts for (_, collected), parts in self._collected.items() if collected == name]
             txids = sorted({txid for parts in of_components for txid in parts})
             return {txid: [part for parts in of_components for part in parts.get(txid, ())] for txid in txids}
 
     def addListener(self, listener: Listener) -> None:
-        """Adds a listener. ``listener(event, progress)`` runs on the driver, in the run's own thread; keep it short."""
+        """Add a listener. ``listener(event, progress)`` runs on the driver, in the run's own thread; keep it short."""
         self._listeners.append(listener)
 
     def opened(self, components: Collection[str], seconds: float) -> bool:
-        """Waits until these components have opened their states, or have ended. False: not within this time."""
+        """Wait until these components have opened their states, or have ended. False: not within this time."""
         with self._opened:
             return self._opened.wait_for(lambda: self._starting.isdisjoint(components), seconds)
 
     # -- for clusters -----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts a thread for each component."""
+        """Start a thread for each component."""
         for component in self.progress:
             name = f"trident-{component}"
             threading.Thread(target=self._run, args=(component,), name=name, daemon=True).start()
@@ -227,18 +229,18 @@ class RunningTopology:
             self._stop()
 
     def _run_component(self, component: str) -> None:
-        """Overridden by clusters. Runs a component to its end; raises TopologyError if it fails."""
+        """Run a component to its end; clusters override it. Raises TopologyError if it fails."""
 
     def _clean_up(self) -> None:
-        """Overridden by clusters. Called once, before the run ends."""
+        """Clean up once, before the run ends; clusters override it."""
 
     def phases_of(self, component: str, seen: Sequence[Seen]) -> list[BatchPhases]:
-        """Overridden by clusters whose engine spends time of its own. Where the time of these batches went, by phase;
-        with ``topology.profile`` only. Called after the run has ended, before its cluster does."""
+        """Return where the time of these batches went, by phase. Clusters override it whose engine spends time of its
+        own; with ``topology.profile`` only. Called after the run has ended, before its cluster does."""
         return [BatchPhases.of(each.txid, each.taken.whole, each.taken.seconds) for each in seen]
 
     def event(self, component: str | None, kind: str, txid: int | None, attempt: int | None, reason: str = "") -> None:
-        """Records an event and calls the listeners. An error of a listener is only logged."""
+        """Record an event and call the listeners. An error of a listener is only logged."""
         event = Event(kind, txid, attempt, reason)
         with self._lock:
             self.events.append(event)
@@ -304,7 +306,7 @@ class Stopwatch:
 
 
 def kill(running: Sequence[RunningTopology], name: str) -> None:
-    """Stops the topology of this name. Raises TridentError if none is active, or answers requests after its end."""
+    """Stop the topology of this name. Raises TridentError if none is active, or answers requests after its end."""
     there = [each for each in running if each.isOpen]
     found = [each for each in there if each.name == name]
     for each in found:

@@ -40,14 +40,15 @@ class Staging:
         self.ordered = [self._finishing(stage) for stage in self._sorted()]
 
     def inputs(self, nodes: Iterable[int]) -> Iterator[Input]:
-        """The inputs of these nodes from other stages; the first element is the node's id, not the input's number."""
+        """Return the inputs of these nodes from other stages; the first element is the node's id, not the input's
+        number."""
         for node_id in nodes:
             for _, source, through in inputs_of(self._plan, self._plan.by_id[node_id]):
                 if through is not None or self.of[source.id] != self.of[node_id]:
                     yield node_id, source, through
 
     def _neighbours(self) -> tuple[Feeding, Feeding]:
-        """For each stage those that feed it, and those that it feeds."""
+        """Return for each stage those that feed it, and those that it feeds."""
         fed_by: Feeding = {stage: set() for stage in self.of.values()}
         feeds: Feeding = {stage: set() for stage in fed_by}
         for node_id, source, _ in self.inputs(self.of):
@@ -56,7 +57,7 @@ class Staging:
         return fed_by, feeds
 
     def _circular(self) -> set[Name]:
-        """The stages on circles: removes stages without an input or an output, from both ends, until none is left."""
+        """Return the stages on circles: remove those without an input or an output, from both ends."""
         fed_by, feeds = self._neighbours()
         left = set(fed_by)
         todo = [stage for stage in left if not (fed_by[stage] and feeds[stage])]
@@ -88,7 +89,8 @@ class Staging:
         return behind
 
     def _sorted(self) -> list[Name]:
-        """The stages, each after its inputs. Of several ready ones: batch phase first, then in order of definition."""
+        """Return the stages, each after its inputs. Of several ready ones: batch phase first, then in order of
+        definition."""
         ranks, missing = self._ranks(), {stage: len(inputs) for stage, inputs in self.fed_by.items()}
         ready = sorted((ranks[stage], stage) for stage, count in missing.items() if count == 0)
         done: list[Name] = []
@@ -101,8 +103,8 @@ class Staging:
         return done
 
     def _ranks(self) -> dict[Name, tuple[bool, int, int]]:
-        """The sort key of each stage: its phase, then the number of the first node in its bolt. The nodes of a divided
-        bolt keep the order in which the bolt would finish."""
+        """Return the sort key of each stage: its phase, then the number of the first node in its bolt. The nodes of a
+        divided bolt keep the order in which the bolt would finish."""
         first: dict[int | None, int] = {}
         for node in self.of:  # in the order of definition
             first.setdefault(self._bolts.of.get(node), node)
@@ -121,7 +123,7 @@ class Staging:
 
 
 def inputs_of(plan: Plan, node: Node) -> Iterator[Input]:
-    """The inputs of a node."""
+    """Return the inputs of a node."""
     for port, parent_id in enumerate(node.parents):
         parent = plan.by_id[parent_id]
         if isinstance(parent, PartitionNode):

@@ -11,18 +11,18 @@ from typing import Any, Protocol
 from ..chunks import Chunk
 from ..context import with_context
 from ..metrics import IMetricsContext
+from ..model.fault_points import steps_of
 from ..operations.base import TridentOperationContext
 from ..partitioning import Partitioner, Route
-from ..phases import profiled, timed
 from ..pickling import dumps
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
 from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
-from ..steps import steps_of
-from .commits import begin_commits, commits_apart, settled
 from .hooks import T
 from .lowering import Exchange, TaskStage
+from .parallel_commit import await_commit, can_commit_concurrently, start_commits
+from .phases import profiled, timed
 from .program import (
     FAILURE,
     REPORT,
@@ -51,7 +51,7 @@ class StateSource(Protocol):
     def metrics_of(self, node: ProcessorNode, index: int) -> IMetricsContext | None: ...
 
     def kept(self, kind: Callable[[], T]) -> T:
-        """What the run keeps once in this process for the watches of its tasks."""
+        """Return what the run keeps once in this process for the watches of its tasks."""
 
 
 class LevelTask:
@@ -85,7 +85,7 @@ class LevelTask:
         self._wire()
 
     def _profile(self) -> None:
-        """Makes what happens with every chunk and report count for a phase of the batch."""
+        """Make what happens with every chunk and report count for a phase of the batch."""
         self.decode = timed(self.decode, "exchange read", "decode")
         self._send = timed(self._send, "exchange write", "encode")  # type: ignore[method-assign]
         self._report = timed(self._report, "reports", "pickled")  # type: ignore[method-assign]
@@ -108,11 +108,12 @@ class LevelTask:
         self.children = {node.id: self._children(node) for node in self.nodes}
         self.fed_by = {stage: self._fed_by(stage) for stage in self.stages}
         free = [stage for stage in self.stages if not any(other.commits for other in self.fed_by[stage])]
-        self.may_be_apart = [stage for stage in free if stage.commits and commits_apart(lowered.plan, stage)]
+        self.may_be_apart = [stage for stage in free if stage.commits and can_commit_concurrently(lowered.plan, stage)]
         self.spouts = [node.id for node in lowered.plan.nodes if isinstance(node, SpoutNode)]
 
     def _children(self, node: Node) -> list[tuple[int, int]]:
-        """The nodes of this task that read the node, directly or through a repartition that stays in the task."""
+        """Return the nodes of this task that read the node, directly or through a repartition that stays in the
+        task."""
         plan, children = self.program.lowered.plan, []
         for child, port in plan.children(node):
             readers = plan.children(child) if isinstance(child, PartitionNode) else [(child, port)]
@@ -120,13 +121,13 @@ class LevelTask:
         return children
 
     def _fed_by(self, stage: TaskStage) -> set[TaskStage]:
-        """The other stages of this task that send tuples to it."""
+        """Return the other stages of this task that send tuples to it."""
         plan = self.program.lowered.plan
         sources = [source.id for node in stage.nodes for _, source, _ in inputs_of(plan, plan.by_id[node])]
         return {self.stage_of[source] for source in sources if source in self.stage_of} - {stage}
 
     def execute(self, batch: BatchInfo, rows: Iterable[tuple[int, Any]]) -> Iterator[Row]:
-        """The batch phase: all arriving rows flow through, and the stages that do not commit finish.
+        """Run the batch phase: all arriving rows flow through, and the stages that do not commit finish.
 
         After a failure, here or in an earlier level, the task processes nothing more of the batch: its aggregates,
         queries and commits would be incomplete.
@@ -143,8 +144,8 @@ class LevelTask:
         yield from self._drain()
 
     def commit(self) -> Iterator[Row]:
-        """The commit phase: stages that update states, and the stages behind them, finish one after the other, unless
-        a commit was begun before.
+        """Run the commit phase: stages that update states, and the stages behind them, finish one after the other,
+        unless a commit was begun before.
 
         A stage that fails stops the stages it feeds. The others go on, as in Storm: their input is complete.
         """
@@ -164,11 +165,11 @@ class LevelTask:
         yield from self._drain()
 
     def apart(self) -> list[TaskStage]:
-        """The stages whose commits may run beside others. A measured or watched run has one after the other."""
+        """Return the stages whose commits may run beside others. A measured or watched run has one after the other."""
         return [] if self.failed or self.batch.dry or self.watch is not None or self.profiled else self.may_be_apart
 
     def begin_commit(self, stage: TaskStage, pool: Executor) -> None:
-        """Finishes what comes before the stage's state, and begins its commit in the pool; `commit` waits for it."""
+        """Finish what comes before the stage's state, and begin its commit in the pool; `commit` waits for it."""
         plan = self.program.lowered.plan
         *before, last = map(plan.by_id.__getitem__, stage.nodes)
         node, begun = last, Future[None]()
@@ -186,10 +187,10 @@ class LevelTask:
             return self._finish(stage.nodes)
         node, begun = self.begun.pop(stage)
         own = begun.cancel()  # no thread of the pool has come to it
-        return self._guard(node, self._processor(node).finish if own else partial(settled, begun))
+        return self._guard(node, self._processor(node).finish if own else partial(await_commit, begun))
 
     def _end_dry(self) -> Iterator[Row]:
-        """The end of an attempt that commits nothing: what finishes before the first commit finishes."""
+        """End an attempt that commits nothing: what finishes before the first commit finishes."""
         unreached, counted = self.program.lowered.unreached, self.failed
         for stage in self.stages:
             if stage.commits and not self.failed:
@@ -199,7 +200,7 @@ class LevelTask:
         yield from self._drain()
 
     def _measure(self) -> None:
-        """Reports what is new in the metrics of this task's operations, spouts and states, once for each attempt."""
+        """Report what is new in the metrics of this task's operations, spouts and states, once for each attempt."""
         for node in self.nodes:
             processor = self.processors.get(node.id)
             contexts = list(processor.context.metrics) if processor is not None else []
@@ -288,7 +289,7 @@ class LevelTask:
                     self._deliver(node_id, port, chunk)
 
     def _emit_spout(self, spout: int, block: Any) -> None:
-        """Emits a descriptor's batch; a chunk is what the spout has emitted."""
+        """Emit a descriptor's batch; a chunk is what the spout has emitted."""
         node = self.program.lowered.plan.by_id[self.spouts[spout]]
         if isinstance(block, Chunk):
             self._guard(node, lambda: self._emitted(node, block))
@@ -296,7 +297,7 @@ class LevelTask:
         self._guard(node, partial(self._emit_described, node, block))
 
     def _emit_described(self, node: Node, block: Any) -> None:
-        """Emits what a descriptor says."""
+        """Emit what a descriptor says."""
         processor = self._processor(node)
         assert isinstance(processor, SpoutProcessor) and isinstance(node, SpoutNode)
         self.steps("emit", node.spout_id, self.partition, self.batch.txid)
@@ -308,7 +309,7 @@ class LevelTask:
             self._guard(node, lambda: self._processor(node).execute(port, chunk))
 
     def _emitted(self, node: Node, chunk: Chunk) -> None:
-        """Passes a chunk on. Processors call each other, but for a chain that is too deep: there the chunk waits until
+        """Pass a chunk on. Processors call each other, but for a chain that is too deep: there the chunk waits until
         the first call of the chain comes back. The chunks of a node stay in their order."""
         if self.depth == DEEPEST:
             self.waiting.append((node, chunk))
@@ -330,7 +331,7 @@ class LevelTask:
             self._send(exchange, chunk)
 
     def _deliver_within(self, node_id: int, port: int, chunk: Chunk) -> None:
-        """Calls the next processor. A failure ends the whole chain of calls in the task, as in Storm; see `_guard`."""
+        """Call the next processor. A failure ends the whole chain of calls in the task, as in Storm; see `_guard`."""
         node = self.program.lowered.plan.by_id[node_id]
         if chunk.length:
             try:
@@ -349,7 +350,7 @@ class LevelTask:
             self.out.append((target, exchange.tag, sent.encode() if self.encodes else sent))
 
     def _partitioner(self, exchange: Exchange) -> Partitioner:
-        """This task's own partitioner."""
+        """Return this task's own partitioner."""
         found = self.partitioners.get(exchange.tag)
         if found is None:
             context = self.contexts[self.stage_of[exchange.source]]
@@ -362,12 +363,12 @@ class LevelTask:
         self.out.append((0, REPORT, dumps(NodeReport(node.id, self.partition, kind, value))))
 
     def _finish(self, nodes: Iterable[int]) -> bool:
-        """Finishes the nodes in order. Stops at the first that fails, and returns False."""
+        """Finish the nodes in order. Stops at the first that fails, and returns False."""
         found = map(self.program.lowered.plan.by_id.__getitem__, nodes)
         return all(self._guard(node, self._processor(node).finish) for node in found)
 
     def _guard(self, node: Node, action: Callable[[], Any]) -> bool:
-        """Runs user code. If it raises, records a failure of the node and returns False."""
+        """Run user code. If it raises, records a failure of the node and returns False."""
         try:
             action()
             return True
@@ -384,7 +385,7 @@ class LevelTask:
         self.failed = True
 
     def _broadcast_failure(self, block: bytes) -> None:
-        """Sends the failure towards the driver, through the partitions 0. The other tasks get an empty row, once: they
+        """Send the failure towards the driver, through the partitions 0. The other tasks get an empty row, once: they
         need to know only that they must not commit."""
         others = 1 if self.last_level or self.failed else self.program.partitions(self.level + 1)
         self.out += failure_rows(block, others)
@@ -404,7 +405,7 @@ def run_attempt(
     batch: BatchInfo,
     rows: Iterable[Row],
 ) -> AttemptOutcome:
-    """Runs one attempt in this process, level after level. In each level all tasks execute first, then all commit.
+    """Run one attempt in this process, level after level. In each level all tasks execute first, then all commit.
 
     ``task_for(level, partition)`` gives a task. ``rows``: what arrives at level 0.
     """
@@ -422,7 +423,7 @@ def _run_level(tasks: list[LevelTask], batch: BatchInfo, rows: Iterable[Row]) ->
     for task, arrived in zip(tasks, arriving, strict=True):
         yield from task.execute(batch, arrived)
     if not any(task.failed for task in tasks):
-        begin_commits(tasks, tasks[0].program.conf)
+        start_commits(tasks, tasks[0].program.conf)
         for task in tasks:
             yield from task.commit()
 

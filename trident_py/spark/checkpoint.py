@@ -14,14 +14,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from ..checkpoints.append_log import JOURNAL, entries_of
 from ..checkpoints.batch_log import BatchLog, inside, local_log
 from ..checkpoints.hash_seed import order_of_workers
+from ..checkpoints.metadata_store import LOG
+from ..checkpoints.versioned_store import VersionedStore
 from ..errors import LineageError
-from ..run.opening import SETTLED
-from ..run.standing import BASE
-from ..spouts.journal import JOURNAL, entries_of
-from ..spouts.metadata import LOG
-from ..spouts.versions import VersionedMetadataStore
+from ..run.startup import AGREEMENT
+from ..run.store_position import BASE
 from .hadoop_folder import HadoopFolder
 from .session import LOCAL_CHECKPOINT
 
@@ -43,8 +43,8 @@ class Checkpoint:
 def checkpoint_of(
     spark: SparkSession, root: str | None, topology: str, component: str, scratch: Path, streamed: bool
 ) -> Checkpoint:
-    """One component's checkpoint. ``root``: a local path, or a URI of a file system that Spark's Hadoop has; None keeps
-    nothing. ``scratch``: a folder for this run; ``streamed``: whether the component has a SparkSpout.
+    """Return one component's checkpoint. ``root``: a local path, or a URI of a file system that Spark's Hadoop has;
+    None keeps nothing. ``scratch``: a folder for this run; ``streamed``: whether the component has a SparkSpout.
 
     Raises TridentError if it cannot be reached. Logs a warning if two drivers could not be told apart there.
     """
@@ -63,7 +63,7 @@ def checkpoint_of(
             "drivers that run on it at once may not notice each other. See to it that only one is started",
             folder.where,
         )
-    store = VersionedMetadataStore(folder)
+    store = VersionedStore(folder)
     _adopt(folder, store)
     batches = BatchLog(store, folder.where, topology, order_of_workers)
     if not streamed:
@@ -71,20 +71,20 @@ def checkpoint_of(
     return Checkpoint(batches, f"{folder.where}/{SPARKS}", folder.query_settings)
 
 
-def _adopt(folder: HadoopFolder, store: VersionedMetadataStore) -> None:
-    """A checkpoint that was copied from a local folder goes on here. Its first record is written last: a copy that is
+def _adopt(folder: HadoopFolder, store: VersionedStore) -> None:
+    """Continue a checkpoint that was copied from a local folder. Its first record is written last: a copy that is
     interrupted is repeated."""
     copied = folder.read(JOURNAL)
-    if copied is None or store.get(SETTLED, 0) is not None:
+    if copied is None or store.get(AGREEMENT, 0) is not None:
         return
     entries = entries_of(copied.encode(), f"{folder.where}/{JOURNAL}")
-    for path in sorted(entries, key=lambda path: path == SETTLED):
+    for path in sorted(entries, key=lambda path: path == AGREEMENT):
         for txid, value in entries[path].items():
             store.put(path, txid, value)
 
 
 def _refuse_copied_back(folder: Path | None) -> None:
-    """Raises LineageError if the checkpoint has been in HDFS or S3: what was local before that is old now."""
+    """Raise LineageError if the checkpoint has been in HDFS or S3: what was local before that is old now."""
     if folder is not None and (folder / LOG).is_dir():
         raise LineageError(
             f"the checkpoint {folder} was copied from HDFS or S3, where its files have other names. Go on there, or "
@@ -93,7 +93,8 @@ def _refuse_copied_back(folder: Path | None) -> None:
 
 
 def local_folder(root: str) -> str | None:
-    """The path on this machine that ``checkpoints=`` names: a plain path or ``file://``; None for any other URI."""
+    """Return the path on this machine that ``checkpoints=`` names: a plain path or ``file://``; None for any other
+    URI."""
     if "://" not in root or root.startswith("file://"):
         return root.removeprefix("file://").removeprefix("file:")
     return None

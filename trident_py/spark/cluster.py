@@ -10,25 +10,25 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from .. import home
 from ..context import with_context
 from ..drpc.functions import functions_of
 from ..entry_points import find, load
 from ..errors import TridentError
-from ..leftovers import own_folder
-from ..phases import BatchPhases, Seen
+from ..filesystems.tempdirs import own_folder
 from ..plan import Plan
-from ..run.placement import check_placement
+from ..rpc import service
+from ..run.execution_mode import check_execution_mode
+from ..run.phases import BatchPhases, Seen
 from ..run.program import Program, compile_plan
 from ..run.progress import Requests, RunningTopology, kill
 from ..topology import Topology
 from ..topology.topology import check_submission
+from .active_runs import active_runs
 from .checkpoint import Checkpoint, checkpoint_of
 from .component import SparkComponent
 from .jobs import python_spouts
-from .launching import is_alone, master_of
+from .launcher import is_alone, master_of
 from .network import Homes
-from .runs import active_runs
 from .session import session_of
 
 SCRATCH = "trident-queries-"
@@ -70,7 +70,7 @@ class SparkCluster:
     def submitTopology(
         self, name: str, conf: dict | None, topology: Topology, availableNow: bool = False
     ) -> RunningTopology:
-        """Starts the topology and returns at once.
+        """Start the topology and return at once.
 
         ``availableNow``: the run also ends when no spout is ready, instead of waiting for more.
         Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, if a
@@ -81,7 +81,7 @@ class SparkCluster:
             raise TridentError("this SparkCluster is shut down; create a new one")
         check_submission(name, conf, topology)
         on_workers = topology.plan.without_requests()
-        check_placement(on_workers, conf or {})
+        check_execution_mode(on_workers, conf or {})
         self._check_machines(on_workers, conf or {})
         run = uuid.uuid4().hex
         workers_home = self._homes.for_workers(self.spark, on_workers, conf or {})
@@ -96,15 +96,15 @@ class SparkCluster:
         return running
 
     def examine(self, conf: dict | None, topology: Topology) -> Any:
-        """Checks what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing. Returns a `Health`
+        """Check what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing. Returns a `Health`
         of the extra ``doctor``; raises DefinitionError if that is missing."""
         doctor = load("SparkCluster.examine", DOCTOR)
         check_submission("examined", conf, topology)
-        check_placement(topology.plan.without_requests(), conf or {})
+        check_execution_mode(topology.plan.without_requests(), conf or {})
         return doctor.examine(self.spark, topology.plan.without_requests(), conf or {}, self.checkpoints, again=True)
 
     def _check_machines(self, plan: Plan, conf: Mapping[str, Any]) -> None:
-        """The extra ``doctor`` asks the machines of a cluster before a start. One machine has nothing to check."""
+        """Let the extra ``doctor`` check the machines of a cluster before a start. One machine has nothing to check."""
         if is_alone(master_of(self.spark)):
             return
         doctor = find(DOCTOR)
@@ -118,15 +118,15 @@ class SparkCluster:
         return checkpoint_of(self.spark, self.checkpoints, name, program.component, self._scratch / run, streamed)
 
     def killTopology(self, name: str) -> None:
-        """Stops a topology after its current attempt. Raises TridentError if none of this name is active."""
+        """Stop a topology after its current attempt. Raises TridentError if none of this name is active."""
         kill(self._running, name)
 
     def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
-        """As `killTopology`; the options are ignored: a batch is never left in the middle."""
+        """Stop as `killTopology`; the options are ignored: a batch is never left in the middle."""
         kill(self._running, name)
 
     def shutdown(self) -> None:
-        """Stops the topologies that still run, and ends the home service and, as its last user, our own session."""
+        """Stop the topologies that still run, and end the home service and, as its last user, our own session."""
         for running in self._running:
             running.stop()
         self._running = []
@@ -173,7 +173,7 @@ class SparkRunningTopology(RunningTopology):
 
     def _clean_up(self) -> None:
         active_runs.end(self.run)
-        home.forget(self.run)
+        service.forget(self.run)
 
     def phases_of(self, component: str, seen: Sequence[Seen]) -> list[BatchPhases]:
         return self._components[component].phases_of(seen)

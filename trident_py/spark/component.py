@@ -12,29 +12,29 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from .. import home
 from ..context import RunContext, with_context
 from ..errors import TopologyError, TridentError, ZombieError
-from ..home import HomeService, Proxy
-from ..patience import Stopped
-from ..phases import BatchPhases, Seen, phase, profiled
+from ..model.retry import Stopped
+from ..rpc import service
+from ..rpc.service import HomeService, Proxy
 from ..run.attempts import Execute
 from ..run.component import ComponentRun
+from ..run.phases import BatchPhases, Seen, phase, profiled
 from ..run.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
 from ..run.program import outcome as outcome_of
 from ..run.progress import RunningTopology
 from ..spouts.coordination import Descriptor
 from . import failures
+from .active_runs import active_runs
 from .checkpoint import Checkpoint
-from .inline import Inline, bounds_of
+from .driver_execution import DriverExecution, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
-from .jobs import job_of, python_spouts, source_of, with_streamed_spouts
+from .jobs import check_stages, job_of, python_spouts, source_of, with_streamed_spouts
+from .pickle_by_value import import_paths
 from .profiling import HERE, JOB, PROGRESS, Profiler
-from .runs import active_runs
+from .program_pickle import pickle_program
 from .session import query_settings, workers_seed
-from .shipping import pickled
 from .stage import BATCH, RETRY, RUNS, shipped
-from .travelling import import_paths
 from .txids import MicroBatch, Txids
 from .worker_logs import driver_levels
 
@@ -70,13 +70,13 @@ class SparkComponent:
         self.available_now = available_now
         self._python = python_spouts(program)
         self._streamed = len(self._python) < len(program.spouts)
-        sent = pickled(with_streamed_spouts(self._for_workers(program)), spark)
+        sent = pickle_program(with_streamed_spouts(self._for_workers(program)), spark)
         self.profiler = Profiler(self.title) if profiled(program.conf) else None
         more = import_paths(spark), self.title, driver_levels(), bool(self.profiler)
         self.shipped = shipped(spark, self.key, sent, *more)
         store = checkpoint.batches.store
         slots = min(spark.sparkContext.defaultParallelism, max(map(program.partitions, range(program.level_count))))
-        self.inline = Inline(sent, store, bounds_of(spark, program), slots, running.stopping, self._grace)
+        self.inline = DriverExecution(sent, store, bounds_of(spark, program), slots, running.stopping, self._grace)
         self.error: BaseException | None = None
         self.query: Any = None
         self._started = threading.Event()
@@ -92,14 +92,15 @@ class SparkComponent:
         return float(self.program.conf.get(STOP_GRACE, 10))
 
     def _for_workers(self, program: Program) -> Program:
-        """The program whose tasks reach the metadata store here. Only transactional partitioned spouts call it."""
+        """Return the program whose tasks reach the metadata store here. Only transactional partitioned spouts call
+        it."""
         called = Proxy(RunContext.of(program.conf).home, f"{self.key}/metadata")
         return replace(program, conf=with_context(program.conf, metadata=called))
 
     # -- the life of the query ----------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Runs until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
+        """Run until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
         self.service.register(f"{self.key}/metadata", self.checkpoint.batches.store)
         spouts = [self.program.spouts[i] for i in self._python]
         self.batches = ComponentRun(self.program, spouts, self.checkpoint.batches, self.running, self.run_id)
@@ -108,11 +109,11 @@ class SparkComponent:
         finally:
             self._end_calls()
             self.inline.close()
-            home.forget(self.key)
+            service.forget(self.key)
             self.batches.close()
 
     def phases_of(self, seen: Sequence[Seen]) -> list[BatchPhases]:
-        """Where the time of these batches went. Empty without ``topology.profile``."""
+        """Return where the time of these batches went. Empty without ``topology.profile``."""
         return [] if self.profiler is None else self.profiler.batches(self.spark, seen)
 
     def wake(self) -> None:
@@ -132,7 +133,7 @@ class SparkComponent:
         self._raise(ended_by)
 
     def _end_calls(self) -> None:
-        """The query has ended: lets a call that goes on without it end too, as when Java was killed."""
+        """End a call that goes on without its query, as when Java was killed."""
         self.batches.ended.set()
         self._over.set()
         self._finished.wake.set()
@@ -140,7 +141,7 @@ class SparkComponent:
             self._busy.release()
 
     def _one_query(self) -> BaseException | None:
-        """Runs a query to its end and returns the error that ended it, if any."""
+        """Run a query to its end and return the error that ended it, if any."""
         self.query = self._start()
         self._started.set()
         try:
@@ -150,8 +151,8 @@ class SparkComponent:
         return None
 
     def _may_go_on(self, ended_by: BaseException | None) -> bool:
-        """Whether another query may follow: one with sources of Spark found that an older driver writes its checkpoint
-        too, which ends when it notices this one. Waits a moment for that."""
+        """Return whether another query may follow: one with sources of Spark found that an older driver writes its
+        checkpoint too, which ends when it notices this one. Waits a moment for that."""
         if ended_by is None or self.error is not None or self._finished.wake.is_set():
             return False
         if not failures.is_second_driver(failures.chain_of(ended_by)):
@@ -180,12 +181,13 @@ class SparkComponent:
                 raise failures.translated(failures.chain_of(error), self.checkpoint.location) from error
 
     def _query_name(self) -> str:
-        """Topology and component; with the run if a query of that name is active, since Spark takes a name once."""
+        """Return topology and component, with the run if a query of that name is active, since Spark takes a name
+        once."""
         active = {query.name for query in self.spark.streams.active}
         return self.title if self.title not in active else f"{self.title} {self.run_id[:8]}"
 
     def _watch(self) -> None:
-        """Stops the query when the spouts are exhausted or the run is stopped: after the current batch, or in its
+        """Stop the query when the spouts are exhausted or the run is stopped: after the current batch, or in its
         middle if it takes longer than the grace. A query that is just starting is stopped once it has begun."""
         self._finished.wake.wait()
         while not self._over.is_set():
@@ -217,7 +219,7 @@ class SparkComponent:
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
 
     def _raise_if_java_is_gone(self, error: BaseException) -> None:
-        """Whatever asked Java first says only that nobody answered."""
+        """Raise if Java is gone: the first caller only saw that nobody answered."""
         if not isinstance(error, TridentError) and not java_answers(self.spark):
             gone = failures.java_is_gone()
             raise topology_error(failure_of("Spark", 0, gone), None) from gone
@@ -225,7 +227,7 @@ class SparkComponent:
     # -- one micro-batch ----------------------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, batch_id: int) -> None:
-        """The foreachBatch function. Returns only if its batches are committed; else raises Interrupted."""
+        """Run as the foreachBatch function. Returns only if its batches are committed; else raises Interrupted."""
         self._started.wait()
         with self._busy:
             try:
@@ -252,7 +254,7 @@ class SparkComponent:
         self.txids.run_rows(micro_batch, lambda: not (self._python and frame.isEmpty()), execute)
 
     def _executor(self, frame: DataFrame) -> Execute:
-        """A function that runs attempts of one batch, here or as a job."""
+        """Return a function that runs attempts of one batch, here or as a job."""
 
         def execute(batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
             rows = list(descriptor_rows(map(self._numbered, descriptors)))
@@ -271,11 +273,11 @@ class SparkComponent:
         return execute
 
     def _numbered(self, descriptor: Descriptor) -> Descriptor:
-        """Renumbers a descriptor's spout: the coordination counts only Python spouts, the program all spouts."""
+        """Renumber a descriptor's spout: the coordination counts only Python spouts, the program all spouts."""
         return descriptor._replace(spout=self._python[descriptor.spout])
 
     def _job(self, frame: DataFrame, batch: BatchInfo, descriptors: list[Row]) -> AttemptOutcome:
-        """Runs an attempt on Spark's executors."""
+        """Run an attempt on Spark's executors."""
         session = frame.sparkSession
         try:
             with phase(JOB):
@@ -283,6 +285,7 @@ class SparkComponent:
                 with workers_seed(session):
                     job = job_of(session, self.program, self.shipped, descriptors, frame if self._streamed else None)
                 rows = job.collect()
+                check_stages(session, self._description(batch))
             if self.profiler is not None:
                 self.profiler.ran(batch.txid, job)
             with phase("receipts"):
@@ -291,10 +294,13 @@ class SparkComponent:
             return self._engine_failed(error, batch)
 
     def _announce(self, context: SparkContext, batch: BatchInfo) -> None:
-        """Tells the job's tasks which batch it is."""
+        """Tell the job's tasks which batch it is."""
         context.setLocalProperty(BATCH, batch.to_json())
         context.setLocalProperty(RUNS, active_runs.to_json())
-        context.setLocalProperty(DESCRIPTION, f"{self.title}: txid {batch.txid}, attempt {batch.attempt}")
+        context.setLocalProperty(DESCRIPTION, self._description(batch))
+
+    def _description(self, batch: BatchInfo) -> str:
+        return f"{self.title}: txid {batch.txid}, attempt {batch.attempt}"
 
     def _outcome(self, batch: BatchInfo, rows: list[Any]) -> AttemptOutcome:
         for row in rows:
@@ -304,8 +310,8 @@ class SparkComponent:
         return outcome_of((row.tag, row.block) for row in rows)
 
     def _engine_failed(self, error: Exception, batch: BatchInfo) -> AttemptOutcome:
-        """The outcome of a job that failed in Spark. A lost process replays the batch, a few times in a row; any other
-        error ends the run. Raises Stopped if a stop cancelled the job."""
+        """Return the outcome of a job that failed in Spark. A lost process replays the batch, a few times in a row; any
+        other error ends the run. Raises Stopped if a stop cancelled the job."""
         texts = failures.chain_of(error)
         if failures.is_cancelled(texts) and self.running.stopping.wait(2):
             raise Stopped
@@ -319,7 +325,7 @@ class SparkComponent:
         return AttemptOutcome([failure_of("Spark", 0, fatal)], [])
 
     def _times_lost(self, txid: int) -> int:
-        """Counts the lost processes in a row of one batch."""
+        """Count the lost processes in a row of one batch."""
         self._lost = (txid, self._lost[1] + 1 if self._lost[0] == txid else 1)
         return self._lost[1]
 

@@ -20,13 +20,13 @@ SparkSession.builder.master(URL).getOrCreate(), in a process that can reach the 
 
 
 def refuse_session(spark: Any) -> None:
-    """Raises TridentError for a session of Spark Connect."""
+    """Raise TridentError for a session of Spark Connect."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise TridentError(f"this session is one of Spark Connect, on which no topology can run. {LACKS}\n{INSTEAD}")
 
 
 def refuse_environment() -> None:
-    """Raises TridentError if a new session of this process would be one of Spark Connect."""
+    """Raise TridentError if a new session of this process would be one of Spark Connect."""
     if REMOTE in os.environ:
         reason = f"{REMOTE}={os.environ[REMOTE].partition(';')[0]} asks for one"  # its parameters may hold a token
     elif is_remote():

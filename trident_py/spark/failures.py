@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from ..checkpoints.metadata_store import other_driver
 from ..errors import FailedException, LineageError, TridentError
-from ..spouts.metadata import other_driver
 from .internals import java_causes
 from .storage import is_of_storage, storage_error
 
@@ -57,32 +57,32 @@ _TEXT = 20_000
 
 
 def chain_of(error: BaseException) -> list[str]:
-    """The texts of an error and of its causes, including Java's, from the outside in."""
+    """Return the texts of an error and of its causes, including Java's, from the outside in."""
     return [text[:_TEXT] for text in [str(error), *java_causes(error)]]
 
 
 def is_lost_task(texts: list[str]) -> bool:
-    """Whether a worker process or an executor died. No user code raised, so the batch can be replayed."""
+    """Return whether a worker process or an executor died. No user code raised, so the batch can be replayed."""
     return any(mark in text for text in texts for mark in _LOST)
 
 
 def is_second_driver(texts: list[str]) -> bool:
-    """Whether another query uses the checkpoint, in this session or elsewhere."""
+    """Return whether another query uses the checkpoint, in this session or elsewhere."""
     return any(mark in text for text in texts for mark in _TWO_DRIVERS)
 
 
 def is_cancelled(texts: list[str]) -> bool:
-    """Whether the job was cancelled: the query or the session was stopped."""
+    """Return whether the job was cancelled: the query or the session was stopped."""
     return any(mark in text for text in texts for mark in _CANCELLED)
 
 
 def lost_task(texts: list[str], python: str) -> FailedException:
-    """The failure that replays a batch whose worker died. ``python``: the one that Spark starts."""
+    """Return the failure that replays a batch whose worker died. ``python``: the one that Spark starts."""
     return FailedException(f"a worker process died: {innermost(texts)}{_which(texts, python)}")
 
 
 def _which(texts: list[str], python: str) -> str:
-    """A process that starts and does not come back may be another Python than the user's."""
+    """Name the process: one that starts and does not come back may be another Python than the user's."""
     if not any(mark in text for text in texts for mark in _NEVER_CAME):
         return ""
     return (
@@ -92,7 +92,7 @@ def _which(texts: list[str], python: str) -> str:
 
 
 def java_is_gone() -> TridentError:
-    """The error of a run whose Java process has ended."""
+    """Return the error of a run whose Java process has ended."""
     return TridentError(
         "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). No data of the "
         "running batch is lost: start the topology again, and it continues where it stopped"
@@ -100,7 +100,7 @@ def java_is_gone() -> TridentError:
 
 
 def translated(texts: list[str], checkpoint: str) -> TridentError:
-    """Spark's error as an error of trident_py that names the cause and the next step."""
+    """Return Spark's error as an error of trident_py that names the cause and the next step."""
     text = " ".join(texts)
     if is_second_driver(texts):
         return other_driver(f" {checkpoint}; this one has stopped")
@@ -120,7 +120,7 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
 
 
 def innermost(texts: list[str]) -> str:
-    """The innermost message: the last line of a Python traceback, else the first line of the root cause."""
+    """Return the innermost message: the last line of a Python traceback, else the first line of the root cause."""
     for text in reversed(texts):
         _, heading, trace = text.rpartition("Traceback (most recent call last):")
         if heading:

@@ -39,17 +39,18 @@ class Interrupted(Exception):
 
 
 def active_context() -> SparkContext | None:
-    """The active Spark context of this process, if any."""
+    """Return the active Spark context of this process, if any."""
     return SparkContext._active_spark_context
 
 
 def has_java() -> bool:
-    """Whether there is a Java process already: spark-submit started it, or an earlier session of this process."""
+    """Return whether there is a Java process already: spark-submit started it, or an earlier session of this
+    process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None
 
 
 def launched(settings: dict[str, str], stderr: int) -> dict[str, str]:
-    """Starts the Java process, unless there is one. Returns the settings of a new session in it: those of spark-submit,
+    """Start the Java process, unless there is one. Returns the settings of a new session in it: those of spark-submit,
     PYSPARK_SUBMIT_ARGS, spark-defaults.conf and, if it is started here, ``settings`` where these have no other."""
     conf = SparkConf(loadDefaults=False)
     for key, value in settings.items():
@@ -60,7 +61,7 @@ def launched(settings: dict[str, str], stderr: int) -> dict[str, str]:
 
 
 def java_has_ended() -> bool:
-    """Whether the Java process that PySpark started, or tried to start, is gone."""
+    """Return whether the Java process that PySpark started, or tried to start, is gone."""
     gateway: Any = SparkContext._gateway
     if gateway is None:
         return True
@@ -70,23 +71,23 @@ def java_has_ended() -> bool:
 
 
 def gateway_of(spark: SparkSession) -> Any:
-    """Py4J's gateway to the Java process."""
+    """Return Py4J's gateway to the Java process."""
     return spark.sparkContext._gateway
 
 
 def java_process(spark: SparkSession) -> Any:
-    """The Java process as a Popen; None if PySpark did not start it."""
+    """Return the Java process as a Popen; None if PySpark did not start it."""
     return vars(gateway_of(spark)).get("proc")  # for a name that it lacks, a gateway's getattr asks Java
 
 
 def forget_gateway() -> None:
-    """Makes the next session of this process start a new Java process."""
+    """Make the next session of this process start a new Java process."""
     SparkContext._gateway = None
     SparkContext._jvm = None
 
 
 def executor_hosts(spark: SparkSession) -> list[str]:
-    """The machines that have executors now, by Spark's names for them."""
+    """Return the machines that have executors now, by Spark's names for them."""
     context = spark.sparkContext
     listed: str = context._jsc.sc().getExecutorMemoryStatus().keySet().mkString("\n")
     hosts = [address.rpartition(":")[0] for address in listed.split("\n")]
@@ -97,7 +98,7 @@ def executor_hosts(spark: SparkSession) -> list[str]:
 
 
 def one_row_for_each(spark: SparkSession, hosts: Sequence[str]) -> RDD[str]:
-    """A partition for each host, with its name as the only row, which Spark prefers to run there."""
+    """Return a partition for each host, with its name as the only row, which Spark prefers to run there."""
     context = spark.sparkContext
     jvm: Any = context._jvm
     sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
@@ -110,8 +111,8 @@ def one_row_for_each(spark: SparkSession, hosts: Sequence[str]) -> RDD[str]:
 
 
 def source_offsets(query: StreamingQuery, batch_id: int, sources: int) -> list[str] | None:
-    """The end offsets of the query's first ``sources`` in this micro-batch, from Spark's offset log; None before the
-    first."""
+    """Return the end offsets of the query's first ``sources`` in this micro-batch, from Spark's offset log; None before
+    the first."""
     logged = query._jsq.streamingQuery().offsetLog().get(batch_id) if batch_id >= 0 else None
     if logged is None or logged.isEmpty():
         return None
@@ -120,7 +121,7 @@ def source_offsets(query: StreamingQuery, batch_id: int, sources: int) -> list[s
 
 
 def java_causes(error: BaseException) -> list[str]:
-    """The texts of the Java exception behind an error, and of its causes, from the outside in."""
+    """Return the texts of the Java exception behind an error, and of its causes, from the outside in."""
     texts: list[str] = []
     # Py4J's errors have the first of these attributes, PySpark's the second, and Python's neither.
     java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
@@ -131,17 +132,17 @@ def java_causes(error: BaseException) -> list[str]:
 
 
 def raised_by_spark(error: BaseException) -> bool:
-    """Whether the error comes from PySpark or from Py4J. Py4J's errors have no common base class."""
+    """Return whether the error comes from PySpark or from Py4J. Py4J's errors have no common base class."""
     return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")
 
 
 def java_classes(spark: SparkSession) -> Any:
-    """The classes of the Java process by their full names: those of Hadoop, and of Java itself."""
+    """Return the classes of the Java process by their full names: those of Hadoop, and of Java itself."""
     return spark.sparkContext._jvm
 
 
 def java_answers(spark: SparkSession) -> bool:
-    """Whether the Java process is there and answers."""
+    """Return whether the Java process is there and answers."""
     try:
         java_classes(spark).java.lang.System.nanoTime()
     except Exception:
@@ -150,25 +151,25 @@ def java_answers(spark: SparkSession) -> bool:
 
 
 def hadoop_settings(spark: SparkSession) -> Any:
-    """Hadoop's settings as a query that is started now would see them: the context's and the session's."""
+    """Return Hadoop's settings as a query that is started now would see them: the context's and the session's."""
     return spark._jsparkSession.sessionState().newHadoopConf()
 
 
 def checkpoint_files(spark: SparkSession, path: Any, settings: Any) -> Any:
-    """Spark's manager of the files of its logs, a CheckpointFileManager, for a Hadoop path."""
+    """Return Spark's manager of the files of its logs, a CheckpointFileManager, for a Hadoop path."""
     folder = reduce(getattr, CHECKPOINTING.split("."), java_classes(spark))
     return folder.CheckpointFileManager.create(path, settings)
 
 
 def planned_seconds(frame: DataFrame) -> float:
-    """How long Spark planned the job of a frame that has run: its analysis, optimisation and planning."""
+    """Return how long Spark planned the job of a frame that has run: its analysis, optimisation and planning."""
     phases = frame._jdf.queryExecution().tracker().phases()
     found = re.findall(r"PhaseSummary\((\d+), (\d+)\)", str(phases.toString()))
     return sum(int(end) - int(begin) for begin, end in found) / 1000
 
 
 def jobs_of(spark: SparkSession, descriptions: Collection[str]) -> list[dict[str, Any]]:
-    """The ended jobs with these descriptions, as Spark's REST interface gives them. Each has its ``stages``, and
+    """Return the ended jobs with these descriptions, as Spark's REST interface gives them. Each has its ``stages``, and
     these their ``tasks``. Waits until Spark has booked what has ended."""
     context = spark.sparkContext._jsc.sc()
     context.listenerBus().waitUntilEmpty()
@@ -183,8 +184,22 @@ def jobs_of(spark: SparkSession, descriptions: Collection[str]) -> list[dict[str
     return jobs
 
 
+def has_repeated_stage(spark: SparkSession, description: str) -> bool:
+    """Whether Spark ran a stage of the newest job with this description again, or a part of it."""
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    store = context.statusStore()
+    jobs = store.jobsList(None).iterator()  # the newest first
+    while jobs.hasNext():
+        job = jobs.next()
+        if str(job.description()) == f"Some({description})":
+            stages = str(job.stageIds().mkString(" ")).split()
+            return any(store.lastStageAttempt(int(stage)).attemptId() > 0 for stage in stages)
+    return False
+
+
 def _mapper(spark: SparkSession) -> Any:
-    """Makes JSON of what Spark's REST interface gives."""
+    """Make JSON of what Spark's REST interface gives."""
     jackson = java_classes(spark).com.fasterxml.jackson
     mapper = jackson.databind.ObjectMapper()
     mapper.registerModule(jackson.module.scala.DefaultScalaModule())

@@ -31,7 +31,7 @@ def passed_on() -> Iterator[int]:
 
 
 def _copy(source: int, target: int) -> None:
-    """Copies until the last process that has the other end has ended, even if nobody reads the copy any more."""
+    """Copy until the last process that has the other end has ended, even if nobody reads the copy any more."""
     with open(source, "rb", buffering=0) as printed, open(target, "wb", buffering=0) as shown:
         while chunk := printed.read(_CHUNK):
             with suppress(OSError):

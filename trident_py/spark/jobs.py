@@ -15,19 +15,22 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from ..errors import TridentError
 from ..run.program import Program, Row
 from ..spouts.sparkspout import SparkSpout
 from ..tuples import Fields
-from .stage import SCHEMA, Shipped, level_function
-from .versions import descriptor_frame, partition_exactly
+from .internals import has_repeated_stage
+from .launcher import is_alone, master_of
+from .stage import ROWS, SCHEMA, Shipped, leaving, level_function
+from .versions import CHECKS_SHUFFLES, frame_of, partition_exactly
 
 
 def job_of(
     session: SparkSession, program: Program, shipped: Shipped, descriptors: Sequence[Row], streamed: DataFrame | None
 ) -> DataFrame:
-    """One attempt of a batch. Its rows are the rows that leave the last level. ``session`` is the micro-batch's own: it
-    has the query's settings. ``streamed``: what the query has read from sources of Spark."""
-    rows = descriptor_frame(session, descriptors)
+    """Return one attempt of a batch. Its rows are the rows that leave the last level. ``session`` is the micro-batch's
+    own: it has the query's settings. ``streamed``: what the query has read from sources of Spark."""
+    rows = frame_of(session, pa.Table.from_batches(leaving(descriptors), ROWS), SCHEMA)
     if streamed is not None:
         rows = streamed.unionAll(rows)
     if program.partitions(0) > 1:
@@ -40,6 +43,15 @@ def job_of(
     return rows
 
 
+def check_stages(spark: SparkSession, description: str) -> None:
+    """Called when an attempt's job is over. When an executor is lost, Spark repeats a part of a stage, and other
+    partitions may have used its first output. A version that does not compare the two has the whole batch replayed:
+    raises what counts as a lost task."""
+    if CHECKS_SHUFFLES or is_alone(master_of(spark)) or not has_repeated_stage(spark, description):
+        return
+    raise TridentError(f"Spark {spark.version} repeated a part of a stage, with what may be indeterminate output")
+
+
 def _stage(rows: DataFrame, shipped: Shipped, level: int) -> DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # pyspark 4.3 about pandas 3, which we do not use
@@ -50,12 +62,13 @@ def _stage(rows: DataFrame, shipped: Shipped, level: int) -> DataFrame:
 
 
 def tick(spark: SparkSession) -> DataFrame:
-    """A source that always has something new, so that Spark calls foreachBatch again and again. Nobody reads it."""
+    """Return a source that always has something new, so that Spark calls foreachBatch again and again. Nobody reads
+    it."""
     return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
 
 
 def source_of(spark: SparkSession, program: Program, paths: tuple[str, ...]) -> DataFrame:
-    """What the component's query reads: a tick if it has Python spouts, and the sources of its SparkSpouts."""
+    """Return what the component's query reads: a tick if it has Python spouts, and the sources of its SparkSpouts."""
     frames = [
         _packed(spark, index, info.spout, program.partitions(0), paths)
         for index, info in enumerate(program.spouts)
@@ -68,7 +81,7 @@ def source_of(spark: SparkSession, program: Program, paths: tuple[str, ...]) -> 
 
 
 def python_spouts(program: Program) -> list[int]:
-    """The numbers of the spouts that the driver coordinates."""
+    """Return the numbers of the spouts that the driver coordinates."""
     return [i for i, info in enumerate(program.spouts) if not isinstance(info.spout, SparkSpout)]
 
 
@@ -85,7 +98,7 @@ class StreamedSpout:
 
 
 def with_streamed_spouts(program: Program) -> Program:
-    """The program for the workers, with a StreamedSpout in place of each SparkSpout."""
+    """Return the program for the workers, with a StreamedSpout in place of each SparkSpout."""
     infos = tuple(
         info._replace(spout=StreamedSpout(info.fields)) if isinstance(info.spout, SparkSpout) else info
         for info in program.spouts
@@ -94,7 +107,7 @@ def with_streamed_spouts(program: Program) -> Program:
 
 
 def _packed(spark: SparkSession, index: int, spout: SparkSpout, partitions: int, paths: tuple[str, ...]) -> DataFrame:
-    """The rows of a source of Spark, packed into descriptors by the tasks that read them."""
+    """Return the rows of a source of Spark, packed into descriptors by the tasks that read them."""
     reader = spark.readStream.format(spout.format)
     for key, value in spout.options.items():
         reader = reader.option(key, value)
@@ -109,7 +122,8 @@ def _packed(spark: SparkSession, index: int, spout: SparkSpout, partitions: int,
 def _pack(
     index: int, partitions: int, paths: tuple[str, ...]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that packs a source's record batches. Nested, so that it is pickled by value, as in `stage`."""
+    """Return the function that packs a source's record batches. Nested, so that it is pickled by value, as in
+    `stage`."""
 
     def pack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys
@@ -123,7 +137,7 @@ def _pack(
 
 
 def pack(index: int, partitions: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turns each record batch into a descriptor of a chunk that is emitted as it is. Runs on the executor."""
+    """Turn each record batch into a descriptor of a chunk that is emitted as it is. Runs on the executor."""
     from pyspark import TaskContext
 
     from ..chunks import Chunk

@@ -15,11 +15,11 @@ from pyspark.sql import SparkSession
 
 from ..config import Config
 from ..errors import DefinitionError
-from ..home import HomeAddress, HomeService
-from ..needs import needs_of
+from ..model.requirements import needs_of
 from ..plan import Plan, ProcessorNode, SpoutNode
+from ..rpc.service import HomeAddress, HomeService
 from ..spouts import IPartitionedTridentSpout
-from .launching import is_one_machine, master_of
+from .launcher import is_one_machine, master_of
 
 AUTHENTICATE = "spark.authenticate"
 _ANY = ("", "0.0.0.0", "::", "[::]")
@@ -33,7 +33,7 @@ class Homes:
         self._network: HomeService | None = None
 
     def for_workers(self, spark: SparkSession, plan: Plan, conf: Mapping[str, Any]) -> HomeAddress:
-        """The address for the workers of a topology. Called on the driver, before the start.
+        """Return the address for the workers of a topology. Called on the driver, before the start.
 
         Raises DefinitionError if executors are on other machines, the topology has something that lives in the driver,
         and the user has not allowed the network.
@@ -54,7 +54,7 @@ class Homes:
 
 
 def home_users(plan: Plan) -> Iterator[str]:
-    """What workers call in the driver process, in words."""
+    """Return what workers call in the driver process, in words."""
     states = {node.state.id: node.state for node in plan.nodes if isinstance(node, ProcessorNode) and node.state}
     for state in states.values():
         if needs_of(state.factory).home:
@@ -68,7 +68,8 @@ def home_users(plan: Plan) -> Iterator[str]:
 
 
 def allowed(spark: SparkSession, conf: Mapping[str, Any]) -> bool:
-    """Whether workers may call the driver over the network. ``topology.home.network`` decides, else Spark's setting."""
+    """Return whether workers may call the driver over the network. ``topology.home.network`` decides, else Spark's
+    setting."""
     setting = conf.get(Config.TOPOLOGY_HOME_NETWORK)
     if setting is not None:
         return bool(setting)
@@ -76,7 +77,7 @@ def allowed(spark: SparkSession, conf: Mapping[str, Any]) -> bool:
 
 
 def refusal(spark: SparkSession, plan: Plan, conf: Mapping[str, Any]) -> str:
-    """Why the topology may not run on this cluster; "" if it may."""
+    """Return why the topology may not run on this cluster; "" if it may."""
     users = [] if is_one_machine(master_of(spark)) or allowed(spark, conf) else list(home_users(plan))
     return "" if not users else (
         f"{'; '.join(users)}. The executors of {spark.sparkContext.master} are on other machines, so their tasks would "
@@ -87,7 +88,7 @@ def refusal(spark: SparkSession, plan: Plan, conf: Mapping[str, Any]) -> str:
 
 
 def _on_network(spark: SparkSession, port: int) -> HomeService:
-    """A service on the address that Spark's driver has. Never on every interface."""
+    """Return a service on the address that Spark's driver has. Never on every interface."""
     settings = spark.sparkContext.getConf()
     host = str(settings.get("spark.driver.host", ""))
     bind = str(settings.get("spark.driver.bindAddress", host))

@@ -1,4 +1,4 @@
-"""What Spark itself knows of the phases of a batch (`trident_py.phases`), put together with what we measured.
+"""What Spark itself knows of the phases of a batch (`trident_py.run.phases`), put together with what we measured.
 
 Spark's own figures are those of its progress reports and of its REST interface, to the millisecond. Of the tasks of a
 stage the one that ended last is taken: the others ran beside it.
@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from .. import phases
-from ..phases import BatchPhases, Phase, Seen, Taken, TaskPhases, phase
+from ..run import phases
+from ..run.phases import BatchPhases, Phase, Seen, Taken, TaskPhases, phase
 from ..run.progress import KEPT
 from .internals import jobs_of, planned_seconds
 
@@ -66,7 +66,7 @@ class Profiler:
         _keep(self.asked, txid, time.perf_counter() - before)
 
     def batches(self, spark: SparkSession, seen: Sequence[Seen]) -> list[BatchPhases]:
-        """Where the time of these batches went. Left out are replayed ones, and those of which Spark
+        """Return where the time of these batches went. Left out are replayed ones, and those of which Spark
         has forgotten something."""
         reports = self._reports()
         jobs = {job["description"]: job for job in jobs_of(spark, [self._job(each) for each in seen])}
@@ -91,13 +91,14 @@ class Profiler:
         return f"{self.title}: txid {each.txid}, attempt {each.attempt}"
 
     def _reports(self) -> dict[int, Mapping[str, Any]]:
-        """Spark's progress reports of the batches, by batch id. There are as many as Spark keeps."""
+        """Return Spark's progress reports of the batches, by batch id. There are as many as Spark keeps."""
         recent = [] if self.query is None else self.query.recentProgress
         return {report["batchId"]: report for report in recent if "addBatch" in report["durationMs"]}
 
 
 def whole_batch(report: Mapping[str, Any], following: Mapping[str, Any] | None) -> tuple[float, dict[Phase, float]]:
-    """The seconds from the begin of a batch to that of the following one, and what Spark spent around our own call."""
+    """Return the seconds from the begin of a batch to that of the following one, and what Spark spent around our own
+    call."""
     seconds: dict[Phase, float] = defaultdict(float)
     durations = {name: spent / 1000 for name, spent in report["durationMs"].items()}
     for name, ours in _OURS.items():
@@ -115,7 +116,7 @@ def _time(report: Mapping[str, Any]) -> datetime:
 
 
 def our_call(added: float, driver: Taken, planned: float, job: Mapping[str, Any]) -> dict[Phase, float]:
-    """What passed in the call of foreachBatch, which took ``added`` seconds: on the driver, and in its job."""
+    """Return what passed in the call of foreachBatch, which took ``added`` seconds: on the driver, and in its job."""
     seconds = dict(driver.seconds)
     called = seconds.pop((JOB, ""), 0.0)
     before = job["submissionTime"] / 1000 - driver.entered[JOB, ""]
@@ -128,7 +129,7 @@ def our_call(added: float, driver: Taken, planned: float, job: Mapping[str, Any]
 
 
 def inline_call(added: float, driver: Taken, reported: Sequence[TaskPhases]) -> dict[Phase, float]:
-    """What passed in the call of foreachBatch if the batch ran in this process, with no job."""
+    """Return what passed in the call of foreachBatch if the batch ran in this process, with no job."""
     seconds = dict(driver.seconds)
     seconds["foreachBatch", ""] = added - driver.whole
     for task in reported:
@@ -138,7 +139,7 @@ def inline_call(added: float, driver: Taken, reported: Sequence[TaskPhases]) -> 
 
 
 def in_job(job: Mapping[str, Any], reported: Sequence[TaskPhases]) -> dict[Phase, float]:
-    """What passed from the begin of a job to its end, along the task of each stage that ended last."""
+    """Return what passed from the begin of a job to its end, along the task of each stage that ended last."""
     seconds: dict[Phase, float] = defaultdict(float)
     by_number = {task.task: task.taken for task in reported}
     at = job["submissionTime"]
@@ -159,7 +160,7 @@ def in_job(job: Mapping[str, Any], reported: Sequence[TaskPhases]) -> dict[Phase
 
 
 def _in_task(task: Mapping[str, Any], ours: Taken) -> dict[Phase, float]:
-    """A task from its launch to its end."""
+    """Return a task from its launch to its end."""
     seconds = dict(ours.seconds)
     in_java = task["taskMetrics"]["executorDeserializeTime"] / 1000
     seconds["task start", "Java"] = in_java
@@ -170,7 +171,7 @@ def _in_task(task: Mapping[str, Any], ours: Taken) -> dict[Phase, float]:
 
 
 def _keep(values: dict[int, T], number: int, value: T) -> None:
-    """A long run keeps its last batches."""
+    """Keep the last batches of a long run."""
     values[number] = value
     if len(values) > KEPT:
         del values[min(values)]

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 from pyspark.sql import SparkSession
 
 from ..canonical import WORKERS_SEED
-from ..leftovers import own_folder
+from ..filesystems.tempdirs import own_folder
 from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
 from .java_output import passed_on
-from .launching import is_alone, master_of, start
+from .launcher import is_alone, master_of, start
 from .versions import CHECKPOINTING
 
 MANAGER = f"{CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
@@ -55,8 +55,8 @@ _sessions = threading.RLock()
 
 
 def session_of(spark: SparkSession | None, closing: ExitStack) -> SparkSession:
-    """The session of a cluster: the given one, else the session of this process, else a new one. If trident_py made the
-    session, ``closing`` gives up a share of it; the last user ends it."""
+    """Return the session of a cluster: the given one, else the session of this process, else a new one. If trident_py
+    made the session, ``closing`` gives up a share of it; the last user ends it."""
     if spark is not None:
         connect.refuse_session(spark)
         return spark
@@ -117,7 +117,7 @@ class OwnSession:
 
 
 def _end_gateway(gateway: Any, process: Any) -> None:
-    """Ends the Java process; stopping the session alone would leave it running until Python exits."""
+    """End the Java process; stopping the session alone would leave it running until Python exits."""
     with suppress(Exception):  # it may have ended already
         gateway.shutdown()
     if process is not None and process.poll() is None:
@@ -130,7 +130,7 @@ def _end_gateway(gateway: Any, process: Any) -> None:
 
 
 def _end_python(java: int) -> None:
-    """Ends Spark's Python daemons and their idle workers, each a process group, before Java closes their sockets: else
+    """End Spark's Python daemons and their idle workers, each a process group, before Java closes their sockets: else
     a worker reports a broken pipe on the user's terminal. On systems other than Linux they end with Java."""
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):

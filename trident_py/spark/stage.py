@@ -21,11 +21,11 @@ import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import SparkSession
 
-from .. import phases
-from ..phases import TaskPhases, handed, phase, pulled
 from ..pickling import dumps
+from ..run import phases
+from ..run.phases import TaskPhases, handed, phase, pulled
 from ..run.program import REPORT, BatchInfo, NodeReport, Program, Row
-from ..run.worker_memory import end_run, run_level
+from ..run.worker_cache import end_run, run_level
 from .worker_logs import enter_task
 
 BATCH = "trident.batch"
@@ -58,13 +58,13 @@ class Shipped:
 
 
 def shipped(spark: SparkSession, key: str, program: bytes, *more: Any) -> Shipped:
-    """What workers get of a component. A large program travels once, not with each job."""
+    """Return what workers get of a component. A large program travels once, not with each job."""
     sent = program if len(program) < MOST_BYTES else spark.sparkContext.broadcast(program)
     return Shipped(key, sent, *more)
 
 
 def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function of one level. Nested, so that it is pickled by value and not by its module's name."""
+    """Return the function of one level. Nested, so that it is pickled by value and not by its module's name."""
     key, program, paths = shipped.key, shipped.program, shipped.paths
     more = (shipped.title, shipped.levels, shipped.profiled)
 
@@ -92,7 +92,7 @@ def execute(
     levels: str,
     profiled: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Runs this task's partition of a level, on the executor. An exception here is never one of user code."""
+    """Run this task's partition of a level, on the executor. An exception here is never one of user code."""
     from pyspark import TaskContext
 
     phases.start(profiled)
@@ -128,7 +128,7 @@ def collect_seldom() -> None:
 
 
 def arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
-    """The rows (tag, block). A block is a view of Spark's memory, not a copy."""
+    """Return the rows (tag, block). A block is a view of Spark's memory, not a copy."""
     for batch in batches:
         blocks = batch.column("block")
         for i, tag in enumerate(batch.column("tag").to_pylist()):
@@ -136,7 +136,7 @@ def arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
 
 
 def leaving(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """The rows as record batches. Small rows share a batch."""
+    """Return the rows as record batches. Small rows share a batch."""
     held: list[Row] = []
     size = 0
     for row in rows:
@@ -161,7 +161,8 @@ def _batch_info(text: str) -> BatchInfo:
 
 
 def _program(key: str, program: bytes | Broadcast[bytes]) -> Program:
-    """The component's program in this worker. Raises ImportError, with the host, if the worker lacks a module."""
+    """Return the component's program in this worker. Raises ImportError, with the host, if the worker lacks a
+    module."""
     if key not in _programs:
         try:
             _programs[key] = pickle.loads(program if isinstance(program, bytes) else program.value)
@@ -171,7 +172,7 @@ def _program(key: str, program: bytes | Broadcast[bytes]) -> Program:
 
 
 def _drop_ended_runs(text: str) -> None:
-    """Drops what this worker keeps of runs that have ended. ``text`` is the driver's `active_runs` when it started the
+    """Drop what this worker keeps of runs that have ended. ``text`` is the driver's `active_runs` when it started the
     job. Ignores a list that is older than one seen before: it may lack a run that began since."""
     global _runs_seen
     number, runs = json.loads(text)

@@ -49,12 +49,13 @@ _OF_STORAGE = ("org.apache.hadoop.", "software.amazon.awssdk", "Call From ")
 
 
 def is_of_storage(texts: list[str]) -> bool:
-    """Whether an error comes from a file system of Hadoop."""
+    """Return whether an error comes from a file system of Hadoop."""
     return any(mark in text for text in texts for mark in _OF_STORAGE)
 
 
 def storage_error(texts: list[str], where: str, hadoop: str = "VERSION") -> TridentError:
-    """The error of a checkpoint at ``where``. ``texts`` are those of the error and its causes, from the outside in."""
+    """Return the error of a checkpoint at ``where``. ``texts`` are those of the error and its causes, from the outside
+    in."""
     text, scheme = " ".join(texts), urlsplit(where).scheme
     reason = _reason(texts)
     if any(mark in text for mark in _NO_JAR):
@@ -76,6 +77,6 @@ def _no_jar(scheme: str, hadoop: str) -> str:
 
 
 def _reason(texts: list[str]) -> str:
-    """The root cause, in a line."""
+    """Return the root cause, in a line."""
     root = next((text for text in reversed(texts) if text.strip()), "no reason was given")
     return root.strip().splitlines()[0][:300]

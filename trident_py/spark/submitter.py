@@ -22,7 +22,7 @@ class StormSubmitter:
     def submitTopology(
         name: str, conf: dict | None, topology: Topology, opts: Any = None, progressListener: Any = None
     ) -> RunningTopology:
-        """Runs the topology until its spouts end or the process is stopped, and returns the ended run.
+        """Run the topology until its spouts end or the process is stopped, and return the ended run.
 
         Checkpoints are in the folder or URI ``conf["topology.checkpoints"]``; by default in ``checkpoints`` where the
         process runs. ``opts`` and ``progressListener`` are ignored. Raises what ``SparkCluster.submitTopology`` and

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 from ..config import Config
 from ..errors import LineageError
-from ..phases import profiled
 from ..run.attempts import Execute
 from ..run.component import ComponentRun
-from ..run.standing import BASE
+from ..run.phases import profiled
+from ..run.store_position import BASE
 
 FOLLOW_MILLIS = 60_000
 READY_WAIT = 0.05  # seconds that a run with availableNow waits for a spout to be ready
@@ -32,7 +32,7 @@ IDLE_WAIT = 0.2  # between two questions to the sources of Spark that a mixed co
 
 
 def follow_seconds(conf: Mapping[str, Any]) -> float:
-    """How long a turn of the clock runs batches. A profile measures each batch with Spark's work around it."""
+    """Return how long a turn of the clock runs batches. A profile measures each batch with Spark's work around it."""
     given = conf.get(Config.TOPOLOGY_INLINE_FOLLOW_MILLIS)
     return 0.0 if profiled(conf) else (FOLLOW_MILLIS if given is None else given) / 1000
 
@@ -47,7 +47,7 @@ class MicroBatch(NamedTuple):
     ends: list[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """What the log keeps of it."""
+        """Return what the log keeps of it."""
         return {"query": self.query, "number": self.number, **({} if self.ends is None else {"ends": self.ends})}
 
 
@@ -72,7 +72,7 @@ class Txids:
                 return
 
     def _awaits(self, ends: float | None) -> bool:
-        """Whether there is another batch in this turn. Without a time, waits for it."""
+        """Return whether there is another batch in this turn. Without a time, waits for it."""
         now = time.monotonic()
         if self._available_now:
             found = self._run.await_next(now + READY_WAIT, now + PENDING_WAIT)
@@ -96,8 +96,8 @@ class Txids:
             self._run.running.stopping.wait(IDLE_WAIT)
 
     def _is_over(self, micro_batch: MicroBatch) -> bool:
-        """Whether the log has the txid of this micro-batch as over. Raises LineageError if Spark's checkpoint does not
-        belong to the log: one of them was lost, or restored from a copy."""
+        """Return whether the log has the txid of this micro-batch as over. Raises LineageError if Spark's checkpoint
+        does not belong to the log: one of them was lost, or restored from a copy."""
         last, begun = self._run.log.last(), self._run.log.begun(self._run.txid + 1)
         known = begun or last
         if known is None or known.micro_batch is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
 
@@ -11,29 +10,23 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ..run.program import Row
-from .stage import ROWS, SCHEMA
-
 SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 TAKES_ARROW = SPARK >= (4, 0)  # createDataFrame takes an Arrow table
 PLACES_BY_ID = SPARK >= (4, 1)  # repartitionById
+CHECKS_SHUFFLES = SPARK >= (4, 1)  # gives a job up if a stage that it repeats in part has another output
 # Where Spark's classes that write its logs are.
 CHECKPOINTING = "org.apache.spark.sql.execution.streaming" + (".checkpointing" if SPARK >= (4, 1) else "")
 _SEED = 42  # of Spark's hash
 _WORD = 0xFFFFFFFF
 
 
-def descriptor_frame(session: SparkSession, rows: Sequence[Row]) -> DataFrame:
-    """A frame of descriptors: (pid, tag, block). Spark spreads its rows over tasks as it likes."""
-    if not TAKES_ARROW:
-        return session.createDataFrame([tuple(row) for row in rows], SCHEMA)
-    columns = zip(*rows, strict=True) if rows else ([], [], [])
-    table = pa.table([pa.array(column, kind.type) for column, kind in zip(columns, ROWS, strict=True)], ROWS)
-    return session.createDataFrame(table, SCHEMA)
+def frame_of(session: SparkSession, table: pa.Table, schema: str) -> DataFrame:
+    """Return an Arrow table as a frame. Spark may split it over any number of tasks."""
+    return session.createDataFrame(table if TAKES_ARROW else [tuple(row.values()) for row in table.to_pylist()], schema)
 
 
 def partition_exactly(frame: DataFrame, partitions: int) -> DataFrame:
-    """Sends each row to the partition that its column ``pid`` names."""
+    """Send each row to the partition that its column ``pid`` names."""
     if PLACES_BY_ID:
         return frame.repartitionById(partitions, "pid")
     keys = F.lit(list(keys_of(partitions)))
@@ -42,7 +35,7 @@ def partition_exactly(frame: DataFrame, partitions: int) -> DataFrame:
 
 @lru_cache(maxsize=64)
 def keys_of(partitions: int) -> tuple[int, ...]:
-    """For each partition the least key that Spark's hash partitioning sends there."""
+    """Return for each partition the least key that Spark's hash partitioning sends there."""
     found: dict[int, int] = {}
     for key in count():
         found.setdefault(_hash(key) % partitions, key)
@@ -52,7 +45,7 @@ def keys_of(partitions: int) -> tuple[int, ...]:
 
 
 def _hash(key: int) -> int:
-    """Spark's ``hash`` of an int, which is Murmur3 (x86, 32 bits)."""
+    """Return Spark's ``hash`` of an int, which is Murmur3 (x86, 32 bits)."""
     mixed = _rotated(key * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
     mixed = (_rotated(_SEED ^ mixed, 13) * 5 + 0xE6546B64 & _WORD) ^ 4
     mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _WORD

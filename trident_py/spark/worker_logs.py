@@ -33,7 +33,7 @@ _HANDLER = TaskHandler()
 
 
 def driver_levels() -> str:
-    """The levels that were set in this process, as JSON. Called on the driver when a query is made."""
+    """Serialise the driver's log levels for workers. Called once per query."""
     known = logging.Logger.manager.loggerDict
     ours = {name: known[name] for name in known if name.partition(".")[0] in ROOTS}
     return json.dumps({n: each.level for n, each in ours.items() if isinstance(each, logging.Logger) and each.level})
@@ -53,7 +53,7 @@ def enter_task(levels: str, place: str) -> None:
 
 
 def _set_up_by_the_user(name: str) -> bool:
-    """Whether a logger, or one above it, has a handler that is not ours."""
+    """Return whether a logger, or one above it, has a handler that is not ours."""
     logger: logging.Logger | None = logging.getLogger(name)
     while logger is not None:
         if any(handler is not _HANDLER for handler in logger.handlers):

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ..needs import Needs
-from ..replaced import answer
+from ..model.replaced import answer
+from ..model.requirements import Needs
 from ..tuples import RichSpoutBatchId
 from .collectors import SpoutOutputCollector, WrongNumberOfValues
 from .feeder import FeederBatchSpout, FeederCommitterBatchSpout
@@ -18,11 +18,11 @@ from .interfaces import (
     OutputFieldsDeclarer,
     SpoutContext,
 )
-from .metadata import MemoryMetadataStore, MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, ISpoutPartition
 from .sparkspout import SparkSpout
 
 if TYPE_CHECKING:
+    from ..checkpoints.metadata_store import MemoryMetadataStore, MetadataStore
     from .coordination import Coordination, Descriptor
     from .emitters import TaskEmitter, make_emitter
     from .files import FileSpout
@@ -69,6 +69,8 @@ if not TYPE_CHECKING:
             "Coordination": "coordination",
             "Descriptor": "coordination",
             "FileSpout": "files",
+            "MemoryMetadataStore": ".checkpoints.metadata_store",
+            "MetadataStore": ".checkpoints.metadata_store",
             "TaskEmitter": "emitters",
             "make_emitter": "emitters",
         },

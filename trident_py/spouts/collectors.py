@@ -17,7 +17,7 @@ class WrongNumberOfValues(SpoutError, ValueError):
 
 
 def checked(spout: str, fields: Fields, append: Emit) -> Emit:
-    """Wraps `append`: raises WrongNumberOfValues unless the values of a tuple are as many as the fields."""
+    """Wrap `append`: raises WrongNumberOfValues unless the values of a tuple are as many as the fields."""
     expected = len(fields)
 
     def emit(values: Any) -> None:
@@ -44,13 +44,13 @@ class SpoutOutputCollector:
         self._target: TridentCollector | None = None
 
     def start(self, target: TridentCollector) -> None:
-        """Starts a new batch."""
+        """Start a new batch."""
         self._target = target
         self.ids = []
         self.emitted = 0
 
     def emit(self, values: Any, messageId: Any = None) -> list[int]:
-        """Emits one tuple; messageId is acked or failed with its batch. Returns no task ids, as in Trident."""
+        """Emit one tuple; messageId is acked or failed with its batch. Returns no task ids, as in Trident."""
         if self._target is None:
             raise SpoutError("an IRichSpout emitted outside a batch; emit only while nextTuple() runs")
         self._target.emit(values)
@@ -63,10 +63,10 @@ class SpoutOutputCollector:
         raise SpoutError("Trident does not support direct streams; use emit(values, messageId)")
 
     def flush(self) -> None:
-        """Does nothing; a transport hint in Storm."""
+        """Do nothing; a transport hint in Storm."""
 
     def getPendingCount(self) -> int:
-        """0, as for a spout in Trident: its batch waits, not its tuples."""
+        """Return 0, as for a spout in Trident: its batch waits, not its tuples."""
         return 0
 
     def reportError(self, error: BaseException) -> None:

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from ..checkpoints.metadata_store import MetadataStore, to_json
 from ..errors import FailedException
 from ..metrics import Reported
-from ..steps import steps_of_driver
+from ..model.fault_points import steps_of_driver
 from ..tuples import TransactionAttempt
 from .coordinators import Report, SpoutCoordinator, make_coordinator
 from .inspection import SpoutNodeInfo
-from .metadata import MetadataStore, to_json
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Coordination:
             raise
 
     def restore(self, txid: int, metadata: dict | None, begun: dict | None = None) -> None:
-        """Continues a run after ``txid``, whose metadata is ``metadata``. Called once, before anything else.
+        """Continue a run after ``txid``, whose metadata is ``metadata``. Called once, before anything else.
 
         ``begun`` is the metadata of the next txid if it has already begun: that batch stays as it is. Without it a
         spout that knows its position only from metadata (FileSpout) cannot tell an ended run from a new one before the
@@ -80,16 +80,16 @@ class Coordination:
             coordinator.restore(txid, (metadata or {}).get(info.id))
 
     def ready(self, txid: int) -> bool:
-        """Returns whether a batch can start: any spout that has not ended is ready."""
+        """Return whether a batch can start: any spout that has not ended is ready."""
         self._next = max(self._next, txid)
         return any(not c.ended(txid) and c.ready(txid) for c in self._coordinators)
 
     def pending(self) -> bool:
-        """Returns whether a spout that is not ready expects tuples, or cannot tell at the moment."""
+        """Return whether a spout that is not ready expects tuples, or cannot tell at the moment."""
         return any(coordinator.pending() for coordinator in self._coordinators)
 
     def exhausted(self, txid: int | None = None) -> bool:
-        """Returns whether all spouts are finite and have ended: neither txid nor any later one has a tuple.
+        """Return whether all spouts are finite and have ended: neither txid nor any later one has a tuple.
 
         Without a txid: the one after the last txid that was initialized, asked for or restored.
         """
@@ -97,14 +97,14 @@ class Coordination:
         return all(coordinator.ended(at) for coordinator in self._coordinators)
 
     def remembered(self, txid: int) -> tuple[dict | None, dict | None]:
-        """The metadata of the txid before this one, and of this one. Both are None unless the batch was initialized or
-        restored, and has not ended."""
+        """Return the metadata of the txid before this one, and of this one. Both are None unless the batch was
+        initialized or restored, and has not ended."""
         return self._initialized.get(txid, (None, None))
 
     def initialize(
         self, txid: int, attempt: int, previous: dict | None = None, current: dict | None = None
     ) -> dict:
-        """Returns the metadata of a batch, a JSON value by spout id. Asks every coordinator, ready or not.
+        """Return the metadata of a batch, a JSON value by spout id. Asks every coordinator, ready or not.
 
         ``previous`` is the metadata of the txid before. ``current`` is what this txid had at an earlier attempt or
         before a restart. None: what this object remembers. May be called for a txid that never starts.
@@ -126,7 +126,7 @@ class Coordination:
         return metadata
 
     def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
-        """Returns one descriptor per spout partition. Spouts in the driver process emit here, once per attempt.
+        """Return one descriptor per spout partition. Spouts in the driver process emit here, once per attempt.
 
         Raises whatever the spouts raise; a FailedException replays the batch.
         """
@@ -151,17 +151,17 @@ class Coordination:
             raise
 
     def tuples(self, metadata: dict) -> int | None:
-        """Returns how many tuples a batch has at most, after its `descriptors` were made; None if unknown."""
+        """Return how many tuples a batch has at most, after its `descriptors` were made; None if unknown."""
         counts = [coordinator.tuples(metadata.get(info.id)) for info, coordinator in self._pairs()]
         return None if None in counts else sum(count or 0 for count in counts)
 
     def shared(self, txid: int) -> dict[str, Any]:
-        """Returns what the spouts share with all tasks during this txid, a JSON value by spout id."""
+        """Return what the spouts share with all tasks during this txid, a JSON value by spout id."""
         values = {info.id: coordinator.shared(txid) for info, coordinator in self._pairs()}
         return {spout: value for spout, value in values.items() if value is not None}
 
     def commit(self, txid: int, attempt: int, reports: Sequence[Any]) -> None:
-        """Commits the spouts after all states: committer spouts commit, then opaque spouts' metadata is written.
+        """Commit the spouts after all states: committer spouts commit, then opaque spouts' metadata is written.
 
         ``reports`` are the return values of the task emitters of this attempt, in any order; some are None.
         Raises FailedException if a spout cannot commit: the batch is replayed.
@@ -175,7 +175,7 @@ class Coordination:
             coordinator.commit(tx, of_spout[info.id])
 
     def success(self, txid: int) -> None:
-        """Ends the batch: notifies the spouts, drops older metadata. Only logs a FailedException."""
+        """End the batch: notifies the spouts, drops older metadata. Only logs a FailedException."""
         for batches in (self._initialized, self._emitted):
             for over in [earlier for earlier in batches if earlier <= txid]:
                 del batches[over]
@@ -186,7 +186,7 @@ class Coordination:
                 log.warning("spout %s failed after the commit of txid %d: %s", info.id, txid, error)
 
     def backlog(self) -> dict[str, dict[str, int]]:
-        """Returns the waiting tuples by spout and partition, for spouts that know them. Never raises."""
+        """Return the waiting tuples by spout and partition, for spouts that know them. Never raises."""
         backlogs: dict[str, dict[str, int]] = {}
         for info, coordinator in self._pairs():
             try:
@@ -196,7 +196,7 @@ class Coordination:
         return {spout: waiting for spout, waiting in backlogs.items() if waiting}
 
     def measured(self, failed: Callable[[str], Any]) -> list[tuple[int, Reported]]:
-        """Returns what is new in the metrics of spouts that emit in the driver process, and of the coordinators, by
+        """Return what is new in the metrics of spouts that emit in the driver process, and of the coordinators, by
         partition. ``failed`` gets a text for each metric that raised an error."""
         return [
             (context.getPartitionIndex(), report)
@@ -206,7 +206,7 @@ class Coordination:
         ]
 
     def close(self) -> None:
-        """Closes every spout, even if one fails to close; then raises the first error."""
+        """Close every spout, even if one fails to close; then raises the first error."""
         errors = []
         for coordinator in self._coordinators:
             try:

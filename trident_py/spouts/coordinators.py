@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..checkpoints.metadata_store import MetadataStore
 from ..chunks import Chunk
 from ..context import with_context
 from ..errors import DefinitionError, FailedException
@@ -13,9 +14,8 @@ from ..tuples import TransactionAttempt
 from .collectors import SpoutOutputCollector, checked
 from .inspection import SpoutNodeInfo, configuration, ended, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import IBatchSpout, ICommitterTridentSpout, IRichSpout, ITridentSpout, SpoutContext
-from .metadata import MetadataStore
+from .opaque_offsets import OpaqueOffsets, partition_path
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
-from .positions import OpaquePositions, partition_path
 
 MAX_BATCH_SIZE = "topology.spout.max.batch.size"
 Rows = list[list[Any]]
@@ -23,7 +23,7 @@ Report = Callable[[str, BaseException], Any] | None
 
 
 def make_coordinator(info: SpoutNodeInfo, conf: dict, store: MetadataStore, report: Report = None) -> SpoutCoordinator:
-    """Opens the coordinator of a spout. Raises DefinitionError for a spout that cannot run here (SparkSpout)."""
+    """Open the coordinator of a spout. Raises DefinitionError for a spout that cannot run here (SparkSpout)."""
     conf = conf | configuration(info.spout)
     if isinstance(info.spout, IBatchSpout):
         return BatchSpoutCoordinator(info, conf, report)
@@ -44,36 +44,36 @@ class SpoutCoordinator:
     contexts: Sequence[SpoutContext] = ()
 
     def restore(self, txid: int, metadata: Any) -> None:
-        """Continues a run after ``txid``, whose metadata is given."""
+        """Continue a run after ``txid``, whose metadata is given."""
 
     def ready(self, txid: int) -> bool:
         return True
 
     def pending(self) -> bool:
-        """Returns whether tuples are expected soon although the spout is not ready."""
+        """Return whether tuples are expected soon although the spout is not ready."""
         return False
 
     def ended(self, txid: int) -> bool:
         raise NotImplementedError
 
     def backlog(self) -> dict[str, int]:
-        """Returns the number of waiting tuples by partition, as last known."""
+        """Return the number of waiting tuples by partition, as last known."""
         return {}
 
     def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
-        """Returns the description of the batch, a JSON value; None for a spout that decides as it emits."""
+        """Return the description of the batch, a JSON value; None for a spout that decides as it emits."""
         return None
 
     def payloads(self, tx: TransactionAttempt, metadata: Any, partitions: int) -> list[Any]:
-        """Returns what the task of each partition gets to know: here the description of the whole batch."""
+        """Return what the task of each partition gets to know: here the description of the whole batch."""
         return [metadata] * partitions
 
     def tuples(self, metadata: Any) -> int | None:
-        """Returns how many tuples the batch has at most, after `payloads`; None if nobody can tell before it emits."""
+        """Return how many tuples the batch has at most, after `payloads`; None if nobody can tell before it emits."""
         return None
 
     def shared(self, txid: int) -> Any:
-        """Returns a JSON value that every task may read during this txid; None: nothing."""
+        """Return a JSON value that every task may read during this txid; None: nothing."""
         return None
 
     def commit(self, tx: TransactionAttempt, reports: list) -> None:
@@ -308,7 +308,7 @@ class PartitionedCoordinator(_Coordinated):
         self._id = info.id
         self._store = store
         opaque = isinstance(info.spout, IOpaquePartitionedTridentSpout)
-        self._positions = OpaquePositions(info.id, store) if opaque else None
+        self._positions = OpaqueOffsets(info.id, store) if opaque else None
         spout = snapshot(info.spout)
         self.contexts = [SpoutContext(info.id, 0, info.partitions)]
         super().__init__(spout, spout.getCoordinator(conf, self.contexts[0]))

@@ -17,8 +17,8 @@ from ..tuples import TransactionAttempt
 from .collectors import checked
 from .inspection import SpoutNodeInfo, configuration, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import ITridentSpout, SpoutContext
+from .opaque_offsets import last_metadata, partition_path
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
-from .positions import last_metadata, partition_path
 
 Wanted = Iterable[str] | None
 
@@ -33,24 +33,24 @@ class TaskEmitter:
     contexts: Sequence[SpoutContext] = ()
 
     def chunks(self, attempt: TransactionAttempt, payload: Any, wanted: Wanted = None) -> Iterator[Chunk] | None:
-        """Returns the batch as columns, a part at a time, with at least the wanted fields. None: it comes as tuples."""
+        """Return the batch as columns, a part at a time, with at least the wanted fields. None: it comes as tuples."""
         return None
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
-        """Emits the batch into the collector. Returns a report for `Coordination.commit`, or None.
+        """Emit the batch into the collector. Returns a report for `Coordination.commit`, or None.
 
         Raises WrongNumberOfValues, and whatever the user's emitter raises (FailedException: replay).
         """
         raise NotImplementedError
 
     def report_to(self, report: Callable[[BaseException], Any]) -> None:
-        """Sets the receiver of errors that become events. Called once, before the first batch."""
+        """Set the receiver of errors that become events. Called once, before the first batch."""
 
     def close(self) -> None: ...
 
 
 def make_emitter(info: SpoutNodeInfo, index: int, conf: dict) -> TaskEmitter:
-    """Returns the emitter of partition ``index``, and opens the user's emitter."""
+    """Return the emitter of partition ``index``, and open the user's emitter."""
     if is_home(info.spout):
         return HomeEmitter()
     if index >= partitions_of(info.spout, info.partitions):
@@ -159,13 +159,13 @@ class _Partitions(TaskEmitter):
         return partition_path(self._info.id, partition)
 
     def has(self, new: str, old: str) -> bool:
-        """Returns whether the user's emitter defines the method of Storm 2.7 rather than that of Storm up to 2.6."""
+        """Return whether the user's emitter defines the method of Storm 2.7 rather than that of Storm up to 2.6."""
         method = method_of(type(self._emitter), new)
         inherited = method is method_of(IPartitionedTridentSpout.Emitter, new)  # it has the opaque emitter's too
         return (method is not None and not inherited) or method_of(self._emitter, old) is None
 
     def by_id(self, metadata: Any) -> dict[str, Any]:
-        """Returns metadata by partition id; users return it by partition or by id."""
+        """Return metadata by partition id; users return it by partition or by id."""
         values = {}
         for partition, value in (metadata or {}).items():
             key = self._id(partition)
@@ -214,7 +214,7 @@ class PartitionedEmitter(_Partitions):
         return self._emitter.reEmitPartitionBatch if new else self._emitter.emitPartitionBatch
 
     def _emit_separately(self, attempt: TransactionAttempt, out: TridentCollector) -> None:
-        """Follows Storm up to 2.6: skips a partition without metadata if a later txid of it has some."""
+        """Follow Storm up to 2.6: skips a partition without metadata if a later txid of it has some."""
         for key, partition in self.assigned.items():
             path = self.path(key)
             metadata = self._store.get(path, attempt.txid)

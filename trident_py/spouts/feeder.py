@@ -42,7 +42,7 @@ class _Fed:
                 raise SpoutError(f"feed: {values!r} is not a tuple of values; pass a list of tuples")
 
     def parts(self, count: int) -> list[Rows]:
-        """Returns the tuples of each partition: as given by partition, or dealt round robin."""
+        """Return the tuples of each partition: as given by partition, or dealt round robin."""
         if self._by_partition is None:
             return [self._tuples[index::count] for index in range(count)]
         beyond = [index for index in self._by_partition if index not in range(count)]
@@ -89,7 +89,7 @@ class FeederBatchSpout(ITridentSpout):
     # Called by the user.
 
     def feed(self, tuples: Tuples, timeout: float | None = None, wait: bool = True) -> None:
-        """Queues one batch and waits until it is committed.
+        """Queue one batch and wait until it is committed.
 
         ``tuples`` is a list, dealt round robin over the partitions, or {partition: tuples}. ``wait=False`` only queues.
         Raises SpoutError after ``timeout`` seconds, or if the run ends first. The batch then stays queued for the next
@@ -114,12 +114,13 @@ class FeederBatchSpout(ITridentSpout):
             raise SpoutError("feed: the run has ended; start it again first, or call feed(..., wait=False)")
 
     def setWaitToEmit(self, wait: bool) -> None:
-        """True (the default): a batch starts only after a `feed`. False: empty batches run too."""
+        """Set when batches start. True (the default): a batch starts only after a `feed`. False: empty batches run
+        too."""
         with self._changed:
             self._wait = wait
 
     def close(self) -> None:
-        """Declares the end of the input: the feeder ends when all batches are emitted."""
+        """Declare the end of the input: the feeder ends when all batches are emitted."""
         with self._changed:
             self._closed = True
 
@@ -143,7 +144,7 @@ class FeederBatchSpout(ITridentSpout):
         return _FeederEmitter(self, context.getPartitionIndex(), context.numPartitions())
 
     def assign(self, txid: int, logged: bool) -> _Fed | None:
-        """Returns the batch of a txid: the one assigned before, else the next of the queue; None if there is none."""
+        """Return the batch of a txid: the one assigned before, else the next of the queue; None if there is none."""
         with self._changed:
             if txid not in self._assigned and logged and txid in self._left:
                 self._assigned[txid] = self._left.pop(txid)
@@ -160,12 +161,12 @@ class FeederBatchSpout(ITridentSpout):
             return self._assigned.get(txid)
 
     def ready(self, txid: int) -> bool:
-        """Whether this txid has a batch, or could get one."""
+        """Return whether this txid has a batch, or could get one."""
         with self._changed:
             return not self._wait or txid in self._assigned or bool(self._queue) or bool(self._left)
 
     def succeeded(self, txid: int) -> None:
-        """Marks the batch and all earlier ones as committed."""
+        """Mark the batch and all earlier ones as committed."""
         with self._changed:
             for batches in (self._assigned, self._left):
                 for over in [earlier for earlier in batches if earlier <= txid]:
@@ -173,7 +174,7 @@ class FeederBatchSpout(ITridentSpout):
             self._changed.notify_all()
 
     def ended(self) -> None:
-        """Ends the run: wakes every waiting `feed`."""
+        """End the run: wakes every waiting `feed`."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -232,7 +233,7 @@ class _FeederCommitter(_FeederEmitter, ICommitterTridentSpout.Emitter):
 
 
 def _described(parts: list[Rows]) -> dict:
-    """Returns the rows as metadata if JSON keeps them exactly, else a marker that this process holds them."""
+    """Return the rows as metadata if JSON keeps them exactly, else a marker that this process holds them."""
     if all(_plain(value) for part in parts for row in part for value in row):
         rows = [[list(row) for row in part] for part in parts]
         if len(json.dumps(rows)) <= _LARGEST_METADATA:

@@ -71,7 +71,7 @@ class SourceFile(NamedTuple):
 
 
 def format_of(paths: Iterable[str]) -> str:
-    """Returns the format by the file names. Raises DefinitionError for several formats, or a compressed file."""
+    """Return the format by the file names. Raises DefinitionError for several formats, or a compressed file."""
     formats: dict[str, str] = {}
     for path in paths:
         suffix = Path(path).suffix.lower()
@@ -93,7 +93,7 @@ class Files:
         self._storage = tuple(sorted(storage.items()))
 
     def find(self, paths: Iterable[str]) -> list[SourceFile]:
-        """The files of each path in turn: the file, all files of a folder, or all matches of a glob.
+        """Return the files of each path in turn: the file, all files of a folder, or all matches of a glob.
 
         The files of one path are sorted; each file is listed once. Skips names in folders that begin with a dot or an
         underscore. Raises SpoutError for a path without files.
@@ -111,18 +111,18 @@ class Files:
             return list(several.map(self.identify, files))
 
     def prepare(self, paths: Iterable[str]) -> None:
-        """Raises DefinitionError for a store that cannot be used: its settings, a missing package. Asks no store."""
+        """Raise DefinitionError for a store that cannot be used: its settings, a missing package. Asks no store."""
         for path in paths:
             self._locate(path)
 
     def identify(self, path: str) -> SourceFile:
-        """The file as it is now."""
+        """Return the file as it is now."""
         store, _, below = self._locate(path)
         with _Explained(store, path):
             return SourceFile(path, *store.identify(below)[2:])
 
     def check(self, file: SourceFile, txid: int) -> None:
-        """Raises SpoutError if the file has changed: the batch could not be emitted unchanged."""
+        """Raise SpoutError if the file has changed: the batch could not be emitted unchanged."""
         now = self.identify(file.path)
         if now != file:
             change = f"from {file.size} to {now.size} bytes" if now.size != file.size else "rewritten"
@@ -133,17 +133,17 @@ class Files:
             )
 
     def open(self, path: str) -> Any:
-        """An open file. Read it inside of `reading`."""
+        """Return an open file. Read it inside of `reading`."""
         store, _, below = self._locate(path)
         with _Explained(store, path):
             return store.open(below)
 
     def reading(self, path: str) -> _Explained:
-        """A context in which errors of the file's store become ours."""
+        """Return a context in which errors of the file's store become ours."""
         return _Explained(self._locate(path)[0], path)
 
     def _locate(self, path: str) -> tuple[FileSystem, str, str]:
-        """The store, the beginning of its URIs, and the path below."""
+        """Return the store, the beginning of its URIs, and the path below."""
         uri = parse_uri(path)
         if uri is None:
             return _open(None, ()), "", local_path(path)

@@ -31,7 +31,7 @@ class RangeReader:
         self._files = files
 
     def read(self, file: SourceFile, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
-        """Returns the rows between two positions. Raises SpoutError that names file and place."""
+        """Return the rows between two positions. Raises SpoutError that names file and place."""
         raise NotImplementedError
 
     def close(self) -> None: ...
@@ -40,7 +40,7 @@ class RangeReader:
 def blocks(
     files: Files, path: str, start: int, end: int, quotes: Quotes | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    """Returns whole rows between two offsets, about `BLOCK` bytes at a time, each block with its offset."""
+    """Return whole rows between two offsets, about `BLOCK` bytes at a time, each block with its offset."""
     with files.reading(path), files.open(path) as file:
         file.seek(start)
         at, rest = start, b""
@@ -133,7 +133,7 @@ class CsvReader(RangeReader):
         return table
 
     def _converted(self, block: bytes, types: dict[str, pa.DataType], read: Callable[[Any], pa.Table]) -> pa.Table:
-        """Reads the columns. A null text between quotes is a text in a column of texts, and a null in another one."""
+        """Read the columns. A null text between quotes is a text in a column of texts, and a null in another one."""
         texts = [name for name, wanted in types.items() if wanted in (pa.string(), pa.binary())]
         others = [name for name in types if name not in texts]
         if texts and self._quoted_null.search(block) is None:
@@ -148,7 +148,7 @@ class CsvReader(RangeReader):
         return pa.table({name: each.column(name) for each in tables for name in each.column_names})
 
     def _check_rows(self, path: str, at: int, block: bytes, rows: int) -> None:
-        """Raises SpoutError unless Arrow took each row for one: quotes and line ends of all rows keep the rules."""
+        """Raise SpoutError unless Arrow took each row for one: quotes and line ends of all rows keep the rules."""
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
         last = block[block.rfind(b"\n", 0, -1) + 1 :]
         if rows == lines and bare_cr(block) < 0 and not self._quotes.is_open(last):
@@ -157,7 +157,7 @@ class CsvReader(RangeReader):
             raise SpoutError(f"FileSpout: {path}, after byte {at}: {there} rows were read as {rows}")
 
     def _checked_rows(self, path: str, at: int, block: bytes) -> int:
-        """Returns the number of rows. Raises SpoutError for one that breaks the rules for quotes and line ends."""
+        """Return the number of rows. Raises SpoutError for one that breaks the rules for quotes and line ends."""
         rows, wrong = self._quotes.rows_in(block)
         if wrong is not None:
             raise SpoutError(f"FileSpout: {path}, line {self._line(path, at, block, wrong[0])}: {wrong[1]}")
@@ -178,7 +178,8 @@ class CsvReader(RangeReader):
 
 
 def _read_as(wanted: pa.DataType) -> pa.DataType:
-    """Decimals are read as text and parsed by `decimals`: Arrow's CSV reader overflows silently in long ones."""
+    """Return the type to read as. Decimals are read as text and parsed by `decimals`: Arrow's CSV reader overflows
+    silently in long ones."""
     return pa.string() if pa.types.is_decimal(wanted) else wanted
 
 
@@ -187,7 +188,7 @@ def _has_infinite(column: pa.ChunkedArray) -> bool:
 
 
 def _check_infinite(table: pa.Table, texts: pa.Table) -> None:
-    """Raises ArrowInvalid for a number too large for its type, which Arrow reads as infinity."""
+    """Raise ArrowInvalid for a number too large for its type, which Arrow reads as infinity."""
     for name in texts.column_names:
         written = pc.match_substring_regex(texts.column(name), r"(?i)^\s*[+-]?inf")
         grown = pc.and_not(pc.is_inf(table.column(name)), written)
@@ -197,7 +198,7 @@ def _check_infinite(table: pa.Table, texts: pa.Table) -> None:
 
 
 def lines_before(files: Files, path: str, offset: int) -> int:
-    """Returns the number of lines that end before an offset."""
+    """Return the number of lines that end before an offset."""
     return sum(block.count(b"\n") for _, block in blocks(files, path, 0, offset))
 
 
@@ -229,7 +230,7 @@ def _describe_line(
 
 
 def objects_in(block: bytes) -> int | None:
-    """Returns the number of non-blank lines if each looks like one object and the block is UTF-8; else None.
+    """Return the number of non-blank lines if each looks like one object and the block is UTF-8; else None.
 
     Arrow's reader takes the lines as one stream, so a value that begins in one line must not end in another.
     """
@@ -288,7 +289,8 @@ class ParquetCursor:
         self._rest: pa.RecordBatch | None = None
 
     def can_reach(self, file: SourceFile, names: list[str], start: int) -> bool:
-        """Whether to go on in the open file: same file and columns, start not behind, at most one group's border."""
+        """Return whether to go on in the open file: same file and columns, start not behind, at most one group's
+        border."""
         if file != self._source or names != self._names or start < self.at:
             return False
         return sum(self.at < border <= start for border in self._group_end) <= 1
@@ -327,7 +329,7 @@ class ParquetCursor:
 
 
 def _declared(column: pa.Array, fields: Fields, name: str, path: str) -> pa.Array:
-    """Returns the column as the declared type, else as the file has it; never dictionary encoded.
+    """Return the column as the declared type, else as the file has it; never dictionary encoded.
 
     A float16 becomes a float first: Arrow can neither compare it nor convert it further.
     """

@@ -29,13 +29,13 @@ class RowPositions(Protocol):
     def end(self) -> int: ...
 
     def advance(self, start: int, rows: int) -> tuple[int, int]:
-        """Returns the position at most ``rows`` rows after start, and the number of rows up to it."""
+        """Return the position at most ``rows`` rows after start, and the number of rows up to it."""
 
     def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
-        """As `advance`, but up to ``slack`` rows off if that makes reading cheaper."""
+        """Advance, but up to ``slack`` rows off if that makes reading cheaper."""
 
     def columns(self) -> list[str] | None:
-        """Returns the column names; None if each row names its own."""
+        """Return the column names; None if each row names its own."""
 
 
 class TextRows:
@@ -85,7 +85,7 @@ class TextRows:
         return self.advance(start, rows)
 
     def _rows_in(self, data: bytes, rows: int, last: bool) -> tuple[int, int]:
-        """Returns the bytes to go on by, and how many rows end there: at most ``rows``.
+        """Return the bytes to go on by, and how many rows end there: at most ``rows``.
 
         The last line of a file may lack its newline. Of an unfinished row, CSV needs the beginning again.
         """
@@ -99,7 +99,7 @@ class TextRows:
 
 
 def _behind_newline(block: bytes, number: int) -> int:
-    """Returns the position behind the newline of this number, counted from 1."""
+    """Return the position behind the newline of this number, counted from 1."""
     low, high = 0, len(block)
     while high - low > 1:
         middle = (low + high) // 2
@@ -112,7 +112,7 @@ def _behind_newline(block: bytes, number: int) -> int:
 
 
 def header_line(files: Files, path: str, quotes: Quotes) -> bytes:
-    """Returns the first line of a CSV file, with its mark and its end. Raises SpoutError for what is no such line."""
+    """Return the first line of a CSV file, with its mark and its end. Raises SpoutError for what is no such line."""
     line, body, end = b"", b"", 0
     with files.reading(path), files.open(path) as file:
         while not end and (block := file.read(max(first_block(path), len(line)))):
@@ -129,7 +129,7 @@ def header_line(files: Files, path: str, quotes: Quotes) -> bytes:
 
 
 def header_names(line: bytes, delimiter: str, path: str) -> list[str]:
-    """Returns the column names of a header line. Raises SpoutError for a file without one."""
+    """Return the column names of a header line. Raises SpoutError for a file without one."""
     text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
     if not text:
         raise SpoutError(f"FileSpout: {path} has no header line; a CSV file must begin with its column names")
@@ -168,7 +168,7 @@ class ParquetRows:
         return end, end - start
 
     def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
-        """Ends at a row group's border if one is close: reading half a group costs as much as a whole one."""
+        """End at a row group's border if one is close: reading half a group costs as much as a whole one."""
         end, taken = self.advance(start, rows)
         border = min(self._borders, key=lambda position: abs(position - end))
         close = abs(border - end) <= slack and border > start

@@ -25,7 +25,7 @@ _BARE_CR = re.compile(rb"\r(?!\r*\n)")
 
 
 def check_content(path: str, beginning: bytes) -> None:
-    """Raises SpoutError if a file begins like something else than text in UTF-8."""
+    """Raise SpoutError if a file begins like something else than text in UTF-8."""
     if found := _COMPRESSED.match(beginning):
         raise SpoutError(
             f"FileSpout: {path} is compressed ({found.lastgroup}) and cannot be read in parts; decompress it, or use "
@@ -36,18 +36,18 @@ def check_content(path: str, beginning: bytes) -> None:
 
 
 def without_mark(beginning: bytes) -> bytes:
-    """Returns the beginning of a file without its byte order mark."""
+    """Return the beginning of a file without its byte order mark."""
     return beginning.removeprefix(MARK)
 
 
 def bare_cr(outline: bytes) -> int:
-    """Returns where a CR ends a line in text whose quoted values are hidden; -1: nowhere."""
+    """Return where a CR ends a line in text whose quoted values are hidden; -1: nowhere."""
     found = _BARE_CR.search(outline) if b"\r" in outline else None
     return found.start() if found is not None else -1
 
 
 def with_advice(message: str) -> str:
-    """Returns what a parser says about a value, with the next step."""
+    """Return what a parser says about a value, with the next step."""
     if "expected a zone offset" in message:
         return f"{message.partition('. If these')[0]}; declare timestamp_ntz, or give the times a zone"
     if "expected no zone offset" in message:
@@ -75,11 +75,11 @@ class Quotes:
         return f"a quote is not closed; {more}"
 
     def outline(self, block: bytes) -> bytes:
-        """Returns the block, or one as long, in which rows end where lines do."""
+        """Return the block, or one as long, in which rows end where lines do."""
         return self.hide(block) if self.multiline else block
 
     def hide(self, block: bytes) -> bytes:
-        """Returns the block with an x for each character of a line end between quotes."""
+        """Return the block with an x for each character of a line end between quotes."""
         parts: list[bytes] = []
         done, at = 0, block.find(b'"')
         while at >= 0:
@@ -96,7 +96,7 @@ class Quotes:
         return b"".join((*parts, block[done:])) if parts else block
 
     def rows_in(self, text: bytes) -> tuple[int, tuple[int, str] | None]:
-        """Returns the number of rows, blank lines left out, and where the text first breaks the rules, and how."""
+        """Return the number of rows, blank lines left out, and where the text first breaks the rules, and how."""
         hidden = self.hide(text + b"\n")
         found = [(bare_cr(hidden[:-1]), TO_LF)]
         if not hidden.endswith(b"\n"):
@@ -108,7 +108,7 @@ class Quotes:
         return rows, min((each for each in found if each[0] >= 0), default=None)
 
     def row_at(self, rows: bytes, number: int) -> int:
-        """Returns where the row of this number begins, counted from 1; blank lines are no rows."""
+        """Return where the row of this number begins, counted from 1; blank lines are no rows."""
         at = 0
         for line in self.hide(rows).split(b"\n"):
             number -= bool(line.strip(b"\r"))
@@ -118,5 +118,5 @@ class Quotes:
         return at
 
     def is_open(self, rows: bytes) -> bool:
-        """Returns whether a quote is still open at the end of these rows."""
+        """Return whether a quote is still open at the end of these rows."""
         return b'"' in rows and not self.hide(rows + b"\n").endswith(b"\n")

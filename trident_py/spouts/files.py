@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..chunks import Chunk, arrow_type
 from ..errors import DefinitionError, SpoutError, TridentError
 from ..filesystems.uris import Storage, check_storage, naming, needs_of_paths, shown_storage
-from ..needs import Needs
+from ..model.requirements import Needs
 from ..operations.base import TridentCollector
 from ..tuples import Fields, FieldsLike, TransactionAttempt
 from .filelist import FORMATS, Files, SourceFile, format_of
@@ -110,7 +110,7 @@ class FileSpout(ITridentSpout):
         return FileEmitter(self)
 
     def format_of(self, files: Iterable[SourceFile]) -> str:
-        """Returns the format of these files. Raises DefinitionError if the fields do not suit it."""
+        """Return the format of these files. Raises DefinitionError if the fields do not suit it."""
         kind = self.format or format_of(file.path for file in files)
         if kind == "lines":
             check_lines(self.fields)
@@ -118,7 +118,7 @@ class FileSpout(ITridentSpout):
 
 
 def check_lines(fields: Fields) -> None:
-    """Raises DefinitionError unless there is one field, of type string or untyped."""
+    """Raise DefinitionError unless there is one field, of type string or untyped."""
     if len(fields) != 1 or set(fields.types.values()) - {"string"}:
         raise DefinitionError(f"FileSpout: format 'lines' has one field of type string, got {fields.declarations()}")
 
@@ -152,7 +152,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         return not self.isExhausted()
 
     def isExhausted(self) -> bool:
-        """Returns whether all files are read. Leaves unreadable files for initializeTransaction to report."""
+        """Return whether all files are read. Leaves unreadable files for initializeTransaction to report."""
         try:
             files, _ = self._begin() if self._next is None else self._next
         except TridentError:
@@ -168,14 +168,14 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         return metadata
 
     def metadataForTasks(self, metadata: Any, numTasks: int) -> list[Any]:
-        """A log written with more tasks is shared among the present ones."""
+        """Share the metadata among tasks: a log written with more tasks is shared among the present ones."""
         return [_part(metadata, metadata["tasks"][index::numTasks]) for index in range(numTasks)]
 
     def tuplesAtMost(self, metadata: Any) -> int:
         return self._spout.batchSize if any(metadata["tasks"]) else 0
 
     def _begin(self) -> tuple[list[SourceFile], int]:
-        """Returns the files and the first position in them; looked up once."""
+        """Return the files and the first position in them; looked up once."""
         if self._first is None:
             files = self._files.find(self._spout.paths)
             self._kind = self._spout.format_of(files)
@@ -183,12 +183,12 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         return self._first
 
     def _after(self, metadata: Any) -> tuple[list[SourceFile], int]:
-        """Returns the files and position after a batch. Touches no file: the batch's `next` is final."""
+        """Return the files and position after a batch. Touches no file: the batch's `next` is final."""
         file, position = metadata["next"]
         return [SourceFile(*values) for values in metadata["files"][file:]], position
 
     def _settled(self, files: list[SourceFile], position: int | None) -> tuple[list[SourceFile], int]:
-        """Returns the position; at the end of a file, the first of the next file that has rows."""
+        """Return the position; at the end of a file, the first of the next file that has rows."""
         while files:
             rows = self._rows_of(files[0])
             at = rows.begin if position is None else position
@@ -229,7 +229,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         return {"files": [list(file) for file in files], "tasks": tasks, "next": [used, at]}
 
     def _split(self, segments: list[Segment], files: list[SourceFile]) -> list[list[list[int]]]:
-        """Splits the rows into equal shares, in order. A Parquet cut may move by a quarter of a share."""
+        """Split the rows into equal shares, in order. A Parquet cut may move by a quarter of a share."""
         total = sum(segment.rows for segment in segments)
         queue, done = list(segments), 0
         tasks: list[list[list[int]]] = []
@@ -247,7 +247,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
     def _take(
         self, queue: list[Segment], quota: int, slack: int, files: list[SourceFile]
     ) -> tuple[Segment, list[Segment]]:
-        """Takes the first rows of the queue, about ``quota`` of them, from one file."""
+        """Take the first rows of the queue, about ``quota`` of them, from one file."""
         first, rest = queue[0], queue[1:]
         if first.rows <= quota:
             return first, rest
@@ -259,7 +259,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
 
 
 def _part(metadata: Any, tasks: list[list[list[int]]]) -> dict:
-    """What a task gets to know of a batch: the ranges of these tasks of its metadata."""
+    """Return what a task gets to know of a batch: the ranges of these tasks of its metadata."""
     ranges = [each for of_task in tasks for each in of_task]
     files = sorted({file for file, _, _ in ranges})
     places = {file: place for place, file in enumerate(files)}
@@ -270,7 +270,7 @@ def _part(metadata: Any, tasks: list[list[list[int]]]) -> dict:
 
 
 def check_columns(fields: Fields, columns: list[str] | None, path: str) -> None:
-    """Raises SpoutError for a column that the file lacks or has twice; lists the file's columns."""
+    """Raise SpoutError for a column that the file lacks or has twice; lists the file's columns."""
     if columns is None:
         return
     for name in fields:
@@ -290,7 +290,7 @@ class FileEmitter(ITridentSpout.Emitter):
     def emitChunks(
         self, tx: TransactionAttempt, coordinatorMeta: Any, wanted: Iterable[str] | None = None
     ) -> Iterator[Chunk]:
-        """Yields the rows as columns of at most 64k rows, reading each only when it is asked for."""
+        """Yield the rows as columns of at most 64k rows, reading each only when it is asked for."""
         files = [SourceFile(*values) for values in coordinatorMeta["files"]]
         fields = self._spout.fields if wanted is None else self._spout.fields.only(wanted)
         for file, start, end in coordinatorMeta["ranges"]:

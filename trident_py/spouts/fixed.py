@@ -32,7 +32,7 @@ class FixedBatchSpout(IBatchSpout):
         self._last = 0
 
     def setCycle(self, cycle: bool) -> FixedBatchSpout:
-        """Sets whether to start again at the end. Call it before ``newStream``, which takes a snapshot."""
+        """Set whether to start again at the end. Call it before ``newStream``, which takes a snapshot."""
         self._cycle = cycle
         return self
 
@@ -41,7 +41,7 @@ class FixedBatchSpout(IBatchSpout):
         return f"FixedBatchSpout({self._fields}, {self._size}, {len(self._tuples)} tuples{cycle})"
 
     def batch(self, txid: int) -> list[Any]:
-        """Returns the tuples of one batch."""
+        """Return the tuples of one batch."""
         at = txid - 1
         if self._cycle and self._tuples:
             at %= self._batches()

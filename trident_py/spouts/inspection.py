@@ -39,7 +39,7 @@ class SpoutNodeInfo(NamedTuple):
 
 
 def check_spout(spout: Any) -> None:
-    """Raises DefinitionError unless it is a spout of a known kind."""
+    """Raise DefinitionError unless it is a spout of a known kind."""
     if isinstance(spout, type):
         raise DefinitionError(f"{spout.__name__} is a class; give an instance: {spout.__name__}(...)")
     if not isinstance(spout, SPOUTS):
@@ -50,7 +50,7 @@ def check_spout(spout: Any) -> None:
 
 
 def output_fields(spout: Any) -> Fields:
-    """Returns the fields that a spout declares. Raises DefinitionError if it says nothing of them."""
+    """Return the fields that a spout declares. Raises DefinitionError if it says nothing of them."""
     check_spout(spout)
     try:
         declared = spout.getOutputFields()
@@ -62,46 +62,46 @@ def output_fields(spout: Any) -> Fields:
 
 
 def snapshot(spout: Any) -> Any:
-    """Returns the spout's own snapshot. Raises DefinitionError if it is not a spout, or cannot be copied."""
+    """Return the spout's own snapshot. Raises DefinitionError if it is not a spout, or cannot be copied."""
     check_spout(spout)
     return spout.snapshot()
 
 
 def is_home(spout: ITridentDataSource) -> bool:
-    """Returns whether the spout emits in the driver process; its tuples then travel in the descriptors."""
+    """Return whether the spout emits in the driver process; its tuples then travel in the descriptors."""
     return isinstance(spout, IBatchSpout | IRichSpout | ICommitterTridentSpout) or bool(spout.home)
 
 
 def is_finite(spout: Any) -> bool:
-    """Returns whether the spout itself can end. (A coordinator may define isExhausted too.)"""
+    """Return whether the spout itself can end. (A coordinator may define isExhausted too.)"""
     return method_of(spout, "isExhausted") is not None
 
 
 def configuration(spout: Any) -> dict[str, Any]:
-    """The spout's own settings."""
+    """Return the spout's own settings."""
     return dict(spout.getComponentConfiguration() or {})
 
 
 def partitions_of(spout: Any, wanted: int) -> int:
-    """Returns ``wanted``, limited by the spout's own ``topology.max.task.parallelism``."""
+    """Return ``wanted``, limited by the spout's own ``topology.max.task.parallelism``."""
     limit = configuration(spout).get(MAX_PARALLELISM)
     return wanted if limit is None else max(1, min(wanted, int(limit)))
 
 
 def ended(source: Any, txid: int) -> bool:
-    """Returns whether txid and all later ones are empty, by ``isExhaustedAt(txid)`` or else by ``isExhausted()``."""
+    """Return whether txid and all later ones are empty, by ``isExhaustedAt(txid)`` or else by ``isExhausted()``."""
     at = method_of(source, "isExhaustedAt")
     return bool(at(txid) if at is not None else optional(source, "isExhausted")())
 
 
 def optional(target: Any, name: str) -> Callable[..., Any]:
-    """Returns the method of that name, or one that does nothing."""
+    """Return the method of that name, or one that does nothing."""
     method = method_of(target, name)
     return method if method is not None else lambda *arguments: None
 
 
 def method_of(target: Any, name: str) -> Callable[..., Any] | None:
-    """Returns an optional method of a user's spout, coordinator, emitter or partition, or None. As in Storm, users need
+    """Return an optional method of a user's spout, coordinator, emitter or partition, or None. As in Storm, users need
     not inherit from our inner classes. Some methods replace others, so their absence has a meaning."""
     method = getattr(target, name, None)
     return method if callable(method) else None

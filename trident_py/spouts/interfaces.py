@@ -18,7 +18,7 @@ from abc import abstractmethod
 from typing import Any
 
 from ..errors import DefinitionError
-from ..needs import Needs
+from ..model.requirements import Needs
 from ..operations.base import TridentCollector, TridentOperationContext
 from ..tuples import Fields, FieldsLike, TransactionAttempt
 
@@ -45,11 +45,11 @@ class SpoutContext(TridentOperationContext):
         return self.getPartitionIndex()
 
     def getThisTaskId(self) -> int:
-        """As `getThisTaskIndex`: tasks have no numbers of a whole topology."""
+        """Return `getThisTaskIndex`: tasks have no numbers of a whole topology."""
         return self.getPartitionIndex()
 
     def getComponentTasks(self, component: str | None = None) -> list[int]:
-        """The task numbers of this spout."""
+        """Return the task numbers of this spout."""
         return list(range(self.numPartitions()))
 
 
@@ -60,7 +60,7 @@ class ITridentDataSource:
     home: bool = False  # True: emits in the driver process. IBatchSpout, IRichSpout and committers always do.
 
     def getComponentConfiguration(self) -> dict[str, Any] | None:
-        """Settings of this spout alone; ``topology.max.task.parallelism`` limits its partitions."""
+        """Return the settings of this spout alone; ``topology.max.task.parallelism`` limits its partitions."""
         return None
 
     def getOutputFields(self) -> FieldsLike:
@@ -72,7 +72,7 @@ class ITridentDataSource:
         return Needs()
 
     def snapshot(self) -> Any:
-        """Returns the copy that ``newStream`` keeps; later changes do not reach it. A feeder returns itself.
+        """Return the copy that ``newStream`` keeps; later changes do not reach it. A feeder returns itself.
 
         Raises DefinitionError if the spout cannot be copied.
         """
@@ -117,7 +117,7 @@ class ITridentSpout(ITridentDataSource):
         """Runs in the driver process; one per spout, whatever its parallelism."""
 
         def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
-            """Returns the description of the batch, a JSON value. Called once per attempt.
+            """Return the description of the batch, a JSON value. Called once per attempt.
 
             prevMetadata is the description of the closest earlier txid. currMetadata is the one that an earlier attempt
             of this txid got, or None. The result is stored and passed to every emitter.
@@ -128,32 +128,32 @@ class ITridentSpout(ITridentDataSource):
             """Called after the batch is committed. A call may be lost."""
 
         def isReady(self, txid: int) -> bool:
-            """Returns whether this txid has tuples to emit. One ready spout starts a batch for all spouts."""
+            """Return whether this txid has tuples to emit. One ready spout starts a batch for all spouts."""
             return True
 
         def isPending(self) -> bool:
-            """Returns whether tuples are expected soon although the spout is not ready. A run with ``availableNow``
+            """Return whether tuples are expected soon although the spout is not ready. A run with ``availableNow``
             ends when no spout is ready, but first waits for a pending one."""
             return False
 
         def backlog(self) -> dict[str, int]:
-            """Returns the number of waiting tuples by partition, as last known; shown as progress. Called often, during
+            """Return the number of waiting tuples by partition, as last known; shown as progress. Called often, during
             batches: do not query the source here."""
             return {}
 
         def metadataForTasks(self, metadata: Any, numTasks: int) -> list[Any]:
-            """Returns what the emitter of each task gets as ``coordinatorMeta``. Called on the driver, in each attempt.
+            """Return what the emitter of each task gets as ``coordinatorMeta``. Called on the driver, in each attempt.
             By default each gets the whole, so the data that a batch sends grows with the square of the tasks if the
             metadata grows with them."""
             return [metadata] * numTasks
 
         def tuplesAtMost(self, metadata: Any) -> int | None:
-            """Returns how many tuples the batch has at most; None if only its emitters know. Called on the driver in
+            """Return how many tuples the batch has at most; None if only its emitters know. Called on the driver in
             each attempt, after `initializeTransaction`. Small batches need no job of Spark (docs/small_batches.md)."""
             return None
 
         def sharedWithTasks(self, txid: int) -> Any:
-            """Returns a JSON value that states may read in every task of this txid, or None. Called on the driver
+            """Return a JSON value that states may read in every task of this txid, or None. Called on the driver
             before each attempt, after `initializeTransaction`. The value travels with every task: keep it small."""
             return None
 
@@ -221,10 +221,10 @@ class IRichSpout(ITridentDataSource):
     def close(self) -> None: ...
 
     def activate(self) -> None:
-        """Never called by Trident."""
+        """Do nothing: never called by Trident."""
 
     def deactivate(self) -> None:
-        """Never called by Trident."""
+        """Do nothing: never called by Trident."""
 
     @abstractmethod
     def nextTuple(self) -> None:

@@ -27,7 +27,7 @@ DescribeRecord = Callable[[int, str], str]
 
 
 def is_text(block: bytes) -> bool:
-    """Returns whether the block is UTF-8."""
+    """Return whether the block is UTF-8."""
     try:
         pa.array([block], pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
@@ -36,7 +36,7 @@ def is_text(block: bytes) -> bool:
 
 
 def json_table(block: bytes, fields: Fields) -> pa.Table | None:
-    """Reads the block by Arrow's reader if all fields have plain types. None: Python's reader must read it.
+    """Read the block by Arrow's reader if all fields have plain types. None: Python's reader must read it.
 
     Python's reader accepts some values that this one refuses, and reports errors better.
     """
@@ -73,12 +73,12 @@ _EXACT = json.JSONDecoder(parse_float=decimal.Decimal)
 
 
 def json_value(data: bytes) -> Any:
-    """Returns the value of a JSON text; a number is an int or the nearest double. Raises ValueError if malformed."""
+    """Return the value of a JSON text; a number is an int or the nearest double. Raises ValueError if malformed."""
     return _decoded(_PLAIN, data)
 
 
 def json_columns(records: Sequence[bytes | None], fields: Fields, describe: DescribeRecord) -> dict[str, Column]:
-    """Returns a column per field. A missing key is None; a record that is None has None in every field.
+    """Return a column per field. A missing key is None; a record that is None has None in every field.
 
     Raises SpoutError, described by ``describe``, for a record that is not a JSON object, and for a value that does not
     fit the type of its field.
@@ -93,7 +93,7 @@ def json_columns(records: Sequence[bytes | None], fields: Fields, describe: Desc
 
 
 def _decoder_of(ddl: str | None) -> json.JSONDecoder:
-    """Returns a decoder that keeps the type's numbers exact: a float changes a decimal, an int loses the sign of -0."""
+    """Return a decoder that keeps the type's numbers exact: a float changes a decimal, an int loses the sign of -0."""
     wanted = pa.null() if ddl is None else arrow_type(ddl)
     if pa.types.is_decimal(wanted):
         return _EXACT
@@ -133,7 +133,7 @@ def _column(values: list[Any], ddl: str, name: str, describe: DescribeRecord) ->
 
 
 def _converted(values: list[Any], ddl: str, name: str) -> Column:
-    """Converts to the type. JSON has no dates, bytes or decimals: texts hold them, bytes as Base64; a decimal may be a
+    """Convert to the type. JSON has no dates, bytes or decimals: texts hold them, bytes as Base64; a decimal may be a
     number, too."""
     wanted = arrow_type(ddl)
     if pa.types.is_temporal(wanted) or pa.types.is_binary(wanted):

@@ -30,7 +30,7 @@ class _PartitionedSpout(ITridentDataSource):
 
         @abstractmethod
         def getPartitionsForBatch(self) -> Any:
-            """Returns the partitions as a JSON value; `getOrderedPartitions` turns it into objects."""
+            """Return the partitions as a JSON value; `getOrderedPartitions` turns it into objects."""
             raise NotImplementedError
 
         def isReady(self, txid: int) -> bool:
@@ -49,14 +49,14 @@ class _PartitionedSpout(ITridentDataSource):
 
         @abstractmethod
         def getOrderedPartitions(self, allPartitionInfo: Any) -> Sequence[Any]:
-            """Returns the partitions in an order that is the same in every task."""
+            """Return the partitions in an order that is the same in every task."""
             raise NotImplementedError
 
         def emitBatchNew(
             self, tx: TransactionAttempt, collector: TridentCollector, partitions: Sequence[Any],
             lastPartitionMeta: dict[Any, Any],
         ) -> dict[Any, Any]:  # fmt: skip
-            """Emits a new batch of these partitions. Returns each partition's metadata, a JSON value.
+            """Emit a new batch of these partitions. Returns each partition's metadata, a JSON value.
 
             ``lastPartitionMeta`` has each partition's metadata of the closest earlier txid, or None. Opaque: called on
             every attempt; it gets the last committed metadata, and what it returns is written when the batch commits.
@@ -64,7 +64,7 @@ class _PartitionedSpout(ITridentDataSource):
             raise NotImplementedError
 
         def getPartitionsForTask(self, taskId: int, numTasks: int, sortedPartitions: Sequence[Any]) -> list[Any]:
-            """Returns the partitions of one task; by default every numTasks-th, from taskId on."""
+            """Return the partitions of one task; by default every numTasks-th, from taskId on."""
             return list(sortedPartitions[taskId::numTasks])
 
         def refreshPartitions(self, partitionResponsibilities: Sequence[Any]) -> None:
@@ -97,7 +97,7 @@ class IPartitionedTridentSpout(_PartitionedSpout):
         def reEmitPartitionBatch(
             self, tx: TransactionAttempt, collector: TridentCollector, partition: Any, partitionMeta: Any
         ) -> None:
-            """Emits exactly the tuples that the metadata describes. Never called without metadata."""
+            """Emit exactly the tuples that the metadata describes. Never called without metadata."""
             raise NotImplementedError
 
 

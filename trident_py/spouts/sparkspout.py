@@ -47,7 +47,7 @@ class SparkSpout(ITridentDataSource):
 
 
 def _columns(schema: str) -> list[str]:
-    """Returns the columns of a DDL string ("a int, b decimal(10,2)", also "a: int"), without types unknown to us."""
+    """Return the columns of a DDL string ("a int, b decimal(10,2)", also "a: int"), without types unknown to us."""
     columns, depth, start = [], 0, 0
     for at, letter in enumerate(schema + ","):
         depth += (letter in "(<") - (letter in ")>")

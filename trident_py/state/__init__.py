@@ -6,8 +6,8 @@ the txid logic. Memory states are in `trident_py.testing`, states with a store o
 
 from typing import TYPE_CHECKING
 
-from ..needs import Needs
-from ..replaced import answer
+from ..model.replaced import answer
+from ..model.requirements import Needs
 from .base import (
     BackingMap,
     BaseQueryFunction,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..errors import StateError
-from ..needs import Needs
+from ..model.requirements import Needs
 from ..operations.base import BaseOperation, EachOperation, Operation, TridentCollector
 from ..tuples import Fields, TridentTuple
 
@@ -75,12 +75,12 @@ class Location:
     within: frozenset[str] = frozenset()
 
     def meets(self, other: Location) -> bool:
-        """Whether both have a table, a topic or a folder in common; a folder has those inside it."""
+        """Return whether both have a table, a topic or a folder in common; a folder has those inside it."""
         common = self.names & (other.names | other.within) or self.within & other.names
         return bool(self.stores & other.stores and common)
 
     def admits(self, other: Location) -> bool:
-        """Whether two states may write both places."""
+        """Return whether two states may write both places."""
         return not self.meets(other) or (self.shared != "" and self.shared == other.shared)
 
 
@@ -96,9 +96,9 @@ class StateFactory:
     """Makes the State of a partition. A frozen, picklable value that opens nothing itself.
 
     `makeState` is called once per partition, where its tuples are, also for partitions that never get a tuple. ``conf``
-    has topology.name, trident.state.name, trident.generation, trident.lineage, trident.way (see `trident_py.run.ways`),
-    and on a cluster trident.run and trident.home; ``metrics`` is an IMetricsContext, which takes the state's metrics
-    (`trident_py.metrics`). A factory may also be a BatchParticipant.
+    has topology.name, trident.state.name, trident.generation, trident.lineage, trident.way (see
+    `trident_py.run.routing_digest`), and on a cluster trident.run and trident.home; ``metrics`` is an IMetricsContext,
+    which takes the state's metrics (`trident_py.metrics`). A factory may also be a BatchParticipant.
 
     It may define ``requiredNumPartitions``, as in a StateSpec, and ``check_place(place: StatePlace)``, which is called
     when the topology is built and raises DefinitionError where the state cannot work.
@@ -237,7 +237,7 @@ class ReadOnlyMapState(State):
 
     @abstractmethod
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
-        """Returns the values in the order of the keys; None for a key without a value."""
+        """Return the values in the order of the keys; None for a key without a value."""
         raise NotImplementedError
 
 
@@ -246,7 +246,7 @@ class MapState(ReadOnlyMapState):
 
     @abstractmethod
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        """Updates each key once. Returns the new values, in the order of the keys."""
+        """Update each key once. Returns the new values, in the order of the keys."""
         raise NotImplementedError
 
     @abstractmethod
@@ -275,7 +275,7 @@ class Snapshottable(ReadOnlySnapshottable):
 
     @abstractmethod
     def update(self, updater: ValueUpdater) -> Any:
-        """Updates the value and returns the new one."""
+        """Update the value and return the new one."""
         raise NotImplementedError
 
     @abstractmethod
@@ -288,7 +288,7 @@ class ITupleCollection:
 
     @abstractmethod
     def getTuples(self) -> Iterator[list[Any]]:
-        """Yields one list per row: the values of the key, then the value."""
+        """Yield one list per row: the values of the key, then the value."""
         raise NotImplementedError
 
 

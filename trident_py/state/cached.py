@@ -47,7 +47,7 @@ class CachedMap(BackingMap):
         self._remember(names, vals)
 
     def forget(self) -> None:
-        """Empties the cache; for a store whose transaction was rolled back."""
+        """Empty the cache; for a store whose transaction was rolled back."""
         self._cache.clear()
 
     def _remember(self, names: Sequence[tuple], vals: Sequence[Any]) -> None:
@@ -78,7 +78,7 @@ class CachedBatchReadsMap:
         self._written = {}
 
     def multiGet(self, keys: Sequence[Key]) -> list[CachedBatchReadsMap.RetVal]:
-        """Asks the delegate for all keys; what this commit has written overrides its answers."""
+        """Ask the delegate for all keys; what this commit has written overrides its answers."""
         names = keys_of(keys)
         stored = self.delegate.multiGet(keys)
         found = [name in self._written for name in names]

@@ -60,7 +60,7 @@ class ColumnKeys(Sequence[tuple]):
 
 
 def _hashable(value: Any) -> Any:
-    """Returns one hashable value per identity: a plain value as it is, so that a plain tuple finds the key."""
+    """Return one hashable value per identity: a plain value as it is, so that a plain tuple finds the key."""
     plain = meant(value)
     if isinstance(plain, list | tuple):
         return tuple(map(_hashable, plain))

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..canonical import keys_of
 from ..errors import StateError
-from ..phases import phase
+from ..run.phases import phase
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
 from .roles import CombinesInStore
 from .updates import Replaces, applied, combination_of
@@ -39,7 +39,7 @@ class _Written:
         self._values = {}
 
     def add(self, keys: Sequence[Key], vals: Sequence[Any] | None) -> None:
-        """Records a write. ``vals`` None: only the store knows the values."""
+        """Record a write. ``vals`` None: only the store knows the values."""
         self._puts.append((keys, vals))
 
     @property
@@ -47,7 +47,7 @@ class _Written:
         return bool(self._puts or self._values)
 
     def read(self, backing: BackingMap, keys: Sequence[Key]) -> tuple[list[Any], list[bool] | None]:
-        """Returns the values, and for each whether this commit wrote it (None: it has written nothing yet)."""
+        """Return the values, and for each whether this commit wrote it (None: it has written nothing yet)."""
         with phase("state read"):
             stored = backing.multiGet(keys)
         if len(stored) != len(keys):
@@ -73,7 +73,7 @@ class _BackedMap(MapState):
 
     @classmethod
     def build(cls, backing: BackingMap) -> MapState:
-        """Storm's constructor."""
+        """Build as Storm's constructor does."""
         return cls(backing)
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
@@ -88,10 +88,10 @@ class _BackedMap(MapState):
 
     @abstractmethod
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        """Reads the stored values, updates them under the rules of this map, and writes them."""
+        """Read the stored values, updates them under the rules of this map, and write them."""
 
     def _may_combine(self) -> bool:
-        """Whether the store's own rules would give the result of this map's."""
+        """Return whether the store's own rules would give the result of this map's."""
         return True
 
     def _combined(self, keys: Sequence[Key]) -> None:
@@ -117,7 +117,8 @@ class _TxidMap(_BackedMap):
         self._written.reset()
 
     def _may_combine(self) -> bool:
-        """With a txid, and for the first update of a commit: the store would take a second one for a replay."""
+        """Return whether this is the first update of a commit with a txid: the store would take a second one for a
+        replay."""
         return self.txid is not None and not self._written.anything
 
     def _combined(self, keys: Sequence[Key]) -> None:
@@ -151,10 +152,10 @@ class NonTransactionalMap(_BackedMap):
             self.backing.multiPut(keys, vals)
 
     def beginCommit(self, txid: int | None) -> None:
-        """Does nothing: a plain value has no txid."""
+        """Do nothing: a plain value has no txid."""
 
     def commit(self, txid: int | None) -> None:
-        """Does nothing: a plain value has no txid."""
+        """Do nothing: a plain value has no txid."""
 
 
 class TransactionalMap(_TxidMap):
@@ -192,7 +193,7 @@ class TransactionalMap(_TxidMap):
             self._put(keys, list(map(_transactional, zip(repeat(self.txid), news))))
 
     def _skipped(self, keys: Sequence[Key], stored: list[Any], is_new: list[bool] | None) -> set[int]:
-        """Returns the positions of keys that this batch wrote in an earlier attempt."""
+        """Return the positions of keys that this batch wrote in an earlier attempt."""
         txid = self.txid
         if txid is None:
             return set()
@@ -235,7 +236,7 @@ class OpaqueMap(_TxidMap):
         self.multiUpdate(keys, Replaces(vals))
 
     def _olds(self, stored: list[Any], is_new: list[bool] | None) -> list[Any]:
-        """Returns the values to update: those before the batch, or those that this commit has written."""
+        """Return the values to update: those before the batch, or those that this commit has written."""
         txid = self.txid
         if is_new is not None:
             return [

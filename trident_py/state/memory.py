@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from .. import home
 from ..canonical import keys_of
 from ..errors import DefinitionError, StateError
-from ..needs import Needs
+from ..model.requirements import Needs
+from ..rpc import service
 from .base import BackingMap, ITupleCollection, Key, Location, Reading, RemovableMapState, StateFactory
 from .keys import ExactKey
 from .maps import OpaqueMap, SnapshottableMap
@@ -61,7 +61,7 @@ class MemoryBackingMap(BackingMap):
             self._rows.pop(name, None)
 
     def items(self) -> list[tuple[tuple, Any]]:
-        """Returns each key, as first put, with its value."""
+        """Return each key, as first put, with its value."""
         return list(self._rows.values())
 
 
@@ -86,7 +86,7 @@ class MemoryStore:
             self._map(partition).multiPut(keys, vals)
 
     def begin(self, partition: int, txid: int | None) -> None:
-        """Deletes the keys that an earlier txid removed: their current and previous values are no longer needed."""
+        """Delete the keys that an earlier txid removed: their current and previous values are no longer needed."""
         with self._lock:
             before, keys = self._removed.get(partition, (None, []))
             if txid is None or txid != before:
@@ -103,7 +103,7 @@ class MemoryStore:
             return self._map(partition).items()
 
     def stored(self) -> dict[tuple, Any]:
-        """Returns every key of every partition with its OpaqueValue; the global key is ("$GLOBAL$",).
+        """Return every key of every partition with its OpaqueValue; the global key is ("$GLOBAL$",).
 
         Raises StateError if two partitions hold the same key: one row would hide the other.
         """
@@ -166,13 +166,13 @@ class _MemoryFactory(StateFactory):
         return None
 
     def store(self, conf: dict) -> MemoryStore:
-        """Returns this state's store: the object itself in the driver process, a proxy in a worker."""
+        """Return this state's store: the object itself in the driver process, a proxy in a worker."""
         size = self._size()
         # As in Storm, memory outlives the topology, not the process.
-        return home.store(home.of_any_run(conf), f"memory/{self.id}", partial(MemoryStore, size))
+        return service.store(service.of_any_run(conf), f"memory/{self.id}", partial(MemoryStore, size))
 
     def stored(self) -> dict[tuple, Any]:
-        """Returns all rows of all partitions, read in the driver process: key tuple -> OpaqueValue."""
+        """Return all rows of all partitions, read in the driver process: key tuple -> OpaqueValue."""
         return self.store({}).stored()
 
 
@@ -221,7 +221,7 @@ class MemoryMapState(LRUMemoryMapState, RemovableMapState):
         self.store.begin(self.partition, txid)
 
     def multiRemove(self, keys: Sequence[Key]) -> None:
-        """Sets the values to None now and deletes the keys in the next txid: a replay still sees the value before."""
+        """Set the values to None now and delete the keys in the next txid: a replay still sees the value before."""
         self.multiPut(keys, [None] * len(keys))
         self.store.remove_later(self.partition, [tuple(key) for key in keys])
 

@@ -45,7 +45,7 @@ class BatchParticipant(ABC):
     """The driver side of one state of one topology, called by the batch loop. Inherit it.
 
     At a start `remembered` is called on all participants of a component, and their answers are compared with the
-    checkpoint (`trident_py.run.agreement`). Only if all agree, each one is opened. ``conf`` has topology.name,
+    checkpoint (`trident_py.run.recovery`). Only if all agree, each one is opened. ``conf`` has topology.name,
     trident.state.name, trident.lineage (this checkpoint), and for `open` trident.txid (the last txid that the
     checkpoint has committed) and trident.forget (the user gives up what the store holds of older txids).
 
@@ -56,7 +56,7 @@ class BatchParticipant(ABC):
     attempt. On replay `prepare` and `publish` are called again with the same txid.
 
     All of them raise FailedException if the store is away or locked: `remembered` and `open` are then called again, the
-    others fail the batch (`trident_py.patience`).
+    others fail the batch (`trident_py.model.retry`).
 
     A participant with ``decides = True`` makes a batch visible in `publish`. The batch loop then writes the receipts
     (plain JSON values) into the checkpoint first, and runs no further attempt of the batch: it calls `publish` with
@@ -69,7 +69,7 @@ class BatchParticipant(ABC):
     """Whether the receipts are plain JSON values, and `publish` compares them with what the store has."""
 
     def remembered(self, conf: dict) -> Remembered | None:
-        """Returns what the store has recorded of this state. Reads only. None: no store outlives the driver, or it
+        """Return what the store has recorded of this state. Reads only. None: no store outlives the driver, or it
         keeps no txids; nothing is compared then."""
         return None
 
@@ -86,12 +86,12 @@ class BatchParticipant(ABC):
     def abort(self, txid: int, attempt: int) -> None: ...
 
     def published(self, txid: int) -> bool:
-        """Returns whether the batch is visible. Called only if it ``decides``."""
+        """Return whether the batch is visible. Called only if it ``decides``."""
         raise NotImplementedError
 
 
 def participant_of(factory: StateFactory) -> BatchParticipant | None:
-    """Returns the driver side of a state in one run, or None if it has none.
+    """Return the driver side of a state in one run, or None if it has none.
 
     A factory is frozen, so ``factory.participant()`` makes the object that keeps data between the calls. A factory
     without that method may be a BatchParticipant itself. Raises DefinitionError for anything else.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..operations.base import TridentCollector
-from ..phases import phase
+from ..run.phases import phase
 from .base import State, StateUpdater
 from .roles import RollsBack
 
@@ -21,7 +21,7 @@ class SilentCollector(TridentCollector):
 
 
 def _ignore(values: Any) -> None:
-    """Drops what it is told."""
+    """Drop what it is told."""
 
 
 SILENT = SilentCollector()
@@ -36,12 +36,12 @@ def persist(
     always: bool = False,
     step: Callable[[str], None] = _ignore,
 ) -> Any:
-    """Commits the tuples of one partition of one batch to its state. Returns what `commit` returned.
+    """Commit the tuples of one partition of one batch to its state. Returns what `commit` returned.
 
     Runs where the tuples are. Without tuples it calls nothing and returns None, unless ``always``. On replay it is
     called again with the same txid. An exception of any of the three calls passes through; if the state has
     ``rollback(txid)``, that is called first, and its errors do not hide the first one. ``step`` is told the steps
-    (`trident_py.steps`).
+    (`trident_py.model.fault_points`).
     """
     if len(tuples) == 0 and not always:
         return None

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ..needs import needs_of
+from ..model.requirements import needs_of, role
 from .base import Key, Location, StatePlace
 from .updates import Combination
 
 
+@role
 @runtime_checkable
 class RollsBack(Protocol):
     """A state that holds something open between beginCommit and commit. Called if the commit ended by an error."""
@@ -20,6 +21,7 @@ class RollsBack(Protocol):
     def rollback(self, txid: int | None) -> None: ...
 
 
+@role
 @runtime_checkable
 class Closes(Protocol):
     """A state that is closed when the run ends."""
@@ -27,6 +29,7 @@ class Closes(Protocol):
     def close(self) -> Any: ...
 
 
+@role
 @runtime_checkable
 class CombinesInStore(Protocol):
     """A backing map that applies the rules of the map above it in one step, instead of a read and a write.
@@ -38,6 +41,7 @@ class CombinesInStore(Protocol):
     def multiCombine(self, txid: int | None, keys: Sequence[Key], combination: Combination) -> list[Any] | None: ...
 
 
+@role
 @runtime_checkable
 class MakesState(Protocol):
     """As a `StateFactory`."""
@@ -45,6 +49,7 @@ class MakesState(Protocol):
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any: ...
 
 
+@role
 @runtime_checkable
 class SaysLocation(Protocol):
     """A factory that says where the data of its states is, as a `StateFactory` does."""
@@ -54,15 +59,16 @@ class SaysLocation(Protocol):
 
 
 def located(factory: Any) -> Location | None:
-    """Where the data is; None if the factory does not say."""
+    """Return where the data is; None if the factory does not say."""
     return factory.location if isinstance(factory, SaysLocation) else None
 
 
 def kept_in_object(factory: Any) -> bool:
-    """Whether the data counts as kept in the states' objects: the factory does not say where else it is."""
+    """Return whether the data counts as kept in the states' objects: the factory does not say where else it is."""
     return located(factory) is None and not needs_of(factory).home
 
 
+@role
 @runtime_checkable
 class ChecksPlace(Protocol):
     """A factory that raises DefinitionError, when the topology is built, if its state cannot work there."""
@@ -70,6 +76,7 @@ class ChecksPlace(Protocol):
     def check_place(self, place: StatePlace) -> None: ...
 
 
+@role
 @runtime_checkable
 class Remarks(Protocol):
     """A factory whose store sets a condition of its guarantee, which the table of guarantees shows behind the
@@ -79,6 +86,7 @@ class Remarks(Protocol):
     def remark(self) -> str: ...
 
 
+@role
 @runtime_checkable
 class Participates(Protocol):
     """A factory whose state has a driver side: a BatchParticipant, or None."""
@@ -86,6 +94,7 @@ class Participates(Protocol):
     def participant(self) -> Any: ...
 
 
+@role
 @runtime_checkable
 class Shows(Protocol):
     """A factory that returns what its store holds now."""

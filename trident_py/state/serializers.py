@@ -69,7 +69,7 @@ class JSONOpaqueSerializer(Serializer):
 
 
 def json_text(value: Any) -> str:
-    """Returns a value as json-smart writes it; a value of no JSON type is written as its text."""
+    """Return a value as json-smart writes it; a value of no JSON type is written as its text."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -86,7 +86,7 @@ def json_text(value: Any) -> str:
 
 
 def java_double(value: float) -> str:
-    """Formats a float as Java's Double.toString does: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
+    """Format a float as Java's Double.toString does: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
     if math.isnan(value) or math.isinf(value):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -103,7 +103,7 @@ def _quoted(text: str) -> str:
 
 
 def _name(key: Any) -> str:
-    """Returns an object's key as text, as Java's String.valueOf does."""
+    """Return an object's key as text, as Java's String.valueOf does."""
     return key if isinstance(key, str) else json_text(key)
 
 
@@ -115,7 +115,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _parts(data: bytes, count: int, form: str) -> list[Any]:
-    """Returns the parts of a stored value. A null txid cannot be read back (Storm: NullPointerException)."""
+    """Return the parts of a stored value. A null txid cannot be read back (Storm: NullPointerException)."""
     parts = _parsed(data)
     if not isinstance(parts, list) or len(parts) != count:
         raise StateError(f"stored bytes {data[:80]!r} are not {form}; another kind of map wrote them")

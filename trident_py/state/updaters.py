@@ -83,7 +83,7 @@ class MapCombinerAggStateUpdater(StateUpdater):
         _emit(collector, keys, news)
 
     def _columns(self, tuples: Sequence[TridentTuple]) -> tuple[Sequence[tuple], Column]:
-        """Returns keys and partial results; as the columns that came in, if none is short."""
+        """Return keys and partial results; as the columns that came in, if none is short."""
         if isinstance(tuples, TupleList) and not any(chunk.short for chunk in tuples.chunks):
             chunk = concat(tuples.chunks)
             return ColumnKeys([chunk.column(name) for name in self.groupFields]), chunk.column(self.valueFields[0])
@@ -119,7 +119,7 @@ class MapReducerAggStateUpdater(StateUpdater):
 
 
 def _picker(fields: Fields, wanted: Fields) -> Callable[[TridentTuple], tuple]:
-    """Returns a function from a tuple with these fields to the plain tuple of the wanted values."""
+    """Return a function from a tuple with these fields to the plain tuple of the wanted values."""
     at = [fields.fieldIndex(name) for name in wanted]
     if at == list(range(len(at))):
         until = slice(len(at))

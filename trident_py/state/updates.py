@@ -26,7 +26,7 @@ class CombinerValueUpdater(ValueUpdater):
         return self.agg
 
     def getArg(self) -> Any:
-        """The partial result of the batch."""
+        """Return the partial result of the batch."""
         return self.arg
 
     def update(self, stored: Any) -> Any:
@@ -125,7 +125,7 @@ class Replaces(ValueUpdaters):
 
 
 def applied(updaters: Sequence[ValueUpdater], stored: Sequence[Any]) -> list[Any]:
-    """Returns the new values, in order. Updates each key once."""
+    """Return the new values, in order. Updates each key once."""
     if isinstance(updaters, ValueUpdaters):
         return updaters.apply(stored)
     return [updater.update(value) for updater, value in zip(updaters, stored, strict=True)]
@@ -140,7 +140,7 @@ class Combination(NamedTuple):
 
 
 def combination_of(updaters: Sequence[ValueUpdater]) -> Combination | None:
-    """Returns the multiUpdate as one combination if all updaters combine with the same SQL; else None."""
+    """Return the multiUpdate as one combination if all updaters combine with the same SQL; else None."""
     if isinstance(updaters, Combines):
         sql = sql_of(updaters.agg)
         return None if sql is None else Combination(sql, updaters.column, updaters.wanted)
@@ -152,7 +152,7 @@ def combination_of(updaters: Sequence[ValueUpdater]) -> Combination | None:
 
 
 def sql_of(agg: CombinerAggregator) -> str | None:
-    """Returns the combiner's SQL; None if a subclass overrides `combine` without naming its own SQL."""
+    """Return the combiner's SQL; None if a subclass overrides `combine` without naming its own SQL."""
     for place in (agg, *type(agg).__mro__):
         attributes = getattr(place, "__dict__", {})  # an object with slots has none
         if "sql" in attributes or "combine" in attributes:

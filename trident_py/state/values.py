@@ -8,7 +8,7 @@ from ..errors import StateError, ZombieError
 
 
 def behind(txid: int, stored: int, of: str = "this value") -> ZombieError:
-    """Returns the error for a txid that is older than the stored one."""
+    """Return the error for a txid that is older than the stored one."""
     return ZombieError(
         f"batch {txid} is behind: {of} was last written by batch {stored}; nothing of it is written. "
         "An older driver is still running on this store, or the checkpoint is older than the store: "
@@ -41,11 +41,11 @@ class OpaqueValue(NamedTuple):
     prev: Any = None
 
     def get(self, txid: int | None) -> Any:
-        """Returns the value as it was before batch ``txid``."""
+        """Return the value as it was before batch ``txid``."""
         return self.prev if self._replays(txid) else self.curr
 
     def update(self, txid: int | None, value: Any) -> OpaqueValue:
-        """Returns this value overwritten by batch ``txid``; on replay it keeps the value before the batch."""
+        """Return this value overwritten by batch ``txid``; on replay it keeps the value before the batch."""
         return OpaqueValue(txid, value, self.prev if self._replays(txid) else self.curr)
 
     def _replays(self, txid: int | None) -> bool:

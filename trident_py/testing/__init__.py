@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TridentError
-from ..replaced import answer
+from ..model.replaced import answer
 from ..spouts import FeederBatchSpout, FeederCommitterBatchSpout, FixedBatchSpout
 from ..state import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
 from ..state.roles import Shows
@@ -40,7 +40,7 @@ if not TYPE_CHECKING:
 
 
 def collect(stream: Any, name: str) -> Any:
-    """Records the stream's rows under a name and returns the stream. Works on both clusters.
+    """Record the stream's rows under a name and return the stream. Works on both clusters.
 
     ``running.collected(name)`` returns txid -> rows of the batch's last attempt; ``collected_by_partition(name)``
     returns txid -> partition -> rows.
@@ -49,7 +49,7 @@ def collect(stream: Any, name: str) -> Any:
 
 
 def stored(factory: Any) -> dict[tuple, Any]:
-    """Returns what a state's store holds now, all partitions together.
+    """Return what a state's store holds now, all partitions together.
 
     Key tuple -> plain value, TransactionalValue or OpaqueValue, by the kind of the state. The key of an ungrouped value
     is ``("$GLOBAL$",)``. Call it in the driver process, while no batch commits.

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import DefinitionError, TridentError, missing
-from ..secrets import shown
+from ..model.secrets import shown
 
 
 def create_database(url: str, name: str | None = None) -> str:
-    """Creates an empty database on the server that a URL names and returns its URL. None: an unused name.
+    """Create an empty database on the server that a URL names and return its URL. None: an unused name.
 
     The URL's account must be allowed to create databases.
     """
@@ -26,14 +26,14 @@ def create_database(url: str, name: str | None = None) -> str:
 
 
 def _strategy(server: Any) -> str:
-    """Copies files in a PostgreSQL without fsync: a new database then takes a third of the time."""
+    """Copy files in a PostgreSQL without fsync: a new database then takes a third of the time."""
     if server.dialect.name != "postgresql" or (server.dialect.server_version_info or ()) < (15,):
         return ""
     return " STRATEGY FILE_COPY" if server.exec_driver_sql("SHOW fsync").scalar() == "off" else ""
 
 
 def drop_database(url: str) -> None:
-    """Drops the database that a URL names and ends its connections. Does nothing if it does not exist."""
+    """Drop the database that a URL names and end its connections. Does nothing if it does not exist."""
     from sqlalchemy import make_url
 
     parsed = make_url(url)

@@ -24,7 +24,7 @@ from .failures import PlannedFailure, When
 
 
 def failing(fn: Any, when: When, how: str = "fail") -> Any:
-    """Wraps `fn` so that it fails in these attempts, before its own work.
+    """Wrap `fn` so that it fails in these attempts, before its own work.
 
     Takes functions, filters, map functions, consumers, aggregators, multi reducers, plain callables and spouts.
     ``when``: a set of (txid, attempt) or a callable of both. ``how``: as for Crashing.

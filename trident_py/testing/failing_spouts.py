@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import DefinitionError
-from ..needs import Needs, needs_of
+from ..model.requirements import Needs, needs_of
 from ..spouts import (
     IBatchSpout,
     ICommitterTridentSpout,
@@ -29,7 +29,7 @@ EMITS = (
 
 
 def failing_spout(spout: ITridentDataSource, failure: PlannedFailure) -> Any:
-    """Wraps a spout so that it fails before it emits."""
+    """Wrap a spout so that it fails before it emits."""
     for base, wrapper in _WRAPPERS.items():
         if isinstance(spout, base):
             return wrapper(spout, failure)
@@ -46,7 +46,7 @@ class _Failing(Wrapper):
         self.home = inner.home
 
     def snapshot(self) -> Any:
-        """Returns the copy that newStream keeps: a wrapper around the spout's own snapshot."""
+        """Return the copy that newStream keeps: a wrapper around the spout's own snapshot."""
         return type(self)(self.inner.snapshot(), self.failure)
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..context import RunContext
 from ..errors import DefinitionError, FailedException, TridentError
-from ..needs import Needs, needs_of
+from ..model.requirements import Needs, needs_of
 from ..spouts.inspection import method_of
 from ..state import BatchParticipant, Location, Reading, State, StateClass, StateFactory, StateUpdater, participant_of
 from ..state.roles import located
@@ -32,7 +32,7 @@ class PlannedFailure:
         self.how = how
 
     def check(self, attempt: tuple[int, int] | None, place: str) -> None:
-        """Fails if this attempt is chosen: by FailedException, RuntimeError, or SIGKILL of the process."""
+        """Fail if this attempt is chosen: by FailedException, RuntimeError, or SIGKILL of the process."""
         if attempt is None or not self._wants(int(attempt[0]), int(attempt[1])):
             return
         text = f"asked by the test: {place} in txid {attempt[0]}, attempt {attempt[1]}"
@@ -102,7 +102,7 @@ class Crashing(Wrapper, StateFactory):
         return self.inner.reading if isinstance(self.inner, StateFactory) else super().reading
 
     def participant(self) -> BatchParticipant | None:
-        """Returns the driver side of the wrapped factory."""
+        """Return the driver side of the wrapped factory."""
         return participant_of(self.inner)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
@@ -114,7 +114,7 @@ class Crashing(Wrapper, StateFactory):
 
 
 def _points(state: State, at: str) -> dict[str, Callable[..., Any]]:
-    """Returns the methods that stand for this point. In a state that is not a map all public methods are writes."""
+    """Return the methods that stand for this point. In a state that is not a map all public methods are writes."""
     if at in ("beginCommit", "commit", "afterCommit"):
         return {"beginCommit": state.beginCommit} if at == "beginCommit" else {"commit": state.commit}
     public = {name: method_of(state, name) for name in dir(state) if not name.startswith("_")}

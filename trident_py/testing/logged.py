@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .. import home
 from ..canonical import key_of
 from ..context import RunContext
 from ..errors import DefinitionError
-from ..needs import Needs
+from ..model.requirements import Needs
+from ..rpc import service
 from ..state import (
     BackingMap,
     ITupleCollection,
@@ -72,7 +72,7 @@ class CallLog:
 
 
 def shown(value: Any) -> Any:
-    """Returns a stored value in the form used in calls: plain, {txid, val} or {currTxid, curr, prev}."""
+    """Return a stored value in the form used in calls: plain, {txid, val} or {currTxid, curr, prev}."""
     if isinstance(value, OpaqueValue):
         return {"currTxid": value.currTxid, "curr": value.curr, "prev": value.prev}
     if isinstance(value, TransactionalValue):
@@ -124,11 +124,11 @@ class LoggingBackingMap(BackingMap):
             return Reading.CURRENT
 
         def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> LoggedState:
-            return LoggedState(self, home.store(home.of_any_run(conf), self.key, CallLog), partitionIndex, conf)
+            return LoggedState(self, service.store(service.of_any_run(conf), self.key, CallLog), partitionIndex, conf)
 
         @property
         def log(self) -> CallLog:
-            return home.store({}, self.key, CallLog)
+            return service.store({}, self.key, CallLog)
 
         @property
         def calls(self) -> list[list]:
@@ -155,7 +155,7 @@ class LoggedState(MapState, Snapshottable, ITupleCollection):
             self.onCall(call, None if self.context is None else self.context.transaction)
 
     def log(self, call: list) -> None:
-        """Records a call; also for a test's own updaters."""
+        """Record a call; also for a test's own updaters."""
         self.calls.add(self.partition, call)
 
     def beginCommit(self, txid: int | None) -> None:

@@ -37,7 +37,7 @@ class Split(Function):
                 collector.emit((word,))
 
     def executeBatch(self, *columns: pa.Array) -> tuple[list[pa.Array], Callable[[], np.ndarray]] | None:
-        """Returns the words of a string column, and a callable for the row of each. None: use the row form."""
+        """Return the words of a string column, and a callable for the row of each. None: use the row form."""
         if not pa.types.is_string(columns[0].type) or columns[0].null_count:
             return None
         lists = pc.split_pattern(columns[0], " ")

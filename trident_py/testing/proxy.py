@@ -32,7 +32,7 @@ class _Rule:
     times: int
 
     def found(self, tail: bytes, data: bytes) -> bool:
-        """Whether a pattern is in the data, or ends there."""
+        """Return whether a pattern is in the data, or ends there."""
         both = tail + data
         return any(both.find(each, max(0, len(tail) - len(each) + 1)) >= 0 for each in self.patterns)
 
@@ -42,7 +42,7 @@ class _Rule:
 
 
 def commit_of(url: str) -> tuple[bytes, ...]:
-    """Returns the bytes that a client of this database sends to commit, and in no other statement: alone, or as the
+    """Return the bytes that a client of this database sends to commit, and in no other statement: alone, or as the
     last statement of a request.
 
     (``b"COMMIT"`` alone also occurs in ``SET AUTOCOMMIT = 0``, which PyMySQL sends when it connects.)
@@ -51,7 +51,7 @@ def commit_of(url: str) -> tuple[bytes, ...]:
 
 
 def end_txn_of(transactional_id: str) -> bytes:
-    """Returns the bytes that librdkafka sends to end a transaction: size, key and version of an EndTxn request."""
+    """Return the bytes that librdkafka sends to end a transaction: size, key and version of an EndTxn request."""
     return struct.pack(">ihh", 30 + len(transactional_id.encode()), 26, 1)
 
 
@@ -81,13 +81,13 @@ class CuttingProxy:
         self._thread.start()
 
     def through(self, url: str) -> str:
-        """Returns an SQLAlchemy URL with this proxy's host and port."""
+        """Return an SQLAlchemy URL with this proxy's host and port."""
         from sqlalchemy import make_url
 
         return make_url(url).set(host=HOST, port=self.port).render_as_string(hide_password=False)
 
     def cut(self) -> int:
-        """Resets all connections now, on both sides. Returns their number."""
+        """Reset all connections now, on both sides. Returns their number."""
         with self._changed:
             lines = list(self._lines)
         return sum(line.cut() for line in lines)
@@ -95,7 +95,7 @@ class CuttingProxy:
     def cut_on(
         self, pattern: bytes | tuple[bytes, ...], when: str = "before", times: int = 1, skip: int = 0
     ) -> None:
-        """Cuts the connection whose client sends exactly these bytes, or one of several such; see `commit_of`.
+        """Cut the connection whose client sends exactly these bytes, or one of several such; see `commit_of`.
 
         ``before``: the server never gets them. ``during``: the server gets them and the client is cut at once, while
         the server may still be working. ``lost``: the server has answered, and the answer is dropped. ``after``: the
@@ -109,7 +109,7 @@ class CuttingProxy:
             self._rules.append(_Rule(pattern if isinstance(pattern, tuple) else (pattern,), when, skip, times))
 
     def deliver(self, seconds: float = 30) -> int:
-        """Sends the held messages to the server and waits for its answers. Returns their number."""
+        """Send the held messages to the server and wait for its answers. Returns their number."""
         with self._changed:
             lines = [line for line in self._lines if line.held]
         return sum(line.deliver(seconds) for line in lines)
@@ -121,17 +121,17 @@ class CuttingProxy:
             return sum(1 for line in self._lines if line.held)
 
     def deliver_on(self, pattern: bytes) -> None:
-        """Delivers once, when a client sends these bytes; the server gets them after it has answered."""
+        """Deliver once, when a client sends these bytes; the server gets them after it has answered."""
         with self._changed:
             self._rules.append(_Rule((pattern,), DELIVER, 0, 1))
 
     def wait(self, cuts: int = 1, seconds: float = 30) -> bool:
-        """Waits until ``cuts`` connections were cut in total; returns False after ``seconds``."""
+        """Wait until ``cuts`` connections were cut in total; returns False after ``seconds``."""
         with self._changed:
             return self._changed.wait_for(lambda: self.cuts >= cuts, seconds)
 
     def close(self) -> None:
-        """Ends the proxy and resets its connections. These do not count as cuts."""
+        """End the proxy and reset its connections. These do not count as cuts."""
         self._wake.up()
         self._thread.join()
         self._listener.close()
@@ -166,7 +166,7 @@ class CuttingProxy:
             line.start()
 
     def _rule(self, tail: bytes, data: bytes) -> _Rule | None:
-        """Returns the rule that the client's data (after the tail of earlier data) matches; uses it up."""
+        """Return the rule that the client's data (after the tail of earlier data) matches; uses it up."""
         with self._changed:
             for rule in self._rules:
                 if not rule.found(tail, data):
@@ -190,7 +190,7 @@ class CuttingProxy:
             self._changed.notify_all()
 
     def _tail(self, sent: bytes) -> bytes:
-        """Returns the end of the data, which may be the beginning of a pattern."""
+        """Return the end of the data, which may be the beginning of a pattern."""
         with self._changed:
             longest = max((len(each) for rule in self._rules for each in rule.patterns), default=1)
         return sent[len(sent) - longest + 1 :] if len(sent) >= longest else sent
@@ -227,11 +227,11 @@ class _Line:
         self._started.set()
 
     def cut(self, orderly: bool = False) -> bool:
-        """Ends the connection, once, and counts it as cut."""
+        """End the connection, once, and count it as cut."""
         return self.end(orderly, count=not self.mute)
 
     def end(self, orderly: bool = False, count: bool = False) -> bool:
-        """Closes both sides: by RST, or in order for the client. False if another thread is closing them."""
+        """Close both sides: by RST, or in order for the client. False if another thread is closing them."""
         if not self._ended.acquire(blocking=False):
             return False
         self._started.wait()
@@ -248,7 +248,7 @@ class _Line:
         return True
 
     def _up(self) -> None:
-        """Forwards client to server, and looks for the patterns."""
+        """Forward client to server, and look for the patterns."""
         tail = b""
         while data := self._read(self.client):
             self._ask()
@@ -274,13 +274,13 @@ class _Line:
         self._client_is_done()
 
     def _ask(self) -> None:
-        """The client has sent something: the first after an answer is a new request."""
+        """Note what the client has sent: the first after an answer is a new request."""
         if not self.waits:
             self.waits = True
             self.proxy._was_asked()
 
     def _down(self) -> None:
-        """Forwards server to client."""
+        """Forward server to client."""
         answer = b""
         while data := self._read(self.server):
             self.waits = False
@@ -300,7 +300,7 @@ class _Line:
             self.end(orderly=True)
 
     def _leave(self, data: bytes) -> None:
-        """Resets the client; the server gets the bytes and can read them to their end."""
+        """Reset the client; the server gets the bytes and can read them to their end."""
         self.mute = True
         self._send(self.server, data)
         self._client_is_done()
@@ -310,25 +310,25 @@ class _Line:
         self.end()
 
     def _hold(self, data: bytes) -> None:
-        """Resets the client; the server notices nothing and does not get the held bytes yet."""
+        """Reset the client; the server notices nothing and does not get the held bytes yet."""
         self.mute, self.held = True, data
         self.proxy._was_cut()
         _reset(self.client)
 
     def deliver(self, seconds: float) -> bool:
-        """Sends the held bytes to the server and drops its answer. False if it does not answer in time."""
+        """Send the held bytes to the server and drop its answer. False if it does not answer in time."""
         data, self.held = self.held, b""
         answered = self._send(self.server, data) and self._answered.wait(seconds)
         self.end()
         return answered
 
     def _client_is_done(self) -> None:
-        """Tells the server that the client has closed, after the client's data."""
+        """Tell the server that the client has closed, after the client's data."""
         with contextlib.suppress(OSError):
             self.server.shutdown(socket.SHUT_WR)
 
     def _read(self, end: socket.socket) -> bytes:
-        """Returns the next bytes, none if the connection is over."""
+        """Return the next bytes, none if the connection is over."""
         with contextlib.suppress(OSError):
             if self._wake.or_ready(end, _IN):
                 return end.recv(_READ)
@@ -343,7 +343,7 @@ class _Line:
 
 
 def _goes_on(answer: bytes) -> bool:
-    """Whether MySQL has more to say to a request: its last OK packet tells whether another statement follows."""
+    """Return whether MySQL has more to say to a request: its last OK packet tells whether another statement follows."""
     at = last = 0
     while at < len(answer):
         last, at = at + 4, at + 4 + int.from_bytes(answer[at : at + 3], "little")
@@ -364,7 +364,7 @@ class _Wake:
         os.write(self._write, b"x")
 
     def or_ready(self, end: socket.socket, events: int) -> bool:
-        """Waits for the socket; returns False if woken instead."""
+        """Wait for the socket; returns False if woken instead."""
         poll = select.poll()
         poll.register(self._read, select.POLLIN)
         poll.register(end, events)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from .faults import FaultReport, Story, everywhere
-from .faults.reporting import Rerun
+from .faults.report import Rerun
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,7 +28,7 @@ class TridentFaults:
         self._config, self._rerun, self._closing = config, Rerun(test), closing
 
     def everywhere(self, build: Any, batches: Any = None, **options: Any) -> FaultReport:
-        """As `trident_py.testing.faults.everywhere`, with --trident-smoke, --trident-seed and --trident-point. Prints
+        """Run `trident_py.testing.faults.everywhere` with --trident-smoke, --trident-seed and --trident-point. Prints
         the report."""
         __tracebackhide__ = True
         option = self._config.getoption
@@ -40,19 +40,19 @@ class TridentFaults:
         return report
 
     def story(self, build: Any, fields: Any = None, **options: Any) -> Story:
-        """A `trident_py.testing.faults.Story`, closed at the end of the test."""
+        """Return a `trident_py.testing.faults.Story`, closed at the end of the test."""
         return self._closing.enter_context(Story(build, fields, **options))
 
 
 @pytest.fixture
 def trident_faults(request: pytest.FixtureRequest) -> Iterator[TridentFaults]:
-    """Disturbs topologies: ``trident_faults.everywhere(build, batches)`` and ``trident_faults.story(build)``."""
+    """Disturb topologies: ``trident_faults.everywhere(build, batches)`` and ``trident_faults.story(build)``."""
     with ExitStack() as closing:
         yield TridentFaults(request.config, _called(request), closing)
 
 
 def _called(request: pytest.FixtureRequest) -> str:
-    """The test as pytest finds it from where it was started."""
+    """Return the test as pytest finds it from where it was started."""
     _, _, within = request.node.nodeid.partition("::")
     file = os.path.relpath(request.node.path, request.config.invocation_params.dir)
     return f"{file}::{within}"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..replaced import answer
+from ..model.replaced import answer
 from .chained import ChainedAggregatorDeclarer
 from .stream import GroupedStream, Stream, TridentState
 from .topology import JoinOutFieldsMode, JoinType, Topology, TridentTopology

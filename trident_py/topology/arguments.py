@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any, get_overloads
 
 from ..errors import DefinitionError
+from ..model.secrets import hidden
 from ..operations.base import Aggregator, CombinerAggregator, ReducerAggregator
 from ..operations.columnar import Columnar
-from ..secrets import hidden
 from ..tuples import Fields
 
 
@@ -38,7 +38,7 @@ _ON_COLUMNS = ("each", "filter", "map")
 
 
 def is_fields(value: Any) -> bool:
-    """Whether the value can name fields: None, a name, a list or tuple of names, Fields."""
+    """Return whether the value can name fields: None, a name, a list or tuple of names, Fields."""
     return value is None or isinstance(value, str | list | tuple | Fields)
 
 
@@ -53,7 +53,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 
 
 def arguments(method: Callable[..., Any], args: tuple, named: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by name, with defaults, as in the first ``@overload`` of the method that fits.
+    """Return the arguments of a call by name, with defaults, as in the first ``@overload`` of the method that fits.
 
     An overload fits if it accepts every argument, with fields exactly where it has field parameters. The result has no
     parameters of other overloads. Raises DefinitionError, listing all forms, if none fits.
@@ -100,13 +100,13 @@ def _show(value: Any) -> str:
 
 
 def _bare(form: inspect.Signature) -> str:
-    """The names and defaults of a signature."""
+    """Return the names and defaults of a signature."""
     parameters = [p.replace(annotation=p.empty) for p in form.parameters.values() if p.name != "self"]
     return str(form.replace(parameters=parameters, return_annotation=form.empty))
 
 
 def check_object(call: str, thing: Any, *roles: type) -> Any:
-    """Returns the object. Raises DefinitionError for a class in place of an object, and for an object of one of these
+    """Return the object. Raises DefinitionError for a class in place of an object, and for an object of one of these
     ``roles`` that lacks an abstract method."""
     kind = thing if isinstance(thing, type) else type(thing)
     if isinstance(thing, type) and issubclass(thing, roles):
@@ -130,7 +130,7 @@ def _is_abstract(method: Any) -> bool:
 
 
 def check_fields(names: Fields, stream: Fields) -> Fields:
-    """The fields with their types in the stream. Raises DefinitionError for a field that the stream lacks."""
+    """Return the fields with their types in the stream. Raises DefinitionError for a field that the stream lacks."""
     for name in names:
         if name not in stream:
             raise DefinitionError(
@@ -146,7 +146,7 @@ def _near(name: str, stream: Fields) -> str:
 
 
 def check_aggregator(call: str, aggregator: Any) -> Any:
-    """Returns the aggregator. Raises DefinitionError if it is not one of the three kinds, or lacks a method."""
+    """Return the aggregator. Raises DefinitionError if it is not one of the three kinds, or lacks a method."""
     check_object(call, aggregator, Aggregator, CombinerAggregator, ReducerAggregator)
     if not isinstance(aggregator, Aggregator | CombinerAggregator | ReducerAggregator):
         raise DefinitionError(

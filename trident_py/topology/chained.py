@@ -37,7 +37,7 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
     @overload
     def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
     def aggregate(self, *args: Any, **named: Any) -> Self:
-        """Aggregates the whole batch, or each group of it: ``aggregate([fields,] aggregator, functionFields)``.
+        """Aggregate the whole batch, or each group of it: ``aggregate([fields,] aggregator, functionFields)``.
 
         Without input fields the aggregator gets empty tuples.
         """
@@ -54,7 +54,7 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
     @overload
     def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
     def partitionAggregate(self, *args: Any, **named: Any) -> Self:
-        """Aggregates each partition: ``partitionAggregate([fields,] aggregator, functionFields)``. Nothing travels.
+        """Aggregate each partition: ``partitionAggregate([fields,] aggregator, functionFields)``. Nothing travels.
 
         Without input fields the aggregator gets empty tuples.
         """
@@ -63,7 +63,7 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
         return self
 
     def _declare(self, name: str, call: dict[str, Any]) -> bool:
-        """Adds a part and returns whether it is a combiner."""
+        """Add a part and return whether it is a combiner."""
         aggregator = check_aggregator(name, call["agg"])
         read = self._stream.check(call.get("inputFields"))
         outputs = with_output_type(aggregator, Fields.of(call["functionFields"]))
@@ -75,7 +75,7 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
         return combiner
 
     def chainEnd(self) -> StreamT:
-        """Ends the chain and returns the stream of the results. The group fields, if any, come first."""
+        """End the chain and return the stream of the results. The group fields, if any, come first."""
         fields = self._output_fields()
         parts, stream = tuple(self._parts), self._stream
         inits = sum(isinstance(part.aggregator, CombinerAggregator) for part in parts)
@@ -100,7 +100,7 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
 
 
 def check_input(combiner: CombinerAggregator, inputs: Fields, fields: Fields) -> None:
-    """Raises DefinitionError if the combiner reads an input field and gets none."""
+    """Raise DefinitionError if the combiner reads an input field and gets none."""
     if combiner.needs_input and len(inputs) == 0:
         name = type(combiner).__name__
         raise DefinitionError(
@@ -110,7 +110,7 @@ def check_input(combiner: CombinerAggregator, inputs: Fields, fields: Fields) ->
 
 
 def with_output_type(aggregator: AnyAggregator, fields: Fields) -> Fields:
-    """The function field, with the type that a built-in aggregator declares for its result."""
+    """Return the function field, with the type that a built-in aggregator declares for its result."""
     declared = aggregator.output_type
     if declared is None or len(fields) != 1 or fields.types:
         return fields

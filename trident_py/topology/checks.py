@@ -19,7 +19,7 @@ Route = dict[tuple[str, bool], None]
 
 
 def own_updater(factory: Any) -> StateUpdater:
-    """The factory's own updater. Raises DefinitionError if it has none."""
+    """Return the factory's own updater. Raises DefinitionError if it has none."""
     factory = check_object("a state", _bare(factory), StateFactory)
     updater = factory.own_updater if isinstance(factory, StateFactory) else None
     if updater is None:
@@ -31,7 +31,7 @@ def own_updater(factory: Any) -> StateUpdater:
 
 
 def check_fits(factory: Any, user: Any) -> None:
-    """Raises DefinitionError if the updater or query (``user``) calls a method that the factory's states lack."""
+    """Raise DefinitionError if the updater or query (``user``) calls a method that the factory's states lack."""
     factory = _bare(factory)
     if not isinstance(factory, StateFactory) or not isinstance(user, StateUpdater | QueryFunction):
         return
@@ -57,7 +57,7 @@ def _next_step(call: str) -> str:
 
 
 def keys_of(factory: Any, group: Fields) -> Fields:
-    """The group fields in the order of the state's key, matched by name. A key of one field may have any name.
+    """Return the group fields in the order of the state's key, matched by name. A key of one field may have any name.
 
     Raises DefinitionError if the state's key has other fields.
     """
@@ -74,7 +74,7 @@ def keys_of(factory: Any, group: Fields) -> Fields:
 
 
 def check_places(lowered: Lowered) -> None:
-    """Calls ``check_place`` of each factory that has it. Raises DefinitionError if a state cannot work in its place."""
+    """Call ``check_place`` of each factory that has it. Raises DefinitionError if a state cannot work in its place."""
     routes, users = _routes(lowered), _users(lowered)
     for node, state in lowered.plan.updates():
         if isinstance(state.factory, ChecksPlace):
@@ -94,7 +94,7 @@ def _place(
 
 
 def _users(lowered: Lowered) -> dict[str, list[ProcessorNode]]:
-    """The nodes that use each state, in the order in which they finish."""
+    """Return the nodes that use each state, in the order in which they finish."""
     users: dict[str, list[ProcessorNode]] = {}
     for node in map(lowered.plan.by_id.__getitem__, lowered.partitions):
         if isinstance(node, ProcessorNode) and node.state is not None:
@@ -103,7 +103,7 @@ def _users(lowered: Lowered) -> dict[str, list[ProcessorNode]]:
 
 
 def _routes(lowered: Lowered) -> dict[int, Route]:
-    """For each node the spouts that feed it, each with whether its tuples may change their partition on the way."""
+    """Return the spouts that feed each node, and whether their tuples may change their partition on the way."""
     routes: dict[int, Route] = {}
     for node in lowered.plan.nodes:
         routes[node.id] = {(node.spout_id, False): None} if isinstance(node, SpoutNode) else {}
@@ -120,7 +120,7 @@ def _moves(parent: Node, node: Node, counts: dict[int, int]) -> bool:
 
 
 def check_owners(plan: Plan) -> None:
-    """Raises DefinitionError if two updated states share a name or a location. A state that is only queried may share
+    """Raise DefinitionError if two updated states share a name or a location. A state that is only queried may share
     both."""
     states = {state.id: state for _, state in plan.updates()}
     named: dict[str, StateUse] = {}
@@ -145,7 +145,7 @@ class _Neighbours:
         self._inside: dict[tuple[str, str], list[tuple[StateUse, Location]]] = {}
 
     def add(self, state: StateUse, location: Location) -> list[StateUse]:
-        """Adds a state. Returns those before it that may not write beside it."""
+        """Add a state. Return those before it that may not write beside it."""
         names, folders = (list(product(location.stores, found)) for found in (location.names, location.within))
         found = [pair for name in names for held in (self._named, self._inside) for pair in held.get(name, ())]
         found += [pair for folder in folders for pair in self._named.get(folder, ())]

@@ -33,7 +33,7 @@ class Graph:
         return self._nodes[node_id]
 
     def add(self, kind: type[Node], fields: Fields, parents: tuple[int, ...], name: str | None, **more: Any) -> int:
-        """Adds a node after its parents and returns its number."""
+        """Add a node after its parents and return its number."""
         node = kind(len(self._nodes), fields, parents, name, None, **more)
         self._nodes.append(node)
         return node.id
@@ -44,8 +44,8 @@ class Graph:
         self._nodes[node_id] = dataclasses.replace(self._nodes[node_id], hint=parallelism)
 
     def state_use(self, factory: Any, name: str | None, static: bool = False) -> StateUse:
-        """The state that the next node updates, or a static one. Its name: ``name``, else the factory's ``stateName``,
-        else its table or topic, else its class, numbered from the second one on."""
+        """Return the state that the next node updates, or a static one. Its name: ``name``, else the factory's
+        ``stateName``, else its table or topic, else its class, numbered from the second one on."""
         spec = factory if isinstance(factory, StateSpec) else StateSpec(factory)
         factory, required = spec.stateFactory, spec.requiredNumPartitions
         if required is None:  # a user's factory may have it, as in Storm, whatever it inherits from
@@ -70,7 +70,7 @@ class Graph:
         return own if self._unnamed[own] == 1 else f"{own}-{self._unnamed[own]}"
 
     def check_own(self, handles: Iterable[Handle]) -> None:
-        """Raises DefinitionError for a stream or state of another topology: node numbers are unique in one only."""
+        """Raise DefinitionError for a stream or state of another topology: node numbers are unique in one only."""
         for handle in handles:
             if handle.graph is not self:
                 raise DefinitionError(
@@ -102,7 +102,7 @@ class NodeHandle(Handle):
         self._name = name
 
     def name(self, name: str) -> Self:
-        """This stream under a label for explain() and progress."""
+        """Label this stream for explain() and progress."""
         return type(self)(self.graph, self.node_id, name)
 
     def getName(self) -> str | None:
@@ -112,11 +112,11 @@ class NodeHandle(Handle):
         return self.graph.node(self.node_id).fields
 
     def check(self, fields: FieldsLike | None) -> Fields:
-        """Returns the fields with their types in this stream. Raises DefinitionError if the stream lacks one."""
+        """Return the fields with their types in this stream. Raises DefinitionError if the stream lacks one."""
         return check_fields(Fields.of(fields), self.getOutputFields())
 
     def parallelismHint(self, parallelism: int) -> Self:
-        """Sets the partition count of this step and of all steps that no repartition separates from it."""
+        """Set the partition count of this step and of all steps that no repartition separates from it."""
         self.graph.hint(self.node_id, parallelism)
         return self
 

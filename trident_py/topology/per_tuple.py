@@ -25,7 +25,7 @@ class PerTuple(NodeHandle):
     @overload
     def each(self, inputFields: FieldsLike | None, filter: AnyFilter) -> Self: ...
     def each(self, *args: Any, **named: Any) -> Self:
-        """Appends the results of a function to each tuple, or filters the tuples.
+        """Append the results of a function to each tuple, or filter the tuples.
 
         ``each([fields,] function, functionFields)`` or ``each(fields, filter)``. A function emits any number of results
         for a tuple: none drops the tuple, several repeat it. With ``functionFields=[]`` it adds no field, and the tuple
@@ -54,7 +54,7 @@ class PerTuple(NodeHandle):
     @overload
     def filter(self, inputFields: FieldsLike | None, filter: AnyFilter) -> Self: ...
     def filter(self, *args: Any, **named: Any) -> Self:
-        """Keeps the tuples for which the filter is true.
+        """Keep the tuples for which the filter is true.
 
         ``filter(filter)`` passes it the whole tuple, ``filter(fields, filter)`` only these fields.
         """
@@ -75,11 +75,11 @@ class PerTuple(NodeHandle):
         return self._process(Keep(operation, inputs), self.getOutputFields())
 
     def map(self, function: AnyMap, outputFields: FieldsLike | None = None) -> Self:
-        """Replaces each tuple by the function's return value. The field names stay unless ``outputFields`` is given."""
+        """Replace each tuple by the function's return value. The field names stay unless ``outputFields`` is given."""
         return self._replace(function, outputFields, flat=False)
 
     def flatMap(self, function: AnyFlatMap, outputFields: FieldsLike | None = None) -> Self:
-        """Replaces each tuple by the tuples that the function returns."""
+        """Replace each tuple by the tuples that the function returns."""
         return self._replace(function, outputFields, flat=True)
 
     def _replace(self, function: Any, outputs: FieldsLike | None, flat: bool) -> Self:
@@ -95,18 +95,18 @@ class PerTuple(NodeHandle):
         return self._process(Replace(function, outputs, flat, fields), outputs)
 
     def peek(self, consumer: AnyConsumer) -> Self:
-        """Shows every tuple to the consumer. On a replay of the batch the consumer sees it again."""
+        """Show every tuple to the consumer. On a replay of the batch the consumer sees it again."""
         check_object("peek", consumer, Consumer)
         if not _is(consumer, Accepts):
             raise DefinitionError(f"peek takes a Consumer or a callable, got {consumer!r}")
         return self._process(Peek(consumer, self.getOutputFields()), self.getOutputFields())
 
     def project(self, fields: FieldsLike) -> Self:
-        """Keeps only these fields, in this order."""
+        """Keep only these fields, in this order."""
         kept = self.check(fields)
         return self._process(Project(kept), kept)
 
 
 def _is(operation: Any, role: type) -> bool:
-    """Whether the operation has the role, or is a plain callable in its place."""
+    """Return whether the operation has the role, or is a plain callable in its place."""
     return isinstance(operation, role) or callable(operation)

@@ -18,7 +18,7 @@ class Repartitions(NodeHandle):
     """The part of a stream's handle that repartitions it."""
 
     def partition(self, grouping: AnyGrouping) -> Self:
-        """Repartitions by a custom grouping: ``chooseTasks(taskId, values)``, or a callable: tuple -> number.
+        """Repartition by a custom grouping: ``chooseTasks(taskId, values)``, or a callable: tuple -> number.
 
         With a callable, the partition is the number modulo the partition count.
         """
@@ -30,29 +30,29 @@ class Repartitions(NodeHandle):
         return self._partition(Custom(grouping, self.getOutputFields()))
 
     def partitionBy(self, fields: FieldsLike) -> Self:
-        """Sends tuples with equal values of these fields to one partition, the same in every batch."""
+        """Send tuples with equal values of these fields to one partition, the same in every batch."""
         return self._partition(FieldsPartition(self.check(fields)))
 
     def shuffle(self) -> Self:
-        """Distributes the tuples round robin."""
+        """Distribute the tuples round robin."""
         return self._partition(Shuffle())
 
     def localOrShuffle(self) -> Self:
-        """As shuffle, round robin: Spark places tasks itself."""
+        """Shuffle round robin: Spark places tasks itself."""
         return self._partition(Shuffle(local=True))
 
     def global_(self) -> Self:
-        """Sends all tuples to partition 0. Java's ``global()``."""
+        """Send all tuples to partition 0. Java's ``global()``."""
         return self._partition(Global())
 
     def batchGlobal(self) -> Self:
-        """Sends all tuples of a batch to one partition, a different one from batch to batch."""
+        """Send all tuples of a batch to one partition, a different one from batch to batch."""
         return self._partition(BatchGlobal())
 
     def broadcast(self) -> Self:
-        """Sends every tuple to every partition."""
+        """Send every tuple to every partition."""
         return self._partition(Broadcast())
 
     def identityPartition(self) -> Self:
-        """Sends the tuples of partition i to partition i."""
+        """Send the tuples of partition i to partition i."""
         return self._partition(Identity())

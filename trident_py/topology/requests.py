@@ -13,15 +13,15 @@ from ..state import Reading, StateFactory
 
 
 def check_function(function: Any) -> str:
-    """Returns the function's name. Raises DefinitionError for one that cannot be part of an HTTP path."""
+    """Return the function's name. Raises DefinitionError for one that cannot be part of an HTTP path."""
     if not isinstance(function, str) or not function or "/" in function:
         raise DefinitionError(f"newDRPCStream's first argument must be the name of a function, got {function!r}")
     return function
 
 
 def with_answers(plan: Plan) -> Plan:
-    """The plan with an answer behind the last statement of each DRPC stream. Raises DefinitionError for a DRPC stream
-    that cannot answer requests."""
+    """Return the plan with an answer behind the last statement of each DRPC stream. Raises DefinitionError for a DRPC
+    stream that cannot answer requests."""
     nodes = list(plan.nodes)
     _check_names([node for node in nodes if isinstance(node, DRPCNode)])
     updated = {state.id for _, state in plan.updates()}
@@ -34,7 +34,7 @@ def with_answers(plan: Plan) -> Plan:
 
 
 def last_statement(component: Plan, source: Node) -> Node:
-    """The node whose tuples answer the requests of a DRPC stream: the end of its line.
+    """Return the node whose tuples answer the requests of a DRPC stream: the end of its line.
 
     Where the stream branches, branches that only look at tuples (`_looking`) are beside the line; of the others it goes
     on with the one that was written first. So a statement that is added later changes the answer only if it follows the
@@ -48,7 +48,7 @@ def last_statement(component: Plan, source: Node) -> Node:
 
 
 def _looking(component: Plan) -> set[int]:
-    """The nodes that, with all behind them, only filter, peek or record: such a branch has no rows of its own."""
+    """Return the nodes that only filter, peek or record, as all behind them do: such a branch has no rows of its own."""
     looking: set[int] = set()
     for node in reversed(component.nodes):
         looks = isinstance(node, PartitionNode) or (
@@ -60,7 +60,8 @@ def _looking(component: Plan) -> set[int]:
 
 
 def _answer(source: DRPCNode, last: Node, number: int) -> list[Node]:
-    """The nodes of the answer. They are in a bolt of their own, as in Storm, and so leave the bolts before them alone.
+    """Return the nodes of the answer. They are in a bolt of their own, as in Storm, and so leave the bolts before them
+    alone.
     """
     between = PartitionNode(number, last.fields, (last.id,), partitioner=Identity())
     spec = Answer(source.spout_id, last.fields)

@@ -24,8 +24,8 @@ from ..tuples import Fields, FieldsLike
 from .arguments import arguments, check_aggregator, check_object, no_general_aggregator
 from .chained import ChainedAggregatorDeclarer
 from .checks import check_fits, keys_of, own_updater
+from .dead_letters import Lettered
 from .graph import Graph, Handle
-from .letters import Lettered
 from .per_tuple import PerTuple
 from .repartitions import Repartitions
 from .roles import AnyAggregator, AnyFactory, AnyFilter, AnyFunction, KeepingAggregator
@@ -44,7 +44,7 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
         return self
 
     def applyAssembly(self, assembly: Applies | Callable[[Stream], Stream]) -> Stream:
-        """Returns ``assembly.apply(self)``, or what a callable of a stream returns. Raises DefinitionError for another
+        """Return ``assembly.apply(self)``, or what a callable of a stream returns. Raises DefinitionError for another
         object."""
         if isinstance(assembly, type) or not (isinstance(assembly, Applies) or callable(assembly)):
             raise DefinitionError(f"applyAssembly takes an Assembly, or a callable of a stream; got {assembly!r}")
@@ -56,11 +56,11 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
     # -- aggregations -----------------------------------------------------------------------------------------
 
     def groupBy(self, fields: FieldsLike) -> GroupedStream:
-        """Groups by these fields. Tuples move only when an operation on the groups needs it."""
+        """Group by these fields. Tuples move only when an operation on the groups needs it."""
         return GroupedStream(self, self.check(fields))
 
     def chainedAgg(self) -> ChainedAggregatorDeclarer[Stream]:
-        """Starts a chain of aggregators over the same tuples. End it with ``chainEnd()``."""
+        """Start a chain of aggregators over the same tuples. End it with ``chainEnd()``."""
         return ChainedAggregatorDeclarer(self, None, BatchGlobal(), "batch")
 
     @overload
@@ -70,7 +70,7 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
     @overload
     def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
     def partitionAggregate(self, *args: Any, **named: Any) -> Stream:
-        """Aggregates each partition of a batch: ``partitionAggregate([fields,] aggregator, functionFields)``.
+        """Aggregate each partition of a batch: ``partitionAggregate([fields,] aggregator, functionFields)``.
 
         The aggregator runs once for each partition, even an empty one. Output fields: the function fields alone.
         """
@@ -81,7 +81,7 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
     @overload
     def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
     def aggregate(self, *args: Any, **named: Any) -> Stream:
-        """Aggregates the whole batch in one partition: ``aggregate([fields,] aggregator, functionFields)``.
+        """Aggregate the whole batch in one partition: ``aggregate([fields,] aggregator, functionFields)``.
 
         The result is computed exactly once for each batch, even an empty one. A combiner aggregates in each partition
         first. Output fields: the function fields alone.
@@ -89,7 +89,8 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
         return self.chainedAgg().aggregate(*args, **named).chainEnd()
 
     def minBy(self, inputFieldName: str, comparator: Comparator | None = None) -> Stream:
-        """The smallest tuple of each **partition** by one field, ignoring None. Of equal tuples the last one counts.
+        """Return the smallest tuple of each **partition** by one field, ignoring None. Of equal tuples the last one
+        counts.
 
         For the whole batch, follow it with ``global_()`` and a second minBy. A comparator is ``(a, b) -> int``.
         """
@@ -97,7 +98,8 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
         return self._best(best, inputFieldName)
 
     def maxBy(self, inputFieldName: str, comparator: Comparator | None = None) -> Stream:
-        """The largest tuple of each **partition** by one field, ignoring None. Of equal tuples the last one counts.
+        """Return the largest tuple of each **partition** by one field, ignoring None. Of equal tuples the last one
+        counts.
 
         For the whole batch, follow it with ``global_()`` and a second maxBy. A comparator is ``(a, b) -> int``.
         """
@@ -105,11 +107,11 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
         return self._best(best, inputFieldName)
 
     def min(self, comparator: Comparator) -> Stream:
-        """As minBy, but the comparator compares whole tuples."""
+        """Take the minimum as minBy does; the comparator compares whole tuples."""
         return self._best(MinWithComparator(comparator))
 
     def max(self, comparator: Comparator) -> Stream:
-        """As maxBy, but the comparator compares whole tuples."""
+        """Take the maximum as maxBy does; the comparator compares whole tuples."""
         return self._best(MaxWithComparator(comparator))
 
     def _best(self, aggregator: Any, field: str | None = None) -> Stream:
@@ -126,7 +128,7 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
     @overload
     def stateQuery(self, state: TridentState, function: Queries, functionFields: FieldsLike) -> Stream: ...
     def stateQuery(self, *args: Any, **named: Any) -> Stream:
-        """Queries this partition's part of a state: ``stateQuery(state, [fields,] query, functionFields)``.
+        """Query this partition's part of a state: ``stateQuery(state, [fields,] query, functionFields)``.
 
         It does not repartition: partition the stream as the state is. Output fields: the stream's, then the function
         fields. Raises DefinitionError if the query calls a method that the state lacks.
@@ -172,7 +174,7 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
         stateName: str | None = None,
     ) -> TridentState: ...
     def partitionPersist(self, *args: Any, **named: Any) -> TridentState:
-        """Updates a state, partition by partition: ``partitionPersist(factory, [fields,] updater[, functionFields])``.
+        """Update a state, partition by partition: ``partitionPersist(factory, [fields,] updater[, functionFields])``.
 
         ``partitionPersist(factory[, fields])`` uses the factory's own updater, which gets the whole tuple unless you
         name fields; raises DefinitionError if the factory has none. (With an updater, no fields means no fields.)
@@ -210,7 +212,7 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
         self, factory: AnyFactory, agg: KeepingAggregator, functionFields: FieldsLike, *, stateName: str | None = None
     ) -> TridentState: ...
     def persistentAggregate(self, *args: Any, **named: Any) -> TridentState:
-        """Keeps one value over all batches: ``persistentAggregate(factory, [fields,] aggregator, functionFields)``.
+        """Keep one value over all batches: ``persistentAggregate(factory, [fields,] aggregator, functionFields)``.
 
         The state must be Snapshottable. A combiner updates it in every batch, even an empty one; a reducer only in
         batches with tuples. ``stateName`` distinguishes the state from others in its store.
@@ -239,13 +241,14 @@ class TridentState(Handle):
         self.use = use
 
     def newValuesStream(self) -> Stream:
-        """The stream of the tuples that the updater emits in the commit phase. Every call returns the same stream."""
+        """Return the stream of the tuples that the updater emits in the commit phase. Every call returns the same
+        stream."""
         if self.stream is None:
             raise DefinitionError("a static state has no new values; nothing in this topology updates it")
         return self.stream
 
     def parallelismHint(self, parallelism: int) -> TridentState:
-        """Sets the number of the state's partitions."""
+        """Set the number of the state's partitions."""
         if self.stream is not None:
             self.stream.parallelismHint(parallelism)
         return self
@@ -271,7 +274,7 @@ class GroupedStream:
         return self._stream.getOutputFields()
 
     def toStream(self) -> Stream:
-        """The stream as it was before groupBy."""
+        """Return the stream as it was before groupBy."""
         return self._stream
 
     def getName(self) -> str | None:
@@ -281,7 +284,7 @@ class GroupedStream:
         return self._stream.check(fields)
 
     def chainedAgg(self) -> ChainedAggregatorDeclarer[Stream]:
-        """Starts a chain of aggregators over the same groups. End it with ``chainEnd()``."""
+        """Start a chain of aggregators over the same groups. End it with ``chainEnd()``."""
         return ChainedAggregatorDeclarer(self._stream, self._group, FieldsPartition(self._group), None)
 
     @overload
@@ -293,7 +296,7 @@ class GroupedStream:
     @overload
     def each(self, inputFields: FieldsLike | None, filter: AnyFilter) -> GroupedStream: ...
     def each(self, *args: Any, **named: Any) -> GroupedStream:
-        """As Stream.each; the grouping stays."""
+        """Apply Stream.each; the grouping stays."""
         return GroupedStream(self._stream.each(*args, **named), self._group)
 
     @overload
@@ -301,7 +304,7 @@ class GroupedStream:
     @overload
     def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
     def aggregate(self, *args: Any, **named: Any) -> Stream:
-        """One value for each group of the batch: ``aggregate([fields,] aggregator, functionFields)``.
+        """Return one value for each group of the batch: ``aggregate([fields,] aggregator, functionFields)``.
 
         An empty batch gives no values. Output fields: the group fields, then the function fields. A combiner aggregates
         in each partition first; with any other, all tuples travel. Without input fields it gets empty tuples.
@@ -315,7 +318,8 @@ class GroupedStream:
     @overload
     def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> GroupedStream: ...
     def partitionAggregate(self, *args: Any, **named: Any) -> GroupedStream:
-        """One value for each group of each partition: ``partitionAggregate([fields,] aggregator, functionFields)``.
+        """Return one value for each group of each partition: ``partitionAggregate([fields,] aggregator,
+        functionFields)``.
 
         No tuple travels. Output fields: as in `aggregate`. The grouping stays; ``toStream()`` ends it.
         """
@@ -336,7 +340,7 @@ class GroupedStream:
         self, factory: AnyFactory, agg: KeepingAggregator, functionFields: FieldsLike, *, stateName: str | None = None
     ) -> TridentState: ...
     def persistentAggregate(self, *args: Any, **named: Any) -> TridentState:
-        """Keeps one value for each group: ``persistentAggregate(factory, [fields,] aggregator, functionField)``.
+        """Keep one value for each group: ``persistentAggregate(factory, [fields,] aggregator, functionField)``.
 
         The value covers all batches and lives in a MapState under the group's values as key. A combiner aggregates in
         each partition first; with a reducer all tuples travel. If the state names its key fields, the group fields are
@@ -368,5 +372,6 @@ class GroupedStream:
     @overload
     def stateQuery(self, state: TridentState, function: Queries, functionFields: FieldsLike) -> Stream: ...
     def stateQuery(self, *args: Any, **named: Any) -> Stream:
-        """As Stream.stateQuery, after a repartition by the group fields. The state must be grouped the same way."""
+        """Query as Stream.stateQuery, after a repartition by the group fields. The state must be grouped the same
+        way."""
         return self._stream.partitionBy(self._group).stateQuery(*args, **named)

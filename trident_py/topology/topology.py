@@ -12,7 +12,7 @@ from ..drpc import LocalDRPC
 from ..errors import DefinitionError
 from ..explain import explained
 from ..guarantees import Guarantees, announce, guarantees
-from ..names import check_folder_name
+from ..model.names import check_folder_name
 from ..operations.base import GroupedMultiReducer, MultiReducer
 from ..plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ..processors import Join, Joiner, Merge, MultiReduce
@@ -22,8 +22,8 @@ from ..spouts.requests import DRPCSpout
 from ..tuples import Fields, FieldsLike
 from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object
 from .checks import check_owners, check_places
+from .dead_letters import check_poison
 from .graph import Graph
-from .letters import check_poison
 from .requests import check_function, with_answers
 from .roles import AnyFactory, AnySpout
 from .stream import GroupedStream, Stream, TridentState
@@ -41,8 +41,8 @@ class Topology:
     plan: Plan
 
     def explain(self, form: str = "text") -> str:
-        """The topology as it will run: its steps with their fields (``?``: untyped), stages, partitions, exchanges,
-        states and guarantees.
+        """Return the topology as it will run: its steps with their fields (``?``: untyped), stages, partitions,
+        exchanges, states and guarantees.
 
         ``form``: "text"; "mermaid" or "dot", texts that draw a picture; or "svg", if graphviz's ``dot`` is on the PATH.
         Starts nothing. Raises DefinitionError for another form, and TridentError for "svg" without graphviz.
@@ -50,7 +50,7 @@ class Topology:
         return explained(self.plan, form)
 
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
-        """For each state the guarantee, the reason, and what would raise it. Prints as a table.
+        """Return for each state the guarantee, the reason, and what would raise it. Prints as a table.
 
         Call it on the driver at any time; it starts nothing. It reads the source code of the operations, and
         ``topology.determinism.trust`` of the configuration. Raises DefinitionError if partition counts contradict each
@@ -63,7 +63,7 @@ class TridentTopology(Graph):
     """A graph of streams under construction. Source in Storm: org.apache.storm.trident.TridentTopology."""
 
     def newStream(self, txId: str, spout: AnySpout) -> Stream:
-        """A stream of the spout's batches. ``txId`` names the spout in the checkpoint; keep it unique.
+        """Return a stream of the spout's batches. ``txId`` names the spout in the checkpoint; keep it unique.
 
         The call copies the spout: later changes to the object have no effect, except for a feeder, which is a handle.
         """
@@ -74,7 +74,8 @@ class TridentTopology(Graph):
         return Stream(self, self.add(SpoutNode, fields, (), None, spout_id=txId, spout=taken, max_partitions=limit))
 
     def newDRPCStream(self, function: str, drpc: Any = None) -> Stream:
-        """A stream of the requests for a function: each request is a batch of one tuple, with the field ``args``.
+        """Return a stream of the requests for a function: each request is a batch of one tuple, with the field
+        ``args``.
 
         ``drpc``: the LocalDRPC through which the function is called; without it, the process's own. The answer is the
         last statement of this stream, all its fields, as a list of rows; docs/drpc.md says which statement that is if
@@ -88,15 +89,15 @@ class TridentTopology(Graph):
         return Stream(self, self.add(DRPCNode, fields, (), None, spout_id=name, spout=source, drpc=drpc))
 
     def setResourceDefaults(self, *defaults: Any) -> TridentTopology:
-        """Accepted for ported code and ignored: Spark places tasks itself."""
+        """Accept for ported code and ignore: Spark places tasks itself."""
         return self
 
     def setMasterCoordResources(self, *resources: Any) -> TridentTopology:
-        """Accepted for ported code and ignored: there is no coordinator to place."""
+        """Accept for ported code and ignore: there is no coordinator to place."""
         return self
 
     def newStaticState(self, factory: AnyFactory) -> TridentState:
-        """A state that nothing in this topology updates, for stateQuery."""
+        """Return a state that nothing in this topology updates, for stateQuery."""
         return TridentState(self, None, self.state_use(factory, None, static=True))
 
     @overload
@@ -148,7 +149,7 @@ class TridentTopology(Graph):
         outputFields: FieldsLike,
     ) -> Stream: ...
     def multiReduce(self, *args: Any, **named: Any) -> Stream:
-        """Reduces several streams together: plain streams by partition, grouped ones by group.
+        """Reduce several streams together: plain streams by partition, grouped ones by group.
 
         ``multiReduce(s1, s2, reducer, outputFields)``, ``multiReduce(fields1, s1, fields2, s2, reducer,
         outputFields)``, ``multiReduce([s...], reducer, outputFields)`` or ``multiReduce([fields...], [s...],
@@ -194,7 +195,7 @@ class TridentTopology(Graph):
     @overload
     def merge(self, outputFields: FieldsLike, streams: Sequence[AnyStream]) -> Stream: ...
     def merge(self, *args: Any, **named: Any) -> Stream:
-        """The union of streams: ``merge([outputFields,] s1, s2, ...)`` or ``merge([outputFields,] [s...])``.
+        """Return the union of streams: ``merge([outputFields,] s1, s2, ...)`` or ``merge([outputFields,] [s...])``.
 
         The names are ``outputFields``, else the first stream's; values match by position. Nothing is repartitioned.
         """
@@ -247,7 +248,7 @@ class TridentTopology(Graph):
         mode: JoinOutFieldsMode,
     ) -> Stream: ...
     def join(self, *args: Any, **named: Any) -> Stream:
-        """Joins the tuples of a batch on equal values of the join fields, by position.
+        """Join the tuples of a batch on equal values of the join fields, by position.
 
         ``join(s1, fields1, s2, fields2, outFields[, type or [types]][, mode])`` or ``join([s...], [fields...],
         outFields, ...)``. A null key is a key like any other. A side of JoinType.OUTER may be missing; its values are
@@ -293,7 +294,7 @@ class TridentTopology(Graph):
         return self._by_group(Join, others, grouped, joiner, outputs)
 
     def build(self) -> Topology:
-        """Returns the finished topology. Raises DefinitionError if it cannot run."""
+        """Return the finished topology. Raises DefinitionError if it cannot run."""
         plan = with_answers(self.plan())
         plan.check()
         lowering = Lowering(plan)
@@ -303,16 +304,16 @@ class TridentTopology(Graph):
         return Topology(plan)
 
     def explain(self, form: str = "text") -> str:
-        """As ``Topology.explain()``, for the topology as defined so far."""
+        """Return ``Topology.explain()`` for the topology as defined so far."""
         return explained(self.plan(), form)
 
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
-        """As ``Topology.guarantees()``, for the topology as defined so far."""
+        """Return ``Topology.guarantees()`` for the topology as defined so far."""
         return guarantees(self.plan(), conf)
 
 
 def _common(inputs: Sequence[Fields]) -> Fields:
-    """The first stream's fields, with the types on which all streams agree."""
+    """Return the first stream's fields, with the types on which all streams agree."""
     first = inputs[0]
     same = [name for name, ddl in first.types.items() if {ddl} == set(_types(inputs, name))]
     return Fields.named(first, {name: first.types[name] for name in same})
@@ -324,7 +325,7 @@ def _types(inputs: Sequence[Fields], name: str) -> list[str | None]:
 
 
 def _sides(call: str, streams: Sequence[Any]) -> list[Any]:
-    """The streams as a list. Raises DefinitionError if there are none, or if one is not a stream."""
+    """Return the streams as a list. Raises DefinitionError if there are none, or if one is not a stream."""
     if not streams:
         raise DefinitionError(f"{call} needs at least one stream")
     for stream in streams:
@@ -334,7 +335,7 @@ def _sides(call: str, streams: Sequence[Any]) -> list[Any]:
 
 
 def _reducer(reducer: Any, streams: Sequence[AnyStream]) -> MultiReducer | GroupedMultiReducer:
-    """Returns the reducer. Raises DefinitionError if it does not fit these streams."""
+    """Return the reducer. Raises DefinitionError if it does not fit these streams."""
     check_object("multiReduce", reducer, MultiReducer, GroupedMultiReducer)
     if not isinstance(reducer, MultiReducer | GroupedMultiReducer):
         raise DefinitionError(f"multiReduce takes a MultiReducer or a GroupedMultiReducer, got {reducer!r}")
@@ -348,7 +349,7 @@ def _reducer(reducer: Any, streams: Sequence[AnyStream]) -> MultiReducer | Group
 
 
 def check_submission(name: Any, conf: Any, topology: Any) -> None:
-    """Checks the arguments of submitTopology and logs the topology's guarantees.
+    """Check the arguments of submitTopology and log the topology's guarantees.
 
     Raises DefinitionError for arguments in the wrong order, a topology that is not built, names that cannot name a
     folder, an invalid configuration, a ``topology.poison`` that cannot keep its promise, or states below

@@ -6,7 +6,7 @@ from typing import Any, Self, overload
 
 from ..errors import DefinitionError
 from ..plan import ProcessorNode, StateUse
-from ..processors import Window, WindowSide, WindowUpdater
+from ..processors import WindowPersist, WindowSide, WindowUpdater
 from ..processors.windows import LATE
 from ..tuples import Fields, FieldsLike
 from ..windowing import (
@@ -37,7 +37,7 @@ class Windowed(NodeHandle):
         windowFields: FieldsLike | None = None,
         stateName: str | None = None,
     ) -> Self:
-        """A window of each so many tuples, or of each such Duration; see `window`."""
+        """Return a window of each so many tuples, or of each such Duration; see `window`."""
         call = windowStoreFactory, inputFields, aggregator, functionFields
         return self.slidingWindow(
             windowLength, windowLength, *call, windowFields=windowFields, stateName=stateName
@@ -55,8 +55,8 @@ class Windowed(NodeHandle):
         windowFields: FieldsLike | None = None,
         stateName: str | None = None,
     ) -> Self:
-        """After each ``slideLength``, a window of the last ``windowLength``: two numbers of tuples, or two Durations;
-        see `window`."""
+        """Open after each ``slideLength`` a window of the last ``windowLength``: two numbers of tuples, or two
+        Durations; see `window`."""
         config = config_of(windowLength, slideLength)
         call = windowStoreFactory, inputFields, aggregator, functionFields
         return self.window(config, *call, windowFields=windowFields, stateName=stateName)
@@ -85,7 +85,7 @@ class Windowed(NodeHandle):
         stateName: str | None = None,
     ) -> Self: ...
     def window(self, *args: Any, **named: Any) -> Self:
-        """Aggregates windows over the tuples of each **partition**, across batches.
+        """Aggregate windows over the tuples of each **partition**, across batches.
 
         ``window(config, [storeFactory,] fields, aggregator, functionFields)``. Without a store factory the window is in
         the driver's memory. Output: the function fields, then ``windowFields``, two names for the start and the end of
@@ -100,7 +100,8 @@ class Windowed(NodeHandle):
         return self._window(config, use, call)
 
     def lateTuples(self) -> Self:
-        """The tuples that came too late for a window in event time; call it on the stream that the window returned."""
+        """Return the tuples that came too late for a window in event time; call it on the stream that the window
+        returned."""
         node = self.graph.node(self.node_id)
         if not isinstance(node, ProcessorNode) or not isinstance(node.spec, WindowSide) or node.spec.late:
             raise DefinitionError(
@@ -113,11 +114,11 @@ class Windowed(NodeHandle):
         return window._process(WindowSide(True, inputs, outputs), outputs)
 
     def _default_name(self) -> str:
-        nodes = self.graph.plan().nodes
-        return f"window{sum(isinstance(node, ProcessorNode) and isinstance(node.spec, Window) for node in nodes) + 1}"
+        specs = [node.spec for node in self.graph.plan().nodes if isinstance(node, ProcessorNode)]
+        return f"window{sum(isinstance(spec, WindowPersist) for spec in specs) + 1}"
 
     def _window(self, config: WindowConfig, use: StateUse, call: dict[str, Any]) -> Self:
-        """The window's node, and in event time behind it the node of its results."""
+        """Return the window's node, and in event time behind it the node of its results."""
         whole, inputs = self.getOutputFields(), self.check(call["inputFields"])
         outputs, ends = Fields.of(call["functionFields"]), _ends(call["windowFields"])
         late = _in_event_time(self, config)
@@ -125,7 +126,7 @@ class Windowed(NodeHandle):
         aggregator = check_aggregator("a window", call["aggregator"])
         updater = WindowUpdater(config, aggregator, inputs, len(outputs), len(ends), whole if late else Fields())
         everything = results.concat(Fields(LATE)).concat(late) if late else results
-        spec = Window(updater, whole if late else inputs, everything)
+        spec = WindowPersist(updater, whole if late else inputs, everything)
         window = self._process(spec, everything, state=use, committer=True)
         return window._process(WindowSide(False, results, results), results) if late else window
 
@@ -141,7 +142,7 @@ def config_of(length: int | DurationLike, slide: int | DurationLike) -> WindowCo
 
 
 def _checked(config: Any, store: Any) -> WindowConfig:
-    """Returns the config. Raises DefinitionError if it or the store does not fit."""
+    """Return the config. Raises DefinitionError if it or the store does not fit."""
     if not isinstance(config, WindowConfig):
         raise DefinitionError(f"a window takes a WindowConfig, as TumblingCountWindow.of(100); got {config!r}")
     config.validate()
@@ -158,7 +159,7 @@ def _ends(names: FieldsLike | None) -> Fields:
 
 
 def _in_event_time(stream: NodeHandle, config: WindowConfig) -> Fields:
-    """The fields of late tuples; none without event time."""
+    """Return the fields of late tuples; none without event time."""
     if not isinstance(config, DurationWindow) or config.timestampField is None:
         return Fields()
     stream.check(config.timestampField)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..replaced import answer
+from ..model.replaced import answer
 from .config import (
     CountWindow,
     Duration,

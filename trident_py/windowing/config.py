@@ -29,7 +29,7 @@ class Duration:
 
     @classmethod
     def milliseconds(cls, milliseconds: int) -> Duration:
-        """As `of`, and as Storm's ``new Duration(n, TimeUnit.MILLISECONDS)``."""
+        """Build as `of`, and as Storm's ``new Duration(n, TimeUnit.MILLISECONDS)``."""
         return cls(milliseconds)
 
     @classmethod
@@ -53,7 +53,7 @@ DurationLike = Duration | datetime.timedelta
 
 
 def milliseconds(duration: DurationLike) -> int:
-    """The duration in milliseconds. Raises DefinitionError for anything but a Duration or a timedelta."""
+    """Return the duration in milliseconds. Raises DefinitionError for anything but a Duration or a timedelta."""
     if isinstance(duration, datetime.timedelta):
         return Duration(duration // datetime.timedelta(milliseconds=1)).value
     if isinstance(duration, Duration):
@@ -117,11 +117,11 @@ class DurationWindow(WindowConfig):
         return super().shown + (f" by {self.timestampField}" if self.timestampField else "")
 
     def withTimestampField(self, fieldName: str) -> Self:
-        """The same window in event time."""
+        """Return the same window in event time."""
         return replace(self, timestampField=fieldName)
 
     def withLag(self, duration: DurationLike) -> Self:
-        """The same window in event time; tuples may come this much later than the latest one."""
+        """Return the same window in event time; tuples may come this much later than the latest one."""
         return replace(self, lag=milliseconds(duration))
 
     def validate(self) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from .. import home
 from ..context import CurrentBatch, RunContext, attempt_of
 from ..errors import StateError
-from ..needs import Needs
+from ..model.requirements import Needs
+from ..rpc import service
 from ..state import Location, StateFactory
 from .config import WindowConfig
 from .state import CACHE_LIMIT, CACHED_TUPLES, WindowState
@@ -24,7 +24,7 @@ class MakesWindows:
 
     @abstractmethod
     def windowState(self, config: WindowConfig, name: str) -> StateFactory:
-        """The factory of the window's state. Called on the driver when the window is defined."""
+        """Return the factory of the window's state. Called on the driver when the window is defined."""
         raise NotImplementedError
 
 
@@ -81,7 +81,7 @@ class WindowFactory(StateFactory):
         return WindowState
 
     def window(self, conf: dict, backing: Any) -> WindowState:
-        """The state of one partition."""
+        """Return the state of one partition."""
         cached = conf.get(CACHE_LIMIT)
         running = RunContext.of(conf).running or CurrentBatch()
         return WindowState(self.config, backing, lambda: running.time, CACHED_TUPLES if cached is None else cached)
@@ -134,10 +134,10 @@ class MemoryWindow(KeyedWindow):
         return self.window(conf, backing)
 
     def open(self, conf: dict) -> InMemoryWindowsStore:
-        """The store itself in the driver process, a proxy in a worker."""
+        """Return the store itself in the driver process, a proxy in a worker."""
         assert isinstance(self.store, InMemoryWindowsStoreFactory)
         # As in Storm, memory outlives the topology, not the process.
-        return home.store(home.of_any_run(conf), f"windows/{self.store.id}/{self.name}", InMemoryWindowsStore)
+        return service.store(service.of_any_run(conf), f"windows/{self.store.id}/{self.name}", InMemoryWindowsStore)
 
 
 class KeyedBacking:
@@ -171,7 +171,7 @@ class KeyedBacking:
             self._sweep()
 
     def _compare(self) -> None:
-        """Notes the definition. Raises StateError if the window was another one before."""
+        """Note the definition. Raises StateError if the window was another one before."""
         key = KEY_SEPARATOR.join(("tu", self.window, "of"))
         noted = self.store.get(key)
         if noted is None:
@@ -180,7 +180,7 @@ class KeyedBacking:
             require_same(f"the store of the window {self.window!r}", noted, self.definition)
 
     def _sweep(self) -> None:
-        """Removes the blocks that a killed process left behind."""
+        """Remove the blocks that a killed process left behind."""
         prefix, counted = self._list(self.partition) + KEY_SEPARATOR, {self._key(head) for head in self._heads}
         left = [key for key in self.store.getAllKeys() if key.startswith(prefix) and key not in counted]
         if left:
@@ -216,7 +216,7 @@ class KeyedBacking:
         self.store.put(key, heads)
 
     def commit(self) -> None:
-        """Everything is written."""
+        """Do nothing: everything is written."""
 
     def rollback(self) -> None:
         self._swept = False  # blocks of the failed attempt may be left
@@ -245,4 +245,4 @@ class MemoryBacking(KeyedBacking):
         self.store.put_newer(key, heads, self.context.lineage, self._stamp)
 
     def close(self) -> None:
-        """The store belongs to the driver process, and outlives the run."""
+        """Do nothing: the store belongs to the driver process and outlives the run."""

@@ -45,7 +45,7 @@ class WindowState(State):
         self._stored: Fields | None = None
 
     def beginCommit(self, txid: int | None) -> None:
-        """Reads which blocks the partition has. Raises ZombieError for an older driver, attempt or batch."""
+        """Read which blocks the partition has. Raises ZombieError for an older driver, attempt or batch."""
         if txid is None:
             raise StateError("a window takes tuples only in a batch with a txid")
         self.txid = txid
@@ -58,7 +58,7 @@ class WindowState(State):
     def enter(
         self, tuples: TupleList, stored: Fields, late: Callable[[Chunk], None]
     ) -> Iterator[tuple[Trigger, list[Chunk]]]:
-        """Takes the tuples of the batch and yields the windows that are complete now, each with its tuples in the order
+        """Take the tuples of the batch and yield the windows that are complete now, each with its tuples in the order
         of their arrival and with the ``stored`` fields. Passes tuples behind the watermark to ``late``; they enter no
         window. Raises StateError if tuples that entered before lack a field."""
         self._compare(stored)
@@ -81,7 +81,7 @@ class WindowState(State):
             self._add(Chunk({}, 0), now)
 
     def commit(self, txid: int | None) -> Any:
-        """Writes the blocks and drops those that no later window needs. Returns the receipt: how many tuples entered,
+        """Write the blocks and drop those that no later window needs. Returns the receipt: how many tuples entered,
         how many were late, and how many windows they completed."""
         kept = set(needed(self.config, self._before))
         dropped = [head for head in self._before if head not in kept]
@@ -96,11 +96,11 @@ class WindowState(State):
         self.backing.rollback()
 
     def close(self) -> None:
-        """The run ends in this process."""
+        """End the run in this process."""
         self.backing.close()
 
     def _compare(self, stored: Fields) -> None:
-        """Looks at the newest tuples, once: an aggregator that reads other fields since ends the run before any tuple
+        """Look at the newest tuples, once: an aggregator that reads other fields since ends the run before any tuple
         enters beside those without them."""
         if self._stored is None:
             self._stored = stored
@@ -118,8 +118,8 @@ class WindowState(State):
         return chunk
 
     def _now(self) -> int:
-        """The time of the batch, never before that of an earlier one; in event time, its watermark. A batch that an
-        earlier attempt has written keeps the time of that attempt."""
+        """Return the time of the batch, never before that of an earlier one; in event time, its watermark. A batch that
+        an earlier attempt has written keeps the time of that attempt."""
         if isinstance(self.config, CountWindow):
             return 0
         assert isinstance(self.config, DurationWindow)
@@ -138,8 +138,8 @@ class WindowState(State):
         return by_time(self.config, self._before, now)
 
     def _time_counts(self) -> bool:
-        """Whether a batch without tuples must leave its time: it has completed windows, which must not be completed
-        again, or a replay by a later clock would complete windows that this attempt has not."""
+        """Return whether a batch without tuples must leave its time: it has completed windows, which must not be
+        completed again, or a replay by a later clock would complete windows that this attempt has not."""
         by_clock = isinstance(self.config, DurationWindow) and self.config.timestampField is None
         return self._windows > 0 or (by_clock and any(head.length for head in self._before))
 
@@ -147,7 +147,7 @@ class WindowState(State):
         return [*self._before, *(block.head for block in self._blocks)]
 
     def _window(self, trigger: Trigger) -> list[Chunk]:
-        """The tuples of a window."""
+        """Return the tuples of a window."""
         touched = [head for head in self._heads() if touches(self.config, head, trigger)]
         parts: list[Chunk] = []
         for group in _groups(touched):
@@ -156,8 +156,8 @@ class WindowState(State):
         return [part for part in parts if part.length]
 
     def _chunks(self, heads: list[Head]) -> list[Chunk]:
-        """The blocks with their tuples. Those that are not kept decoded are read at once, but for the blocks of this
-        batch: the store does not have them yet."""
+        """Return the blocks with their tuples. Those that are not kept decoded are read at once, but for the blocks of
+        this batch: the store does not have them yet."""
         found = {head: chunk for head in heads if (chunk := self._cache.get(head)) is not None}
         data = {block.head: block.data for block in self._blocks}
         missing = [head for head in heads if head not in found and head not in data]
@@ -168,7 +168,7 @@ class WindowState(State):
         return [found[head] for head in heads]
 
     def _add(self, chunk: Chunk, now: int) -> None:
-        """Adds the tuples as one block, or as two halves if one would be too large."""
+        """Add the tuples as one block, or as two halves if one would be too large."""
         data = chunk.encode(compressed=True) if chunk.length else b""
         if len(data) > BLOCK_BYTES and chunk.length > 1:
             half = chunk.length // 2
@@ -184,7 +184,8 @@ class WindowState(State):
 
 
 def _groups(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """Blocks or chunks in groups of about ``BLOCK_ROWS`` tuples: each is written as one block, or read at once."""
+    """Yield blocks or chunks in groups of about ``BLOCK_ROWS`` tuples: each is written as one block, or read at
+    once."""
     group: list[Part] = []
     held = 0
     for part in parts:
@@ -218,6 +219,6 @@ class _Cache:
             held -= dropped.length
 
     def keep(self, tokens: set[str]) -> None:
-        """Forgets all blocks but these."""
+        """Forget all blocks but these."""
         for token in [token for token in self._chunks if token not in tokens]:
             del self._chunks[token]

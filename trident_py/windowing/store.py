@@ -43,7 +43,7 @@ class WindowsStore:
 
     @abstractmethod
     def get(self, key: str | Sequence[str]) -> Any:
-        """The value of a key, None if there is none; of a list of keys, the list of their values."""
+        """Return the value of a key, None if there is none; of a list of keys, the list of their values."""
         raise NotImplementedError
 
     @abstractmethod
@@ -95,7 +95,7 @@ class InMemoryWindowsStore(WindowsStore):
             self._values.update(checked)
 
     def put_newer(self, key: str, value: Any, lineage: str, stamp: tuple[int, int]) -> None:
-        """As `put`. Raises ZombieError if a later batch, or a later attempt (``stamp``), of the same checkpoint has put
+        """Put. Raises ZombieError if a later batch, or a later attempt (``stamp``), of the same checkpoint has put
         this key."""
         with self._lock:
             last = self._stamps.get(key)
@@ -117,7 +117,7 @@ class InMemoryWindowsStore(WindowsStore):
 
 
 def require_same(where: str, noted: str, now: str) -> None:
-    """Raises StateError if the store has the tuples of a window of another definition: it has dropped those that its
+    """Raise StateError if the store has the tuples of a window of another definition: it has dropped those that its
     own windows do not need, and numbers them by its own slide."""
     if noted != now:
         raise StateError(
@@ -138,21 +138,22 @@ class Backing(Protocol):
     """What a store does for one partition of a window, between beginCommit and commit."""
 
     def begin(self, txid: int | None) -> None:
-        """Opens what the batch needs. Raises ZombieError for an older driver, attempt or batch."""
+        """Open what the batch needs. Raises ZombieError for an older driver, attempt or batch."""
         ...
 
     def heads(self) -> list[Head]:
-        """The partition's blocks, by txid and block, those of a failed attempt of this batch included."""
+        """Return the partition's blocks, by txid and block, those of a failed attempt of this batch included."""
         ...
 
     def latest(self, txid: int) -> int | None:
-        """The greatest time of a tuple in all partitions and all batches below the txid; None if there is none."""
+        """Return the greatest time of a tuple in all partitions and all batches below the txid; None if there is
+        none."""
         ...
 
     def data(self, heads: Sequence[Head]) -> list[bytes]: ...
 
     def write(self, blocks: Sequence[Block], dropped: Sequence[Head]) -> None:
-        """Writes the blocks of this batch and removes others."""
+        """Write the blocks of this batch and remove others."""
         ...
 
     def commit(self) -> None: ...
@@ -160,5 +161,5 @@ class Backing(Protocol):
     def rollback(self) -> None: ...
 
     def close(self) -> None:
-        """The run ends in this process."""
+        """End the run in this process."""
         ...

@@ -18,7 +18,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def split_late(config: WindowConfig, chunk: Chunk, watermark: int) -> tuple[Chunk, Chunk]:
-    """The tuples that enter, and those that are behind the watermark: only in event time are there any."""
+    """Return the tuples that enter, and those that are behind the watermark: only in event time are there any."""
     times = _times(config, chunk)
     if times is None or watermark == NEVER:
         return chunk, Chunk({}, 0)
@@ -29,7 +29,7 @@ def split_late(config: WindowConfig, chunk: Chunk, watermark: int) -> tuple[Chun
 
 
 def least_and_greatest(config: WindowConfig, chunk: Chunk, now: int) -> tuple[int, int]:
-    """The least and the greatest time of the tuples; without event time both are that of the batch."""
+    """Return the least and the greatest time of the tuples; without event time both are that of the batch."""
     times = _times(config, chunk)
     if times is None:
         return now, now
@@ -40,14 +40,14 @@ def least_and_greatest(config: WindowConfig, chunk: Chunk, now: int) -> tuple[in
 
 
 def touches(config: WindowConfig, head: Head, trigger: Trigger) -> bool:
-    """Whether a block may hold tuples of a window."""
+    """Return whether a block may hold tuples of a window."""
     if isinstance(config, CountWindow):
         return head.first < trigger.end and head.first + head.length > trigger.start
     return head.length > 0 and head.newest >= trigger.start and head.oldest < trigger.end
 
 
 def part_of(config: WindowConfig, chunk: Chunk, head: Head, trigger: Trigger) -> Chunk:
-    """The tuples of a block that belong to a window."""
+    """Return the tuples of a block that belong to a window."""
     if isinstance(config, CountWindow):
         first, last = max(trigger.start, head.first), min(trigger.end, head.first + head.length)
         return chunk.between(first - head.first, last - head.first)
@@ -60,7 +60,7 @@ def part_of(config: WindowConfig, chunk: Chunk, head: Head, trigger: Trigger) ->
 
 
 def _times(config: WindowConfig, chunk: Chunk) -> pa.Array | None:
-    """The time of each tuple in milliseconds; None without event time."""
+    """Return the time of each tuple in milliseconds; None without event time."""
     if not isinstance(config, DurationWindow) or config.timestampField is None:
         return None
     if chunk.length == 0:

@@ -41,24 +41,25 @@ class Trigger(NamedTuple):
 
 
 def total(before: Sequence[Head]) -> int:
-    """The number of tuples that have entered the partition."""
+    """Return the number of tuples that have entered the partition."""
     return before[-1].first + before[-1].length if before else 0
 
 
 def time_of(before: Sequence[Head]) -> int | None:
-    """The time of the last batch that left a block; None before the first."""
+    """Return the time of the last batch that left a block; None before the first."""
     return before[-1].time if before else None
 
 
 def by_count(config: CountWindow, before: Sequence[Head], arriving: int) -> Iterator[Trigger]:
-    """The windows that this number of tuples completes."""
+    """Return the windows that this number of tuples completes."""
     length, slide, entered = config.windowLength, config.slidingLength, total(before)
     for number in range(entered // slide + 1, (entered + arriving) // slide + 1):
         yield Trigger(number, max(0, number * slide - length), number * slide)
 
 
 def by_time(config: DurationWindow, before: Sequence[Head], now: int) -> Iterator[Trigger]:
-    """The windows that end after the time of the last batch and until ``now``. May yield windows without a tuple."""
+    """Return the windows that end after the time of the last batch and until ``now``. May yield windows without a
+    tuple."""
     length, slide, last = config.windowLength, config.slidingLength, time_of(before)
     if last is None:
         return
@@ -72,8 +73,8 @@ def by_time(config: DurationWindow, before: Sequence[Head], now: int) -> Iterato
 
 
 def needed(config: WindowConfig, before: Sequence[Head]) -> list[Head]:
-    """The blocks whose tuples a later window can hold, seen from before this batch; and always the last block, which
-    tells how many tuples have entered, and when."""
+    """Return the blocks whose tuples a later window can hold, seen from before this batch; and always the last block,
+    which tells how many tuples have entered, and when."""
     if isinstance(config, CountWindow):
         least = (total(before) // config.slidingLength + 1) * config.slidingLength - config.windowLength
         kept = [head for head in before if head.first + head.length > least]

@@ -36,7 +36,7 @@ class RecordFactory(StateFactory):
     """The options that the repr names if they are set."""
 
     def __post_init__(self) -> None:
-        """Raises DefinitionError for options that contradict each other."""
+        """Raise DefinitionError for options that contradict each other."""
         form = RecordForm.of(
             self.topic, self.value, self.key, self.headers, self.mapper, self.topicSelector, self.asJson
         )
@@ -69,7 +69,7 @@ class RecordFactory(StateFactory):
         self.form.check(place.fields)
 
     def check(self) -> Sequence[Finding]:
-        """Looks at the topic and writes nothing. (A selector's topics are unknown before the start.)"""
+        """Look at the topic and write nothing. (A selector's topics are unknown before the start.)"""
         return look(self.cluster, self.topic, vars(self)["partitions"])
 
     def __repr__(self) -> str:

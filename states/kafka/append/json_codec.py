@@ -51,7 +51,7 @@ def _one(name: str, row: int, value: Any) -> Bytes:
 
 
 def json_texts(name: str, column: Column) -> list[str]:
-    """The JSON text of every value of a column. Decimals and times are strings, to be exact."""
+    """Return the JSON text of every value of a column. Decimals and times are strings, to be exact."""
     values = plain_column(to_list(column))
     kinds = set(map(type, values))
     if len(kinds) == 1 and (simple := _TEXTS.get(kinds.pop())) is not None and simple is not _float:
@@ -66,7 +66,7 @@ def json_texts(name: str, column: Column) -> list[str]:
 
 
 def json_objects(names: Sequence[str], columns: Sequence[list[str]], length: int) -> list[Bytes]:
-    """A JSON object for each row, with ``names`` in their order; ``columns`` are their JSON texts."""
+    """Return a JSON object for each row, with ``names`` in their order; ``columns`` are their JSON texts."""
     if not names:
         return [b"{}"] * length
     form = "{" + ",".join(encode_basestring(name).replace("%", "%%") + ":%s" for name in names) + "}"

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.requirements import role
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ..producer import TransactionalProducer
@@ -24,6 +25,7 @@ from .json_codec import Bytes, UnwritableError, as_bytes, json_objects, json_tex
 Headers = list[tuple[str, Bytes]]
 
 
+@role
 @runtime_checkable
 class TupleToKafkaMapper(Protocol):
     """Storm's mapper."""
@@ -32,6 +34,7 @@ class TupleToKafkaMapper(Protocol):
     def getMessageFromTuple(self, tuple: TridentTuple) -> Any: ...
 
 
+@role
 @runtime_checkable
 class KafkaTopicSelector(Protocol):
     """Storm's topic selector."""
@@ -48,7 +51,7 @@ class RecordBlock(NamedTuple):
     topics: list[str] | None = None
 
     def send_to(self, target: Sender | TransactionalProducer, topic: str) -> None:
-        """Queues the records in order. Raises what ``target`` raises."""
+        """Queue the records in order. Raises what ``target`` raises."""
         if self.topics is None:
             target.send(topic, self.values, self.keys, self.headers)
             return
@@ -94,7 +97,7 @@ class RecordForm:
         cls, topic: str, value: FieldsLike | None = None, key: FieldsLike | None = None,
         headers: FieldsLike | None = None, mapper: Any = None, selector: Any = None, json: bool = False,
     ) -> RecordForm:  # fmt: skip
-        """Raises DefinitionError for options that contradict each other."""
+        """Raise DefinitionError for options that contradict each other."""
         if mapper is not None and not (value is key is headers is None):
             raise DefinitionError(f"topic {topic!r}: a mapper makes key, value and headers; do not set those beside it")
         if not (mapper is None or callable(mapper) or isinstance(mapper, TupleToKafkaMapper)):
@@ -116,18 +119,18 @@ class RecordForm:
         return cls(topic, **fields, mapper=mapper, selector=selector, json=json)
 
     def names(self) -> list[str]:
-        """The fields that tuples must have."""
+        """Return the fields that tuples must have."""
         names = [name for fields in (self.key, self.value, self.headers) for name in fields or ()]
         return [*names, self.selector] if isinstance(self.selector, str) else names
 
     def check(self, fields: Fields) -> None:
-        """Raises DefinitionError for fields that the tuples do not have."""
+        """Raise DefinitionError for fields that the tuples do not have."""
         for name in self.names():
             if name not in fields:
                 raise DefinitionError(f"topic {self.topic!r}: no field {name!r} in the tuples; they have: {fields}")
 
     def blocks(self, tuples: Sequence[TridentTuple]) -> Iterator[RecordBlock]:
-        """Yields the records, some thousands at a time. Raises StateError for the first row it cannot convert."""
+        """Yield the records, some thousands at a time. Raises StateError for the first row it cannot convert."""
         done = 0
         for fields, chunk in chunks_of(tuples):
             try:
@@ -163,7 +166,7 @@ class RecordForm:
 
 
 def chunks_of(tuples: Sequence[TridentTuple]) -> Iterator[tuple[Fields, Chunk]]:
-    """The tuples as chunks of columns, each with its fields."""
+    """Yield the tuples as chunks of columns, each with its fields."""
     if isinstance(tuples, TupleList):
         for chunk in tuples.chunks:
             yield tuples.fields, chunk

@@ -32,7 +32,7 @@ class TopicRecords(State):
         self._sender: Sender | None = None
 
     def beginCommit(self, txid: int | None) -> None:
-        """Connects at the first batch and after a failure. Raises StateError if the topic is missing."""
+        """Connect at the first batch and after a failure. Raises StateError if the topic is missing."""
         self.rows = 0
         if self._sender is not None:
             return
@@ -41,7 +41,7 @@ class TopicRecords(State):
         self._sender = Sender(self.factory.cluster, for_producers(self.factory.settings), DELIVERED)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Sends the records without waiting for their delivery; with ``tell`` returns the tuples."""
+        """Send the records without waiting for their delivery; with ``tell`` returns the tuples."""
         with kafka_errors(self.factory.cluster, f"write to topic {self.factory.topic!r}"):
             for block in self.factory.form.blocks(tuples):
                 block.send_to(self._open_sender, self.factory.topic)
@@ -49,14 +49,14 @@ class TopicRecords(State):
         return tuples if tell else []
 
     def commit(self, txid: int | None) -> Any:
-        """Waits until the brokers have confirmed every record. If one was not delivered, raises FailedException if a
+        """Wait until the brokers have confirmed every record. If one was not delivered, raises FailedException if a
         replay may help, else StateError."""
         with kafka_errors(self.factory.cluster, f"write to topic {self.factory.topic!r}"):
             self._open_sender.confirm(self._place.label)
         return {"rows": self.rows}
 
     def rollback(self, txid: int | None) -> None:
-        """Drops the queued records; records already sent stay."""
+        """Drop the queued records; record already sent stay."""
         self.close()
 
     def close(self) -> None:
@@ -104,6 +104,6 @@ class TopicState(RecordFactory):
         return TopicRecords(self, conf)
 
     def participant(self) -> BatchParticipant:
-        """Returns the driver's side for one run: it waits for the brokers, checks or creates the topic, and records its
+        """Return the driver's side for one run: it waits for the brokers, checks or creates the topic, and records its
         owner. It stores no txids, so it cannot detect a topic restored from a backup."""
         return UnfencedLedger(AppendedTopic(self.cluster, self.topic, self.partitions), self.location)

@@ -34,7 +34,7 @@ class Consuming:
 
     @staticmethod
     def check(spout: str, place: StatePlace) -> None:
-        """Raises DefinitionError if a state partition cannot know which offsets its tuples come from."""
+        """Raise DefinitionError if a state partition cannot know which offsets its tuples come from."""
         if spout not in place.spouts:
             raise DefinitionError(
                 f"state {place.state}: consumed names the stream {spout!r}, which does not feed it; the streams "
@@ -86,8 +86,8 @@ class TransactionalTopicRecords(State):
         self._txid: int | None = None
 
     def beginCommit(self, txid: int | None) -> None:
-        """Opens the producer and reads the marks where needed. Raises ZombieError for an older driver, attempt or
-        batch, FailedException if the broker is away."""
+        """Open the producer and read the marks where needed. Raises ZombieError for an older driver, attempt or batch,
+        FailedException if the broker is away."""
         self.rows = self.written = 0
         self._txid = txid
         goes_on = txid is None or (txid > self._own.txid and self._fence.attempt == 0)
@@ -95,7 +95,7 @@ class TransactionalTopicRecords(State):
             self._take_over(txid)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Sends the records; with ``tell`` returns the tuples written now. Raises StateError for a bad tuple."""
+        """Send the records; with ``tell`` returns the tuples written now. Raises StateError for a bad tuple."""
         self.rows += len(tuples)
         if len(tuples) == 0 or not self._must_write:
             return []
@@ -106,7 +106,7 @@ class TransactionalTopicRecords(State):
         return tuples if tell else []
 
     def commit(self, txid: int | None) -> Any:
-        """Commits records, mark and consumed offsets in one transaction; returns the receipt: the counts of tuples
+        """Commit records, mark and consumed offsets in one transaction; return the receipt: the counts of tuples
         received (``rows``) and written."""
         if self._must_write:
             mark = self._fence.mark(self._own, txid, self.partitions, self.rows)
@@ -212,5 +212,5 @@ class TransactionalTopicState(RecordFactory):
         return TransactionalTopicRecords(self, conf, partitionIndex, numPartitions)
 
     def participant(self) -> BatchParticipant:
-        """Returns the state's driver side for one run."""
+        """Return the state's driver side for one run."""
         return TopicLedger(self.cluster, self.location, for_producers(self.settings), True, self.partitions)

@@ -64,7 +64,7 @@ class TopicBacking(BackingMap):
         self.active, self.txid = True, txid
 
     def commit(self, txid: int | None) -> None:
-        """Sends the pending rows, commits, and then puts them into the local table."""
+        """Send the pending rows, commit, and then puts them into the local table."""
         pending = self._pending
         if pending:
             rows = list(pending.values())
@@ -109,7 +109,7 @@ class TopicBacking(BackingMap):
             self._pending[name] = Row(_bytes(text), txid, _bytes(old))
 
     def write(self, tuples: Sequence[TridentTuple]) -> None:
-        """Sends rows directly, column by column; of several rows of a key the last wins."""
+        """Send rows directly, column by column; of several rows of a key the last wins."""
         done = 0
         self._sent = True
         fields: Fields
@@ -123,7 +123,7 @@ class TopicBacking(BackingMap):
         self.written += done
 
     def check_fields(self, fields: Fields) -> None:
-        """Raises DefinitionError unless rows of these fields can be written."""
+        """Raise DefinitionError unless rows of these fields can be written."""
         names = [*(self.codec.keys or ()), *self.codec.value]
         if set(names) != set(fields):
             raise DefinitionError(
@@ -132,14 +132,14 @@ class TopicBacking(BackingMap):
             )
 
     def rows(self) -> Iterator[tuple[tuple, Any]]:
-        """Yields all keys with their stored values."""
+        """Yield all keys with their stored values."""
         rows = self._catch_up().rows()
         while part := list(islice(rows, PAGE)):
             values = self._values([row for _, row in part])
             yield from zip([self.codec.key(name) for name, _ in part], values, strict=True)
 
     def _catch_up(self) -> LocalTable:
-        """The local table, read as far as needed.
+        """Return the local table, read as far as needed.
 
         Inside a commit it is read to the end once after the producer was opened, since from then on no other process
         writes this partition's keys; and again if the table was rebuilt. This partition's committed records may lie
@@ -163,7 +163,8 @@ class TopicBacking(BackingMap):
         return self._table
 
     def _settles(self) -> float:
-        """How long to wait for open transactions: longer if the last batch wrote, since its own may still be ending."""
+        """Return how long to wait for open transactions: longer if the last batch wrote, since its own may still be
+        ending."""
         return ANSWER / 6 if self.written else SETTLES
 
     def _values(self, rows: Sequence[Row | None]) -> list[Any]:
@@ -177,7 +178,7 @@ class TopicBacking(BackingMap):
         return values
 
     def _split(self, stored: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """Splits stored values into txids, values and previous values."""
+        """Split stored values into txids, values and previous values."""
         if self.kind == "opaque":
             txids, values, prevs = zip(*stored, strict=True)
             return txids, values, prevs
@@ -203,7 +204,7 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         self._settle = settle
 
     def beginCommit(self, txid: int | None) -> None:
-        """Begins the transaction. Raises ZombieError for an older driver, attempt or batch, FailedException if the
+        """Begin the transaction. Raises ZombieError for an older driver, attempt or batch, FailedException if the
         broker is away."""
         if self._settle is not None:
             self._settle()
@@ -213,7 +214,7 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         super().beginCommit(txid)
 
     def commit(self, txid: int | None) -> Any:
-        """Commits; returns the number of records written once all are confirmed."""
+        """Commit; return the number of records written once all are confirmed."""
         super().commit(txid)
         self.backing.commit(txid)
         return {"partition": self.partition, "written": self.backing.written}
@@ -227,7 +228,7 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         self.backing.writer.close()
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Writes the rows under their keys; with ``tell`` returns all rows. Raises StateError for a bad row."""
+        """Write the rows under their keys; with ``tell`` returns all rows. Raises StateError for a bad row."""
         if len(tuples) == 0:
             return []
         if self.backing.kind == PLAIN:
@@ -259,7 +260,7 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         return self.delegate.multiUpdate(keys, updaters)
 
     def multiRemove(self, keys: Sequence[Key]) -> None:
-        """Writes tombstones."""
+        """Write tombstones."""
         self.multiPut(keys, [None] * len(keys))
 
     def get(self) -> Any:

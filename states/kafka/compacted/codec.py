@@ -56,8 +56,8 @@ class Codec:
     # -- to the topic
 
     def key_texts(self, columns: Sequence[Values], values: Sequence[Values] = (), row: int = 0) -> list[Text]:
-        """The keys of these key columns. Raises StateError for the first invalid key; ``row``, the batch position of
-        the first row, and ``values`` only serve that error."""
+        """Return the keys of these key columns. Raises StateError for the first invalid key; ``row``, the batch
+        position of the first row, and ``values`` only serve that error."""
         named = _Named([*columns, *values], row)
         columns = list(map(_as_meant, columns))
         only = self.key_columns[0]
@@ -73,7 +73,7 @@ class Codec:
         ]  # fmt: skip
 
     def value_texts(self, columns: Sequence[Values], keys: Sequence[Values], row: int = 0) -> list[str | None]:
-        """The values of these value columns, None for a tombstone. ``keys`` and ``row`` only serve the error."""
+        """Return the values of these value columns, None for a tombstone. ``keys`` and ``row`` only serve the error."""
         named = _Named([*keys, *columns], row)
         columns = list(map(_as_meant, columns))
         texts: list[list[Any]] = [self._texts(c, v, named) for c, v in zip(self.value_columns, columns, strict=True)]
@@ -85,7 +85,7 @@ class Codec:
         return objects if not all(map(_has_none, columns)) else _with_tombstones(objects, columns)
 
     def split_keys(self, keys: Sequence[Sequence[Any]]) -> list[Values]:
-        """The columns of key tuples. Raises StateError for a wrong number of fields."""
+        """Return the columns of key tuples. Raises StateError for a wrong number of fields."""
         columns = keys.columns if isinstance(keys, ColumnKeys) else transpose(keys, len(self.key_columns))
         if columns is None or len(columns) != len(self.key_columns):
             names = ", ".join(column.name for column in self.key_columns)
@@ -93,7 +93,7 @@ class Codec:
         return list(columns)
 
     def split_values(self, values: Sequence[Any]) -> list[list[Any]]:
-        """The columns of a map's values; with several fields, a value is a row or None."""
+        """Return the columns of a map's values; with several fields, a value is a row or None."""
         width = len(self.value_columns)
         if width == 1:
             return [list(values)]
@@ -122,7 +122,7 @@ class Codec:
     # -- from the topic
 
     def key(self, data: bytes) -> tuple:
-        """The key of a record. Raises StateError for bytes that are no key of this state."""
+        """Return the key of a record. Raises StateError for bytes that are no key of this state."""
         only = self.key_columns[0] if len(self.key_columns) == 1 else None
         try:
             if only is not None and only.family == "binary":
@@ -138,7 +138,8 @@ class Codec:
             ) from error
 
     def values(self, data: Sequence[bytes | None]) -> list[Any]:
-        """The values of records; with several fields, each is a tuple. Raises StateError for an invalid value."""
+        """Return the values of records; with several fields, each is a tuple. Raises StateError for an invalid
+        value."""
         present = [text for text in data if text is not None]
         try:
             parsed = json.loads(b"[" + b",\n".join(present) + b"]")
@@ -153,7 +154,7 @@ class Codec:
         return [None if text is None else next(rest) for text in data]
 
     def _simple(self, parsed: list[Any]) -> bool:
-        """Whether the parsed values need no conversion."""
+        """Return whether the parsed values need no conversion."""
         family = self.value_columns[0].family if len(self.value_columns) == 1 else ""
         return family == "json" or (family in _KIND and set(map(type, parsed)) <= {_KIND[family], type(None)})
 
@@ -192,7 +193,7 @@ def _as_meant(column: Values) -> Values:
 
 
 def _as_it_is(column: Column, values: Values) -> list[Any]:
-    """Checks text and bytes, which are written unchanged."""
+    """Check text and bytes, which are written unchanged."""
     if isinstance(values, pa.Array) and values.null_count == 0 and not column.sizes and _is_text(values.type):
         return values.to_pylist()  # Arrow texts are valid UTF-8
     return list(column.encode(to_list(values)))
@@ -203,7 +204,7 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _fits(column: Column, values: pa.Array) -> bool:
-    """Whether the array's type alone shows that the column holds all values."""
+    """Return whether the array's type alone shows that the column holds all values."""
     return bool(values.type == pa.int64() and values.null_count == 0 and column.bits == 64)
 
 
@@ -212,8 +213,8 @@ def _has_none(values: Values) -> bool:
 
 
 def json_texts(column: Column, column_values: Values) -> list[str]:
-    """The JSON text of every value, ``null`` for None. Raises Refused for the first value that would not be read back
-    unchanged."""
+    """Return the JSON text of every value, ``null`` for None. Raises RefusedValue for the first value that would not be
+    read back unchanged."""
     family = column.family
     if isinstance(column_values, pa.Array) and family == "integer" and _fits(column, column_values):
         return column_values.cast(pa.string()).to_pylist()
@@ -232,7 +233,8 @@ def json_texts(column: Column, column_values: Values) -> list[str]:
 
 
 def _check_json(column: Column, index: int, value: Any) -> str:
-    """The JSON text of an untyped value, equal for equal values. Raises Refused if JSON would change the value."""
+    """Return the JSON text of an untyped value, equal for equal values. Raises RefusedValue if JSON would change the
+    value."""
     try:
         column.encode([value])
     except RefusedValue as refused:
@@ -274,7 +276,7 @@ _KIND: dict[str, type] = {"integer": int, "text": str, "boolean": bool}
 
 
 def _back(column: Column, value: Any) -> Any:
-    """Converts a parsed JSON value to the field's type. Raises TypeError or ValueError."""
+    """Convert a parsed JSON value to the field's type. Raises TypeError or ValueError."""
     family = column.family
     if value is None or family == "json":
         return value
@@ -287,7 +289,7 @@ def _back(column: Column, value: Any) -> Any:
 
 
 def _with_tombstones(texts: list[str], columns: Sequence[Values]) -> list[str | None]:
-    """The texts, with None for each row whose values are all None."""
+    """Return the texts, with None for each row whose values are all None."""
     rows = zip(*map(to_list, columns), strict=True)
     return [None if all(value is None for value in row) else text for row, text in zip(rows, texts, strict=True)]
 

@@ -42,7 +42,7 @@ class Compaction:
     restart: float = HOUR
 
     def look(self) -> list[Finding]:
-        """Reports whether the topic is suitable, would be created, or is wrong. Writes nothing."""
+        """Report whether the topic is suitable, would be created, or is wrong. Writes nothing."""
         reach(self.cluster)
         existing = self.existing()
         if existing is None:
@@ -54,7 +54,7 @@ class Compaction:
         return problems or [Finding("ok", f"topic {self.topic!r} is compacted and has {partitions} partitions")]
 
     def settled(self) -> int:
-        """Creates a missing topic; returns the number of partitions. Raises StateError for an unsuitable topic."""
+        """Create a missing topic; return the number of partitions. Raises StateError for an unsuitable topic."""
         existing = self.existing()
         if existing is None:
             self._create()
@@ -65,7 +65,7 @@ class Compaction:
         return partitions
 
     def existing(self) -> tuple[dict[str, str], int] | None:
-        """The topic's settings and its number of partitions; None for a missing topic."""
+        """Return the topic's settings and its number of partitions; None for a missing topic."""
         admin, topic = self.cluster.admin(), self.topic
         return unless_missing(
             self.cluster, topic, lambda: (settings_of(admin, topic), len(partitions_of(admin, topic)))
@@ -124,7 +124,7 @@ class KeyedTopic:
         self._written = 0.0
 
     def open(self, conf: dict) -> None:
-        """Checks or creates the topic. Raises StateError if it is unsuitable or its partition count has changed."""
+        """Check or creates the topic. Raises StateError if it is unsuitable or its partition count has changed."""
         self._place = MarkPlace.of(self.cluster, self._compaction.topic, conf)
         self._partitions = self._compaction.settled()
         self._admin = self.cluster.admin()
@@ -144,7 +144,7 @@ class KeyedTopic:
             self._record(self._place)
 
     def last_txid(self) -> int:
-        """The highest txid among the topic's records, 0 if there is none."""
+        """Return the highest txid among the topic's records, 0 if there is none."""
         if self._compaction.existing() is None:
             return 0
         table = table_of(self.cluster, self._compaction.topic)
@@ -172,7 +172,7 @@ class CompactedLedger(TopicLedger):
         self._valued = valued
 
     def open(self, conf: dict) -> int:
-        """Raises StateError for an unsuitable topic."""
+        """Raise StateError for an unsuitable topic."""
         run_when_available(self._cluster, lambda: self._keyed.open(conf))
         return super().open(conf)
 
@@ -181,7 +181,8 @@ class CompactedLedger(TopicLedger):
         super().prepare(txid, attempt, numPartitions)
 
     def _in_values(self, marks: Remembered) -> int:
-        """The highest txid according to the marks; without marks, according to the values, which reads the topic."""
+        """Return the highest txid according to the marks; without marks, according to the values, which reads the
+        topic."""
         if not self._valued:
             return 0
         return marks.last or self._keyed.last_txid()

@@ -96,7 +96,7 @@ class LocalTable:
         self._reached = time.monotonic()
 
     def catch_up(self, settles: float = SETTLES, whole: bool = False) -> int:
-        """Reads all records committed by now. ``settles``: for how many seconds to wait for open transactions.
+        """Read all records committed by now. ``settles``: for how many seconds to wait for open transactions.
         ``whole``: a transaction that stays open for longer is an error. Returns ``begun``, the number of times the
         table was started anew; the current one has been read to the end.
 
@@ -116,7 +116,7 @@ class LocalTable:
                 raise
 
     def _stale(self) -> bool:
-        """Whether a tombstone may have been written and removed since the table last reached the end."""
+        """Return whether a tombstone may have been written and removed since the table last reached the end."""
         if self._retention is None:
             self._retention = int(settings_of(self._admin, self._topic)["delete.retention.ms"]) / 1000
         return bool(self._at) and time.monotonic() - self._reached > self._retention
@@ -133,7 +133,7 @@ class LocalTable:
         return self._cluster.admin()
 
     def _ends(self, settles: float, whole: bool) -> dict[int, int]:
-        """The last stable offset of each partition; only transactions that stayed open lie beyond it."""
+        """Return the last stable offset of each partition; only transactions that stayed open lie beyond it."""
         from confluent_kafka import IsolationLevel
 
         self._partitions = len(partitions_of(self._admin, self._topic))
@@ -202,8 +202,8 @@ class LocalTable:
         return consumer
 
     def _take(self, messages: Sequence[Any]) -> None:
-        """Applies records and notes the offsets reached. The end of a partition is a message of its own, since
-        transaction markers after the last record have offsets, too."""
+        """Apply records and note the offsets reached. The end of a partition is a message of its own, since transaction
+        markers after the last record have offsets, too."""
         from confluent_kafka import KafkaError, KafkaException
 
         rows: dict[bytes, Row] = {}
@@ -250,7 +250,7 @@ class LocalTable:
         )
 
     def put(self, rows: Iterable[tuple[bytes, Row]]) -> None:
-        """Adds rows that this process has committed itself, so they need not be read back."""
+        """Add rows that this process has committed itself, so they need not be read back."""
         with self.lock:
             self._write(dict(rows))
 
@@ -270,7 +270,7 @@ class LocalTable:
             ) from error
 
     def get(self, keys: Sequence[bytes]) -> list[Row | None]:
-        """The rows in the order of the keys."""
+        """Return the rows in the order of the keys."""
         rows: dict[bytes, Row] = {}
         wanted = sorted(set(keys))
         with self.lock:
@@ -282,12 +282,12 @@ class LocalTable:
         return list(map(rows.get, keys))
 
     def last_txid(self) -> int:
-        """The highest txid of a row, 0 if there is none."""
+        """Return the highest txid of a row, 0 if there is none."""
         with self.lock:
             return int(self._rows.execute("SELECT max(txid) FROM t").fetchone()[0] or 0)
 
     def rows(self) -> Iterator[tuple[bytes, Row]]:
-        """Yields all keys that have a value, in the order of their bytes."""
+        """Yield all keys that have a value, in the order of their bytes."""
         last = None
         while True:
             where, after = ("", ()) if last is None else ("AND k > ?", (last,))

@@ -95,21 +95,22 @@ class CompactedTopicState(StateFactory):
     def nonTransactional(
         cls, bootstrap: str, topic: str, key: FieldsLike | None = None, value: FieldsLike = "count bigint", **more: Any
     ) -> CompactedTopicState:
-        """A map of plain values. A replayed batch counts twice."""
+        """Return a map of plain values. A replayed batch counts twice."""
         return cls(bootstrap, topic, key, value, "non-transactional", **more)
 
     @classmethod
     def transactional(
         cls, bootstrap: str, topic: str, key: FieldsLike | None = None, value: FieldsLike = "count bigint", **more: Any
     ) -> CompactedTopicState:
-        """A map with the txid beside each value. Exact if a replayed batch has the same content."""
+        """Return a map with the txid beside each value. Exact if a replayed batch has the same content."""
         return cls(bootstrap, topic, key, value, "transactional", **more)
 
     @classmethod
     def opaque(
         cls, bootstrap: str, topic: str, key: FieldsLike | None = None, value: FieldsLike = "count bigint", **more: Any
     ) -> CompactedTopicState:
-        """A map with txid and previous value. Exact even if a replayed batch has other content, except S12's keys."""
+        """Return a map with txid and previous value. Exact even if a replayed batch has other content, except S12's
+        keys."""
         return cls(bootstrap, topic, key, value, "opaque", **more)
 
     @property
@@ -155,18 +156,18 @@ class CompactedTopicState(StateFactory):
         return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
-        """Raises DefinitionError for a query that could not see all that its batch has written."""
+        """Raise DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, f"topic {self.topic!r}")
 
     def participant(self) -> BatchParticipant:
-        """Returns the driver's side for one run: it checks or creates the topic, then fences."""
+        """Return the driver's side for one run: it checks or creates the topic, then fences."""
         keyed = KeyedTopic(self._compaction)
         if not self.fence:
             return UnfencedLedger(keyed, self.location)
         return CompactedLedger(keyed, self.location, for_producers(self.settings), valued=self.type != PLAIN)
 
     def stored(self) -> dict[tuple, Any]:
-        """Returns all keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
+        """Return all keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
         if self._compaction.look()[0].level == "creates":
             return {}
         backing = self._backing(PlainWriter(self.cluster, self.topic, {}))
@@ -174,11 +175,11 @@ class CompactedTopicState(StateFactory):
         return {ExactKey(key): value for key, value in backing.rows()}
 
     def settled(self) -> None:
-        """Creates the topic if it is missing. Raises StateError if an existing one is unsuitable."""
+        """Create the topic if it is missing. Raises StateError if an existing one is unsuitable."""
         self._compaction.settled()
 
     def check(self) -> Sequence[Finding]:
-        """Looks at the topic and writes nothing."""
+        """Look at the topic and write nothing."""
         return self._compaction.look()
 
     def _backing(self, writer: KeyWriter) -> TopicBacking:

@@ -43,7 +43,7 @@ class FencedWriter:
         self.opened = 0
 
     def begin(self, txid: int | None) -> None:
-        """Begins a transaction. Raises ZombieError for an older driver, attempt or batch; FailedException if the broker
+        """Begin a transaction. Raises ZombieError for an older driver, attempt or batch; FailedException if the broker
         is away."""
         behind = txid is not None and txid < self._own.txid
         if not self._producer.is_open or self._fence.attempt > 0 or behind:
@@ -65,7 +65,7 @@ class FencedWriter:
         self._producer.send(topic, values, keys, headers)  # type: ignore[arg-type]
 
     def commit(self, txid: int | None) -> None:
-        """Commits the records and the mark. Raises FailedException if the batch must be replayed."""
+        """Commit the records and the mark. Raises FailedException if the batch must be replayed."""
         mark = self._fence.mark(self._own, txid, self._of)
         self._producer.commit(mark)
         self._own = mark
@@ -98,8 +98,8 @@ class PlainWriter:
             sender.send(self._topic, values, keys)  # type: ignore[arg-type]
 
     def commit(self, txid: int | None) -> None:
-        """Returns once every record is confirmed. Raises FailedException if the broker is away, StateError if it
-        refuses a record."""
+        """Return once every record is confirmed. Raises FailedException if the broker is away, StateError if it refuses
+        a record."""
         with self._writing() as sender:
             sender.confirm(f"Kafka at {self._cluster.bootstrap}: topic {self._topic!r}", ANSWER)
 
@@ -115,7 +115,7 @@ class PlainWriter:
             raise
 
     def rollback(self) -> None:
-        """Drops the producer. Sent records stay; the replay writes the same keys again."""
+        """Drop the producer. Sent records stay; the replay writes the same keys again."""
         self.close()
 
     def close(self) -> None:

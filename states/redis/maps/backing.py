@@ -29,7 +29,7 @@ class MapLayout:
         return [name_of(self.factory, key, self.place.hash is None) for key in keys]
 
     def value(self, name: str, text: bytes | None) -> Any:
-        """The stored value; None for an absent one. Raises StateError for bytes that this kind of map has not
+        """Return the stored value; None for an absent one. Raises StateError for bytes that this kind of map has not
         written."""
         if text is None:
             return None
@@ -42,7 +42,7 @@ class MapLayout:
             ) from error
 
     def stored(self) -> Iterator[tuple[tuple[str], Any]]:
-        """Yields every name with its value."""
+        """Yield every name with its value."""
         for name, text in self.place.scan():
             yield (name,), self.value(name, text)
 
@@ -59,7 +59,7 @@ class RedisBackingMap(BackingMap):
         self._keys: dict[str, tuple] = {}
 
     def begin(self, txid: int | None) -> None:
-        """Raises ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
+        """Raise ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
         self._keys = {}
         self.writer.begin(txid)
 
@@ -81,15 +81,15 @@ class RedisBackingMap(BackingMap):
                 raise StateError(f"{self.layout.place.shown}, key {name!r}: {error}") from error
 
     def commit(self, txid: int | None) -> int:
-        """Writes all values in one step; returns how many."""
+        """Write all values in one step; return how many."""
         return self.writer.commit(txid, self.layout.expire)
 
     def discard(self) -> None:
-        """Forgets what the commit would write."""
+        """Forget what the commit would write."""
         self.writer.discard()
 
     def rows(self) -> Iterator[tuple[tuple[str], Any]]:
-        """Yields every name with its value, as this partition's commit will leave it."""
+        """Yield every name with its value, as this partition's commit will leave it."""
         pending = dict(self.writer.pending)
         for key, value in self.layout.stored():
             if key[0] not in pending:

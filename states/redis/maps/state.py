@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from trident_py.secrets import shown
+from trident_py.model.secrets import shown
 from trident_py.state import (
     BatchParticipant,
     ITupleCollection,
@@ -53,12 +53,12 @@ class RedisMapPartition(SnapshottableMap, ITupleCollection):
         self.of = of
 
     def beginCommit(self, txid: int | None) -> None:
-        """Raises ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
+        """Raise ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
         self.backing.begin(txid)
         super().beginCommit(txid)
 
     def commit(self, txid: int | None) -> Any:
-        """Writes the partition's values in one step; returns how many."""
+        """Write the partition's values in one step; return how many."""
         super().commit(txid)
         return {"partition": self.partition, "written": self.backing.commit(txid)}
 
@@ -131,19 +131,19 @@ class RedisMapState(RedisFactory, StateFactory):
         return RedisMapPartition(backing, self.globalKey, partitionIndex, numPartitions)
 
     def check_place(self, place: StatePlace) -> None:
-        """Raises DefinitionError for a query that could not see all that its batch has written."""
+        """Raise DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, self.place.what)
 
     def participant(self) -> BatchParticipant:
-        """Returns the state's driver side for one run."""
+        """Return the state's driver side for one run."""
         return RedisLedger(self.place, self._last_txid)
 
     def stored(self) -> dict[tuple, Any]:
-        """Returns all values: (name,) -> plain value, TransactionalValue or OpaqueValue."""
+        """Return all values: (name,) -> plain value, TransactionalValue or OpaqueValue."""
         return {ExactKey(key): value for key, value in self._layout.stored()}
 
     def _last_txid(self) -> int:
-        """The highest txid among the values, 0 if there is none."""
+        """Return the highest txid among the values, 0 if there is none."""
         if self.type is StateType.NON_TRANSACTIONAL:
             return 0
         return max((int(value[0] or 0) for _, value in self._layout.stored()), default=0)

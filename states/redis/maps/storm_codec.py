@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from trident_py.canonical import UnkeyableError, identity, meant
 from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.requirements import role
 from trident_py.state import (
     JSONNonTransactionalSerializer,
     JSONOpaqueSerializer,
@@ -31,6 +32,7 @@ SERIALIZERS: dict[StateType, Any] = {
 }
 
 
+@role
 @runtime_checkable
 class KeyFactory(Protocol):
     """Makes the name in Redis of a map's key. Called where the state is read and written, for each key of a batch, and
@@ -66,7 +68,7 @@ class DefaultKeyFactory:
 
 
 def check_factory(factory: Any) -> KeyFactory:
-    """Raises DefinitionError for something that is not a KeyFactory, or cannot travel to tasks."""
+    """Raise DefinitionError for something that is not a KeyFactory, or cannot travel to tasks."""
     if not isinstance(factory, KeyFactory):
         raise DefinitionError(f"keyFactory must be an object with build(key), got {factory!r}")
     try:
@@ -77,7 +79,7 @@ def check_factory(factory: Any) -> KeyFactory:
 
 
 def name_of(factory: KeyFactory, key: Key, strings: bool) -> str:
-    """The key's name in Redis. Raises StateError for a name that is no text, or one of ours."""
+    """Return the key's name in Redis. Raises StateError for a name that is no text, or one of ours."""
     name = factory.build([meant(part) for part in key])
     if not isinstance(name, str) or not encodable(name):
         raise StateError(f"key {list(key)!r}: {factory!r} made {name!r} of it, which is not text. Nothing is written")
@@ -89,7 +91,7 @@ def name_of(factory: KeyFactory, key: Key, strings: bool) -> str:
 
 
 def text_of(kind: StateType, stored: Any) -> bytes:
-    """A map's value in Storm's bytes. Raises StateError for a part that would come back as another value."""
+    """Return a map's value in Storm's bytes. Raises StateError for a part that would come back as another value."""
     serialize: Callable[[Any], bytes] = SERIALIZERS[kind].serialize
     if kind is StateType.TRANSACTIONAL:
         return serialize(TransactionalValue(stored[0], exact(stored[1])))
@@ -99,8 +101,8 @@ def text_of(kind: StateType, stored: Any) -> bytes:
 
 
 def value_of(kind: StateType, text: bytes) -> Any:
-    """A map's value from its bytes. Unlike Storm's serializers, it reads back a value that was written outside a batch,
-    without a txid. Raises StateError for bytes that this kind of map has not written."""
+    """Return a map's value from its bytes. Unlike Storm's serializers, it reads back a value that was written outside a
+    batch, without a txid. Raises StateError for bytes that this kind of map has not written."""
     if kind is not StateType.NON_TRANSACTIONAL and text.startswith(b"[null,"):
         parts = json.loads(text)
         value: Any = (OpaqueValue if kind is StateType.OPAQUE else TransactionalValue)(*parts)
@@ -113,7 +115,7 @@ def _no_number(name: str) -> Any:
 
 
 def exact(value: Any) -> Any:
-    """The plain value, if JSON gives it back as it is. Raises StateError."""
+    """Return the plain value, if JSON gives it back as it is. Raises StateError."""
     kind = type(value)
     if kind is int or value is None or kind is bool or (kind is float and math.isfinite(value)):
         return value

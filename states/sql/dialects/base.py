@@ -24,7 +24,7 @@ class Dialect(Protocol):
     """Opens, locks, reads and writes one kind of database.
 
     All statements go to the database driver's own connection, with ``?`` for values and ``"name"`` for names.
-    SQLAlchemy finds drivers, writes DDL and reads schemas, but moves no rows. `tests/states/dialect_contract.py` tests
+    SQLAlchemy finds drivers, writes DDL and reads schemas, but moves no rows. `tests/contracts/dialect.py` tests
     a dialect.
     """
 
@@ -57,11 +57,11 @@ class Dialect(Protocol):
     # -- opening
 
     def address(self, url: URL) -> str:
-        """The same text for all URLs of one database, as far as it is known without connecting."""
+        """Return the same text for all URLs of one database, as far as it is known without connecting."""
         ...
 
     def fold_name(self, table: str) -> str:
-        """The same text for all names that mean one table."""
+        """Return the same text for all names that mean one table."""
         ...
 
     def fold_on_server(self, connection: Connection, table: str) -> str:
@@ -69,95 +69,95 @@ class Dialect(Protocol):
         ...
 
     def absolute(self, url: URL) -> URL:
-        """The URL in a form valid in every process. Raises DefinitionError if it cannot hold a state."""
+        """Return the URL in a form valid in every process. Raises DefinitionError if it cannot hold a state."""
         ...
 
     def needs(self, url: URL) -> Needs:
-        """What each machine needs that runs tasks of a state there. Shows no secret of the URL."""
+        """Return what each machine needs that runs tasks of a state there. Shows no secret of the URL."""
         ...
 
     def part(self, url: URL, index: int) -> URL:
-        """The URL of one of several files; index 0 is the URL itself. Raises DefinitionError for a server."""
+        """Return the URL of one of several files; index 0 is the URL itself. Raises DefinitionError for a server."""
         ...
 
     def connect(self, engine: Engine) -> Connection:
-        """A new connection of the database driver: durable at commit, in autocommit until `begin`. No setting of server
-        or URL changes what it stores or reads (`trident_py.sessions`)."""
+        """Return a new connection of the database driver: durable at commit, in autocommit until `begin`. No setting of
+        server or URL changes what it stores or reads (`trident_py.databases.sessions`)."""
         ...
 
     def alive(self, connection: Connection) -> bool:
-        """Whether an idle connection still reaches its server, or the file now at its path."""
+        """Return whether an idle connection still reaches its server, or the file now at its path."""
         ...
 
     def begin(self, connection: Connection, seconds: float, first: Sequence[Statement] = ()) -> list[Any]:
-        """Opens a transaction that may write, and executes its ``first`` statements in the same request; returns their
+        """Open a transaction that may write, and execute its ``first`` statements in the same request; return their
         answers, see `Connection.together`. Raises the driver's error if it stays locked out for so many seconds."""
         ...
 
     # -- errors
 
     def is_lock(self, error: BaseException) -> bool:
-        """Whether the transaction lost against another one (lock wait, deadlock) and may succeed if repeated."""
+        """Return whether the transaction lost against another one (lock wait, deadlock) and may succeed if repeated."""
         ...
 
     def is_lost(self, error: BaseException) -> bool:
-        """Whether the connection or its server is gone: the last statement may or may not have taken effect."""
+        """Return whether the connection or its server is gone: the last statement may or may not have taken effect."""
         ...
 
     def is_read_only(self, error: BaseException) -> bool:
-        """Whether the server takes no writes for now. The transaction has not been committed."""
+        """Return whether the server takes no writes for now. The transaction has not been committed."""
         ...
 
     def advice(self, url: URL, error: BaseException) -> str:
-        """What to fix, if the error itself does not tell; else ""."""
+        """Return what to fix, if the error itself does not tell; else ""."""
         ...
 
     def is_duplicate(self, error: BaseException) -> bool:
-        """Whether a unique key refused a row, or another process created the same table at this moment."""
+        """Return whether a unique key refused a row, or another process created the same table at this moment."""
         ...
 
     def refuses(self, error: BaseException) -> bool:
-        """Whether the error is the table's refusal of a row, rather than a failure of the server."""
+        """Return whether the error is the table's refusal of a row, rather than a failure of the server."""
         ...
 
     def longest(self, connection: Connection, columns: Sequence[Column] | None = None) -> int | None:
-        """How many bytes a row's text may have in a statement or, with ``columns``, in what `fill` sends; None for no
-        limit."""
+        """Return how many bytes a row's text may have in a statement or, with ``columns``, in what `fill` sends; None
+        for no limit."""
         ...
 
     # -- tables
 
     def storage(self, column: Column) -> Any:
-        """The SQLAlchemy type of a column."""
+        """Return the SQLAlchemy type of a column."""
         ...
 
     def ddl_of(self, type_name: str) -> str | None:
-        """The DDL type for a column of an existing table; None if no DDL type fits."""
+        """Return the DDL type for a column of an existing table; None if no DDL type fits."""
         ...
 
     def fits(self, column: Column, type_name: str) -> bool:
-        """Whether an existing column keeps this column's values unchanged. May raise Refused with the reason."""
+        """Return whether an existing column keeps this column's values unchanged. May raise Refused with the reason."""
         ...
 
     def narrow(self, column: Column, type_name: str) -> Column:
-        """The column with the limits of the existing table (such as a text's length) and of this database."""
+        """Return the column with the limits of the existing table (such as a text's length) and of this database."""
         ...
 
     def columns_now(self, table: str, columns: Sequence[Column]) -> Statement:
-        """A question that costs next to nothing, whose answer (rows and description) differs once the type of one of
-        these columns is another one. Nobody can alter them between the answer and the end of the transaction."""
+        """Return a question that costs next to nothing, whose answer (rows and description) differs once the type of
+        one of these columns is another one. Nobody can alter them between the answer and the end of the transaction."""
         ...
 
     def may_not_read(self, error: BaseException) -> bool:
-        """Whether the error says that this user may not ask `columns_now`."""
+        """Return whether the error says that this user may not ask `columns_now`."""
         ...
 
     def find_auto_increment(self, connection: Connection, table: str) -> set[str]:
-        """The auto-increment columns of an existing table, in which null becomes the next number."""
+        """Return the auto-increment columns of an existing table, in which null becomes the next number."""
         ...
 
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
-        """Converts what the database driver returns into a value; None if no conversion is needed."""
+        """Convert what the database driver returns into a value; None if no conversion is needed."""
         ...
 
     def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class Dialect(Protocol):
         ...
 
     def own_key(self, connection: Connection) -> sa.Column | None:
-        """The key of a table that has none of its own, if the server takes no table without one."""
+        """Return the key of a table that has none of its own, if the server takes no table without one."""
         ...
 
     def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
@@ -173,18 +173,19 @@ class Dialect(Protocol):
         ...
 
     def type_names(self, engine: Engine, table: str) -> dict[str, str]:
-        """The types of an existing table's columns in the database's words; "" for a column without a type."""
+        """Return the types of an existing table's columns in the database's words; "" for a column without a type."""
         ...
 
     def unfit(self, connection: Connection, table: str) -> str | None:
-        """Why an existing table cannot hold a state ("is a view"); None for a plain or a missing table.
+        """Return why an existing table cannot hold a state ("is a view"); None for a plain or a missing table.
 
         A plain table keeps all rows that it accepts, returns them all, and rolls back with its transaction.
         """
         ...
 
     def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
-        """The columns of each unique key that covers whole columns and all rows, and is checked by every statement."""
+        """Return the columns of each unique key that covers whole columns and all rows, and is checked by every
+        statement."""
         ...
 
     def other_unique(self, connection: Connection, table: str, keys: Sequence[Column]) -> list[str]:
@@ -197,23 +198,24 @@ class Dialect(Protocol):
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
         asked: Sequence[tuple],
     ) -> list[tuple | None]:  # fmt: skip
-        """The columns of the rows with these keys, in the order of ``asked``; None for a missing row."""
+        """Return the columns of the rows with these keys, in the order of ``asked``; None for a missing row."""
         ...
 
     def write(
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
         rows: Sequence[tuple],
     ) -> None:  # fmt: skip
-        """Inserts the rows; a row whose key exists replaces that row's columns. The last of equal keys wins. Raises
+        """Insert the rows; a row whose key exists replaces that row's columns. The last of equal keys wins. Raises
         Untaken, as `insert` and `fill` do."""
         ...
 
     def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
-        """Inserts the rows as they are; a refused row is an error, and so is one that is left out."""
+        """Insert the rows as they are; a refused row is an error, and so is one that is left out."""
         ...
 
     def instead(self, connection: Connection, keys: Sequence[str], others: Sequence[str], of: str = "") -> str:
-        """The end of an INSERT whose rows replace the ``others`` columns of existing rows; without any, none changes.
+        """Return the end of an INSERT whose rows replace the ``others`` columns of existing rows; without any, none
+        changes.
 
         Waits for a row that another transaction is inserting at this moment. ``of``: the name in the SELECT of what the
         rows come from; "" if they are VALUES.
@@ -223,7 +225,7 @@ class Dialect(Protocol):
     def direct(
         self, connection: Connection, table: str, rows: KeyedRows, known: float, every: bool
     ) -> int | None:  # fmt: skip
-        """Inserts the rows that have a new key, in key order; of equal keys, the first. Returns how many.
+        """Insert the rows that have a new key, in key order; of equal keys, the first. Returns how many.
 
         ``known``: the share of the rows whose key the table probably has. Returns None, and writes nothing, if an
         existing key cannot be told from another reason to leave a row out; with ``every`` also unless every row was
@@ -234,37 +236,38 @@ class Dialect(Protocol):
     def stage(
         self, engine: Engine, connection: Connection, table: str, columns: Sequence[Column], name: str
     ) -> None:  # fmt: skip
-        """Creates a temporary table for rows on their way into ``table``. It accepts every row; creating it commits
+        """Create a temporary table for rows on their way into ``table``. It accepts every row; creating it commits
         nothing."""
         ...
 
     def stage_to_read(
         self, connection: Connection, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], name: str
     ) -> str | None:  # fmt: skip
-        """Creates and fills a temporary table for rows whose keys ``table`` probably has, faster than `stage` and
-        `fill` do. It can only be read, and may not accept every row. Returns the `exact` that holds for it and
-        ``table``; None if there is no faster one."""
+        """Create and fill a temporary table for rows whose keys ``table`` probably has, faster than `stage` and `fill`
+        do. It can only be read, and may not accept every row. Returns the `exact` that holds for it and ``table``; None
+        if there is no faster one."""
         ...
 
     def cannot_stage(self, error: BaseException) -> bool:
-        """Whether it is for its temporary table that `stage_to_read` or a SELECT from it failed. The transaction is as
-        it was before."""
+        """Return whether it is for its temporary table that `stage_to_read` or a SELECT from it failed. The transaction
+        is as it was before."""
         ...
 
     def unless_there(self, keys: Sequence[Column]) -> str:
-        """The end of an INSERT that leaves out the rows whose key exists; "" if it would leave out other rows, too."""
+        """Return the end of an INSERT that leaves out the rows whose key exists; "" if it would leave out other rows,
+        too."""
         ...
 
     def fill(
         self, connection: Connection, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
         temporary: bool = False,
     ) -> None:  # fmt: skip
-        """Writes all rows, in the fastest way, into a table that is expected to accept them. ``temporary``: it is a
+        """Write all rows, in the fastest way, into a table that is expected to accept them. ``temporary``: it is a
         temporary table."""
         ...
 
     def combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
-        """Combines every row of the batch with the stored row of its key, under the rules of `combining.Recipe`.
+        """Combine every row of the batch with the stored row of its key, under the rules of `combining.Recipe`.
 
         Returns the new values in the order of the batch, or an empty list unless they are ``wanted``. Returns None, and
         leaves the transaction as it was, if a row may not be changed or a result does not fit.
@@ -277,7 +280,7 @@ class Untaken(StateError):
 
 
 def check_taken(table: str, sent: int, taken: int) -> None:
-    """Compares what was sent with what the server says that it took. Raises Untaken if rows are missing.
+    """Compare what was sent with what the server says that it took. Raises Untaken if rows are missing.
 
     More is no error: MySQL counts a row that replaces another one as two.
     """
@@ -289,7 +292,7 @@ def check_taken(table: str, sent: int, taken: int) -> None:
 
 
 def undoing(connection: Connection, work: Callable[[], T | None]) -> T | None:
-    """The result of the work. If that is None, what it has written is undone."""
+    """Return the result of the work. If that is None, what it has written is undone."""
     connection.execute("SAVEPOINT trident")
     result = work()
     if result is None:
@@ -299,23 +302,23 @@ def undoing(connection: Connection, work: Callable[[], T | None]) -> T | None:
 
 
 def names(columns: Sequence[Column | str]) -> str:
-    """The quoted names of the columns, for a statement."""
+    """Return the quoted names of the columns, for a statement."""
     return ", ".join(f'"{column if isinstance(column, str) else column.name}"' for column in columns)
 
 
 def marks(count: int) -> str:
-    """A list of ``count`` placeholders."""
+    """Return a list of ``count`` placeholders."""
     return ", ".join("?" * count)
 
 
 def upsert_text(table: str, keys: Sequence[Column], columns: Sequence[Column]) -> str:
-    """The upsert of one row, for SQLite and PostgreSQL."""
+    """Return the upsert of one row, for SQLite and PostgreSQL."""
     tail = replacing_text([key.name for key in keys], [column.name for column in columns])
     return insert_text(table, [*keys, *columns]) + tail
 
 
 def replacing_text(keys: Sequence[str], others: Sequence[str]) -> str:
-    """The end of an INSERT whose rows replace the existing rows of their keys, for SQLite and PostgreSQL."""
+    """Return the end of an INSERT whose rows replace the existing rows of their keys, for SQLite and PostgreSQL."""
     changes = ", ".join(f'"{name}" = excluded."{name}"' for name in others)
     return f" ON CONFLICT ({names(keys)}) DO {'UPDATE SET ' + changes if others else 'NOTHING'}"
 

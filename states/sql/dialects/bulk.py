@@ -45,7 +45,7 @@ def blocks(columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BL
 def insertions(
     columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BLOCK_BYTES, most: int = sys.maxsize
 ) -> Iterator[bytes]:
-    """The rows after VALUES in MySQL's multi-row INSERT, in blocks of about ``size`` bytes.
+    """Yield the rows after VALUES in MySQL's multi-row INSERT, in blocks of about ``size`` bytes.
 
     No block has more than ``most`` bytes, unless it is a single row.
     """
@@ -59,7 +59,7 @@ def insertions(
 
 
 def too_long(columns: Sequence[Column], arrays: Sequence[pa.Array], most: int) -> dict[int, int]:
-    """The rows whose text in an INSERT has more than ``most`` bytes, with the length of that text."""
+    """Return the rows whose text in an INSERT has more than ``most`` bytes, with the length of that text."""
 
     def text_of(part: list[pa.Array]) -> bytes | None:
         if 2 * sum(array.nbytes for array in part) < most:
@@ -73,7 +73,7 @@ def too_long(columns: Sequence[Column], arrays: Sequence[pa.Array], most: int) -
 def _halve(
     arrays: list[pa.Array], text_of: Callable[[list[pa.Array]], bytes | None], at: int = 0
 ) -> Iterator[tuple[int, bytes]]:
-    """Halves the rows until each part has a text; yields it with the number of the part's first row."""
+    """Halve the rows until each part has a text; yield it with the number of the part's first row."""
     text = text_of(arrays)
     if text is not None:
         yield at, text
@@ -91,7 +91,7 @@ def _insertion(arrays: Sequence[pa.Array]) -> bytes:
 
 
 def slices(arrays: Sequence[pa.Array], size: int) -> Iterator[list[pa.Array]]:
-    """The rows in parts of about ``size`` bytes, at least one row in each."""
+    """Yield the rows in parts of about ``size`` bytes, at least one row in each."""
     length = len(arrays[0])
     total = sum(array.nbytes for array in arrays) + length
     rows = max(1, size * length // max(total, 1))
@@ -100,14 +100,14 @@ def slices(arrays: Sequence[pa.Array], size: int) -> Iterator[list[pa.Array]]:
 
 
 def packets(data: Iterable[bytes], size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The data in parts that a connection can send at once."""
+    """Yield the data in parts that a connection can send at once."""
     for block in data:
         for at in range(0, len(block), size):
             yield block[at : at + size]
 
 
 def _without_zone(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> list[pa.Array]:
-    """Removes the zone (UTC) from times that are text, as servers expect."""
+    """Remove the zone (UTC) from times that are text, as servers expect."""
     return [
         pc.replace_substring(array, "+00:00", "") if column.family == "timestamp" and _is_text(array.type) else array
         for column, array in zip(columns, arrays, strict=True)
@@ -125,7 +125,7 @@ def _join(texts: Sequence[pa.Array], separator: str, null: str) -> pa.Array:
 
 
 def join_bytes(texts: pa.Array) -> bytes:
-    """The concatenated texts or bytes of an array without nulls."""
+    """Return the concatenated texts or bytes of an array without nulls."""
     return bytes(memoryview(texts.buffers()[2] or b""))
 
 

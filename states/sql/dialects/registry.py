@@ -10,7 +10,7 @@ from .base import Dialect
 
 
 def dialect_of(url: URL) -> Dialect:
-    """The dialect of a URL. Raises DefinitionError for an unsupported database."""
+    """Return the dialect of a URL. Raises DefinitionError for an unsupported database."""
     name = url.get_backend_name()
     if name == "sqlite":
         from .sqlite.dialect import SQLITE

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
-from trident_py.needs import address_of
+from trident_py.model.requirements import address_of
 from trident_py.state import Needs
 
 from ...columns.values import Column, RefusedValue
@@ -107,7 +107,7 @@ class ServerDialect:
         return Column(column.name, f"{column.base}({size})", column.key, limits)
 
     def columns_now(self, table: str, columns: Sequence[Column]) -> Statement:
-        """Locks the table against ALTER TABLE, as any SELECT does; reads nothing."""
+        """Lock the table against ALTER TABLE, as any SELECT does; read nothing."""
         return f'SELECT {names(columns)} FROM "{table}" LIMIT 0', ()
 
     def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
@@ -115,7 +115,7 @@ class ServerDialect:
 
 
 def _servers(url: URL, port: int) -> list[tuple[str, str]]:
-    """The hosts and ports of a URL; PostgreSQL's may name several, ``?host=a:5432&host=b`` or ``?host=a,b``."""
+    """Return the hosts and ports of a URL; PostgreSQL's may name several, ``?host=a:5432&host=b`` or ``?host=a,b``."""
     given = url.query.get("host", url.host or "")
     hosts = ",".join([given] if isinstance(given, str) else given).split(",")
     ports = str(url.query.get("port", url.port or port)).split(",")

@@ -94,7 +94,7 @@ class SqlBackingMap(BackingMap):
         self.written += len(keys)
 
     def _refuse_folded(self, encoded: Sequence[tuple], keys: Sequence[Sequence[Any]]) -> None:
-        """Raises StateError for two keys that the columns store as one: the value of one key would be lost."""
+        """Raise StateError for two keys that the columns store as one: the value of one key would be lost."""
         first: dict[tuple, Sequence[Any]] = {}
         for held, key in zip(encoded, keys, strict=True):
             other = first.setdefault(held, key)
@@ -108,7 +108,7 @@ class SqlBackingMap(BackingMap):
     def multiCombine(
         self, txid: int | None, keys: Sequence[Sequence[Any]], combination: Combination
     ) -> list[Any] | None:
-        """Combines partial results with the stored values inside the database, under the rules of this kind of map.
+        """Combine partial results with the stored values inside the database, under the rules of this kind of map.
 
         Returns the new values, or an empty list unless they are wanted. Returns None, and writes nothing, if the result
         could differ from the map's own (a type other than the column's, a key twice, several value columns), if a row
@@ -128,7 +128,7 @@ class SqlBackingMap(BackingMap):
         return news
 
     def _combined(self, recipe: Recipe, batches: dict[int, PartialResults], wanted: bool, news: list[Any]) -> bool:
-        """Combines in each file; puts the new values into ``news`` if they are wanted. Returns False, and has written
+        """Combine in each file; put the new values into ``news`` if they are wanted. Returns False, and has written
         nothing, if a file refuses."""
         several = batches if len(batches) > 1 else ()  # a single file needs no savepoint here: `combine` undoes
         self._in_files(several, "SAVEPOINT trident_files")
@@ -157,7 +157,7 @@ class SqlBackingMap(BackingMap):
     def _batches(
         self, recipe: Recipe, txid: int | None, keys: Sequence[Sequence[Any]], amounts: Any
     ) -> dict[int, PartialResults] | None:
-        """The partial results of each file, in the order of its tree; None if a key occurs twice."""
+        """Return the partial results of each file, in the order of its tree; None if a key occurs twice."""
         if len(keys) > self.dialect.listed:
             typed = self._key_columns(keys, decides=True, takes=True)
             arrays = [self._encode(c, v, keys, encode_column) for c, v in typed]
@@ -177,7 +177,7 @@ class SqlBackingMap(BackingMap):
         return batches
 
     def rows(self) -> Iterable[tuple[tuple, Any]]:
-        """The rows of all files as (key, value)."""
+        """Return the rows of all files as (key, value)."""
         selected = names([*self.keys, *self.columns])
         decoders = [self.dialect.decoder(column) for column in self.keys]
         for index in range(len(self.transaction.stores)):
@@ -189,7 +189,7 @@ class SqlBackingMap(BackingMap):
                 yield decode_row(row[:width], decoders), value
 
     def last_txid(self) -> int:
-        """The highest txid in the table, 0 if there is none."""
+        """Return the highest txid in the table, 0 if there is none."""
         if self.kind is StateType.NON_TRANSACTIONAL:
             return 0
         highest = 0
@@ -200,7 +200,7 @@ class SqlBackingMap(BackingMap):
         return highest
 
     def _sorted(self, keys: Sequence[Sequence[Any]], decides: bool = False) -> _Sorted:
-        """The keys as the database driver takes them, by file, in the order of the table's tree."""
+        """Return the keys as the database driver takes them, by file, in the order of the table's tree."""
         encoded = [self._encode(column, values, keys) for column, values in self._key_columns(keys, decides)]
         rows = list(zip(*encoded, strict=True))
         by: Any = encoded[0].__getitem__ if len(encoded) == 1 else rows.__getitem__
@@ -215,7 +215,7 @@ class SqlBackingMap(BackingMap):
     def _key_columns(
         self, keys: Sequence[Sequence[Any]], decides: bool = False, takes: bool = False
     ) -> list[tuple[Column, Any]]:
-        """The values of each key column; Arrow arrays are kept if the caller ``takes`` them.
+        """Return the values of each key column; Arrow arrays are kept if the caller ``takes`` them.
 
         With ``decides``, keys about to be written settle the table's kind of key where it is open, see
         `key_types.settle_types`.
@@ -238,14 +238,14 @@ class SqlBackingMap(BackingMap):
             raise refusal(self.table, self.keys, column, keys[why.index], bad, why) from None
 
     def _values(self, rows: Sequence[tuple | None]) -> list[Any]:
-        """Turns rows of columns into stored values."""
+        """Turn rows of columns into stored values."""
         wrap = _WRAP[self.kind]
         if self.width == 1 and not any(self._decoders):
             return [None if row is None else wrap(row) for row in rows]
         return [None if row is None else wrap(self._group_values(row)) for row in rows]
 
     def _group_values(self, columns: tuple) -> tuple:
-        """The decoded txid and values of one row; several value columns become one tuple."""
+        """Return the decoded txid and values of one row; several value columns become one tuple."""
         done = decode_row(columns, self._decoders)
         head = 0 if self.kind is StateType.NON_TRANSACTIONAL else 1
         groups = [done[i : i + self.width] for i in range(head, len(done), self.width)]
@@ -254,7 +254,7 @@ class SqlBackingMap(BackingMap):
         return (*done[:head], *(None if all(v is None for v in group) else group for group in groups))
 
     def _encode_values(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> list[tuple]:
-        """The encoded columns after the key, checked column by column."""
+        """Return the encoded columns after the key, checked column by column."""
         rows: Any = [(value,) for value in vals] if self.kind is StateType.NON_TRANSACTIONAL else vals
         if self.width > 1:
             rows = [self._flat(row) for row in rows]

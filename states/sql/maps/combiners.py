@@ -60,18 +60,19 @@ class Recipe:
         return self.value.limits
 
     def combined(self, old: str, new: str) -> str:
-        """The new value; without an old value, the partial result."""
+        """Return the new value; without an old value, the partial result."""
         both = self.sql.replace("{old}", old).replace("{new}", new)
         return f"CASE WHEN {old} IS NULL THEN {new} ELSE {both} END"
 
     def base(self, txid: str) -> str:
-        """The value that the batch starts from: in an opaque map, the value before the batch."""
+        """Return the value that the batch starts from: in an opaque map, the value before the batch."""
         if self.kind is not StateType.OPAQUE:
             return self.own
         return f"CASE WHEN {self.txid} = {txid} THEN {self.previous} ELSE {self.own} END"
 
     def allowed(self, txid: str) -> str | None:
-        """The condition under which an existing row may be changed; any other row hands the batch to the map itself."""
+        """Return the condition under which an existing row may be changed; any other row hands the batch to the map
+        itself."""
         if self.kind is StateType.NON_TRANSACTIONAL:
             return None
         if self.kind is StateType.OPAQUE:
@@ -79,7 +80,7 @@ class Recipe:
         return f"({self.txid} IS NULL OR {self.txid} < {txid})"
 
     def changes(self, new: str, txid: str, in_turn: bool = False) -> dict[str, str]:
-        """The new columns of an existing row, each computed from the old row.
+        """Return the new columns of an existing row, each computed from the old row.
 
         ``in_turn``: the database assigns them in this order, so the new value is computed from the new previous one.
         """
@@ -95,14 +96,14 @@ class Recipe:
     def of(
         cls, table: str, keys: Sequence[Column], columns: Sequence[Column], width: int, kind: StateType, sql: str
     ) -> Recipe | None:
-        """Returns the recipe; None for a map whose value is not a single number."""
+        """Return the recipe; None for a map whose value is not a single number."""
         value = columns[0 if kind is StateType.NON_TRANSACTIONAL else 1]
         if width != 1 or value.family not in _KINDS:
             return None
         return cls(table, tuple(keys), value, kind, sql)
 
     def takes(self, numbers: Any) -> bool:
-        """Whether all are numbers of the column's own type that it can hold."""
+        """Return whether all are numbers of the column's own type that it can hold."""
         if isinstance(numbers, pa.Array):
             return self._takes_array(numbers)
         if set(map(type, numbers)) != {_KINDS[self.value.family]}:
@@ -138,5 +139,5 @@ class PartialResults:
         return len(self.columns[0])
 
     def in_arrow(self, columns: Sequence[Column]) -> PartialResults:
-        """The same, as Arrow arrays."""
+        """Return the same, as Arrow arrays."""
         return replace(self, columns=[arrow_array(c, v) for c, v in zip(columns, self.columns, strict=True)])

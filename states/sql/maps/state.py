@@ -60,7 +60,7 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
         self.single = single
 
     def beginCommit(self, txid: int | None) -> None:
-        """Opens the partition's transaction. Raises ZombieError for an older driver, attempt or batch, FailedException
+        """Open the partition's transaction. Raises ZombieError for an older driver, attempt or batch, FailedException
         if the store stays locked."""
         self.backing.transaction.begin(txid)
         self._restart()
@@ -209,15 +209,15 @@ class SqlMapState(StateFactory):
         return SqlMapRows(backing, self.type, partitionIndex, numPartitions, self.key is None)
 
     def check_place(self, place: StatePlace) -> None:
-        """Raises DefinitionError for a query that could not see all that its batch has written."""
+        """Raise DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, f"table {self.table!r}")
 
     def check(self) -> Sequence[Finding]:
-        """Looks at the table and writes nothing."""
+        """Look at the table and write nothing."""
         return check(self.place, *self._fields())
 
     def participant(self) -> BatchParticipant:
-        """Returns the state's driver side for one run."""
+        """Return the state's driver side for one run."""
         place = self.place
 
         def valued() -> int:
@@ -226,7 +226,7 @@ class SqlMapState(StateFactory):
         return SqlLedger(self.location, self._open_stores, place.stores, valued)
 
     def stored(self) -> dict[tuple, Any]:
-        """Returns all rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""
+        """Return all rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""
         return dict(self._backing(None).rows())
 
     def _open_stores(self) -> list[Any]:
@@ -259,7 +259,7 @@ class SqlMapState(StateFactory):
 
 
 def _key(table: str, key: FieldsLike | None, keys: FieldsLike | None) -> Fields | None:
-    """The key's fields; ``keys`` is the older name of ``key``. Raises DefinitionError if both are given."""
+    """Return the key's fields; ``keys`` is the older name of ``key``. Raises DefinitionError if both are given."""
     if key is not None and keys is not None:
         raise DefinitionError(f"table {table!r}: give key or keys, which mean the same, but not both")
     fields = keys if key is None else key

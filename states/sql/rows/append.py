@@ -38,14 +38,14 @@ class AppendRows(RowPartition):
         self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
 
     def beginCommit(self, txid: int | None) -> None:
-        """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
+        """Open the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
         attempt or batch, FailedException if the store stays locked."""
         self.rows = self.rejected = self.inserted = 0
         self._writes = None
         self._transaction.begin(txid, lazily=self._shape is None)
 
     def commit(self, txid: int | None) -> Any:
-        """Commits and returns the receipt: how many rows came, and how many this attempt inserted and rejected."""
+        """Commit and return the receipt: how many rows came, and how many this attempt inserted and rejected."""
         if self._transaction.active:
             self._fence.tally[0] = self.rows
             self._transaction.commit()
@@ -54,7 +54,7 @@ class AppendRows(RowPartition):
         }  # fmt: skip
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Writes the rows; with ``tell`` returns those that this attempt wrote. Raises StateError for a bad row."""
+        """Write the rows; with ``tell`` returns those that this attempt wrote. Raises StateError for a bad row."""
         if len(tuples) == 0:
             return []
         fields = fields_of(tuples)
@@ -72,7 +72,7 @@ class AppendRows(RowPartition):
         return [row for index, row in enumerate(tuples) if index not in refused] if tell else []
 
     def _write_rows(self, connection: Connection, batch: Checked) -> set[int]:
-        """Writes the rows and returns the positions of the refused ones."""
+        """Write the rows and return the positions of the refused ones."""
         refused = self._write(connection, batch.rows) if len(batch.rows) else {}
         positions = {batch.position(row) for row in refused}
         if self._rejects is not None:
@@ -92,7 +92,7 @@ class AppendRows(RowPartition):
             self._rejects.prepare(self._transaction.stores[0])
 
     def _claim_part(self) -> bool:
-        """Whether this transaction writes the partition's part of the batch; if not, it is rolled back."""
+        """Return whether this transaction writes the partition's part of the batch; if not, it is rolled back."""
         txid = self._transaction.txid
         if txid is None:
             return True
@@ -115,7 +115,7 @@ class AppendRows(RowPartition):
         return begun in (None, Layout(self.of, self._fence.way))
 
     def _write(self, connection: Connection, rows: KeyedRows) -> dict[int, str]:
-        """Writes in bulk; if the table refuses a row, again through a temporary table, which names the refused rows."""
+        """Write in bulk; if the table refuses a row, again through a temporary table, which names the refused rows."""
         store, table = self._transaction.stores[0], self.factory.table
         dialect = store.dialect
         connection.execute("SAVEPOINT trident_append")
@@ -135,7 +135,7 @@ class _Strictly(Stage):
     """Rows without a key through a temporary table: one statement, unless the table refuses a row."""
 
     def appended(self, all_refused: bool) -> dict[int, str]:
-        """Inserts the accepted rows and returns the refused ones: all of them with ``all_refused``, else the first."""
+        """Insert the accepted rows and return the refused ones: all of them with ``all_refused``, else the first."""
         self.fill()
         refused: dict[int, str] = {}
         inserted = self._insert(0, len(self.rows) - 1, refused, all_refused)
@@ -194,9 +194,9 @@ class AppendState(RowFactory):
         return state
 
     def participant(self) -> BatchParticipant:
-        """Returns the state's driver side for one run."""
+        """Return the state's driver side for one run."""
         return AppendLedger(self.location, self._stores, self.place.stores)
 
     def stored(self) -> dict[tuple, int]:
-        """Returns all rows, and how often each is stored."""
+        """Return all rows, and how often each is stored."""
         return dict(count_rows(self.place, self._fields, Fields()))

@@ -36,8 +36,8 @@ class RowPartition(State, ITupleCollection):
         self._transaction = Transaction(factory.place.stores(), fence, partition)
 
     def prepare(self, fields: Fields) -> Any:
-        """The table's columns that tuples with these fields fill, in the order of the fields; the first call creates
-        and checks the tables, outside of a transaction."""
+        """Return the table's columns that tuples with these fields fill, in the order of the fields; the first call
+        creates and checks the tables, outside of a transaction."""
         if self._shape is None:
             self._shape = self.factory.shape(fields)
             self._transaction.table = CheckedTable(self.factory.place, self._shape)
@@ -45,7 +45,7 @@ class RowPartition(State, ITupleCollection):
         return columns_of(self.factory.table, self._shape, fields)
 
     def _prepare_beside(self, shape: Shape) -> None:
-        """Creates and checks the state's further tables."""
+        """Create and check the state's further tables."""
 
     def rollback(self, txid: int | None) -> None:
         self._transaction.rollback()
@@ -70,11 +70,11 @@ class RowFactory(StateFactory):
         object.__setattr__(self, "columns", self._fields)
 
     def shape(self, fields: Fields) -> Shape:
-        """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
+        """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""
         return keyed_shape(self.place, declare_fields(self.place, self._fields, fields), self._key)
 
     def participant(self) -> BatchParticipant:
-        """Returns the state's driver side for one run."""
+        """Return the state's driver side for one run."""
         return SqlLedger(self.location, self._stores, self.place.stores)
 
     def _check_choice(self, name: str, value: str, choices: Sequence[str]) -> None:
@@ -144,11 +144,11 @@ class RowFactory(StateFactory):
         return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
-        """Raises DefinitionError for a query that could not see all that its batch has written."""
+        """Raise DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, f"table {self.table!r}")
 
     def check(self) -> Sequence[Finding]:
-        """Looks at the tables and writes nothing."""
+        """Look at the tables and write nothing."""
         keys, others = self._key, None
         if self._fields is not None:
             keys, others = split(self._fields, keys)
@@ -156,13 +156,14 @@ class RowFactory(StateFactory):
         return check(self.place, keys, others, beside, self.stages, self._usual)
 
     def _stores(self) -> list[Store]:
-        """Creates the ledger's tables and returns the stores, also before the first row decides the columns."""
+        """Create the ledger's tables and return the stores, also before the first row decides the columns."""
         prepare_ledger(self.place)
         return self.place.stores()
 
 
 def declare_fields(place: TablePlace, columns: Fields | None, fields: Fields) -> Fields:
-    """The fields of a row: ``columns``, else those of the tuples. Raises StateError for one that the table lacks."""
+    """Return the fields of a row: ``columns``, else those of the tuples. Raises StateError for one that the table
+    lacks."""
     if columns is not None:
         return columns
     stored = describe(place.stores()[0], place.table)
@@ -172,20 +173,21 @@ def declare_fields(place: TablePlace, columns: Fields | None, fields: Fields) ->
 
 
 def keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
-    """The table with these fields, created if missing. A type comes from ``key``, else from ``fields``, else from
-    ``usual``."""
+    """Return the table with these fields, created if missing. A type comes from ``key``, else from ``fields``, else
+    from ``usual``."""
     return prepare(place, shape_of(place, *split(fields, key, usual)))
 
 
 def split(fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> tuple[Fields, Fields]:
-    """The key's columns and the others, each with the type that ``key``, ``fields`` or ``usual`` declares."""
+    """Return the key's columns and the others, each with the type that ``key``, ``fields`` or ``usual`` declares."""
     types = {**(usual or {}), **fields.types, **key.types}
     both = Fields.named(fields, types)
     return both.only(key), both.without(key)
 
 
 def columns_of(table: str, shape: Shape, fields: Fields) -> list[Column]:
-    """The columns that the tuples fill, in the order of the fields. Raises StateError for a column without a field."""
+    """Return the columns that the tuples fill, in the order of the fields. Raises StateError for a column without a
+    field."""
     by_name = {column.name: column for column in shape.columns}
     if missing := [name for name in by_name if name not in fields]:
         raise StateError(f"table {table!r} needs the columns {', '.join(missing)}; the tuples have {fields}")
@@ -193,7 +195,7 @@ def columns_of(table: str, shape: Shape, fields: Fields) -> list[Column]:
 
 
 def fields_of(tuples: Sequence[Any]) -> Fields:
-    """The fields of a batch's tuples."""
+    """Return the fields of a batch's tuples."""
     return tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
 
 
@@ -212,7 +214,7 @@ def rows_of(
 
 
 def _fields(place: TablePlace, columns: Fields | None, key: Fields) -> Fields:
-    """The declared fields, else the table's columns; the key's first. None if the table is missing."""
+    """Return the declared fields, else the table's columns; the key's first. None if the table is missing."""
     stored = existing(place.stores()[0], place.table)
     if stored is None:
         return Fields()
@@ -228,7 +230,7 @@ def _rows(place: TablePlace, fields: Fields, as_text: Sequence[str] = ()) -> Ite
 
 
 def rows_in(place: TablePlace, shape: Shape, as_text: Sequence[str] = ()) -> Iterator[tuple]:
-    """The rows of all files, decoded but for the columns of the families ``as_text``."""
+    """Yield the rows of all files, decoded but for the columns of the families ``as_text``."""
     for store in place.stores():
         with store.reading() as connection, store.errors("read"):
             rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.patience import again_for
+from trident_py.model.retry import again_for
 from trident_py.state import BatchParticipant, StateClass, StatePlace
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
@@ -42,7 +42,7 @@ class BatchRows(RowPartition):
         self._staged = StagingTable(factory.place)
 
     def beginCommit(self, txid: int | None) -> None:
-        """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
+        """Open the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
         attempt or batch, FailedException if the store stays locked, StateError without a driver or a txid."""
         if self._fence is None or txid is None:
             raise StateError(
@@ -54,13 +54,13 @@ class BatchRows(RowPartition):
         self._transaction.begin(txid, lazily=self._shape is None)
 
     def commit(self, txid: int | None) -> Any:
-        """Commits and returns the receipt, which names the stage; the driver gets it only if this task counts."""
+        """Commit and return the receipt, which names the stage; the driver gets it only if this task counts."""
         if self._transaction.active:
             self._transaction.commit()
         return {"partition": self.partition, "token": self._token, "count": self.count, "columns": self._names}
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Stages the rows; with ``tell`` returns them, unless the batch is already shown. Raises StateError."""
+        """Stage the rows; with ``tell`` returns them, unless the batch is already shown. Raises StateError."""
         if len(tuples) == 0:
             return []
         fields = fields_of(tuples)
@@ -86,7 +86,7 @@ class BatchRows(RowPartition):
         return StagedBy(*fence.own, txid, self._token, fence.generation, fence.attempt, self.partition)
 
     def _is_shown(self) -> bool:
-        """Whether the store already shows this batch; if so, the transaction is rolled back."""
+        """Return whether the store already shows this batch; if so, the transaction is rolled back."""
         assert self._fence is not None
         with self._transaction.using(0) as connection:
             shown_before = self._fence.row(connection).txid >= self._owner().txid
@@ -109,11 +109,11 @@ class BatchLedger(SqlLedger):
         self._staged = StagingTable(factory.place)
 
     def _last_written(self, trace: Trace) -> int:
-        """The last batch shown; staged rows do not count as written."""
+        """Return the last batch shown; staged rows do not count as written."""
         return 0 if trace.row is None else trace.row.txid
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Shows the stages of these receipts, once for a txid: it reads the ledger first.
+        """Show the stages of these receipts, once for a txid: it reads the ledger first.
 
         So it may be called again whenever its outcome is unknown. After a lost connection it repeats itself, in a
         transaction that waits until the lost one has ended. Raises FailedException (the batch is staged again),
@@ -126,7 +126,7 @@ class BatchLedger(SqlLedger):
         again_for(_SETTLE_SECONDS, 0.1, partial(self._unknown, txid), partial(self._flip, txid, stages))
 
     def abort(self, txid: int, attempt: int) -> None:
-        """Sweeps the attempt's stages unless another transaction locks them; if that fails, a later `publish` does."""
+        """Sweep the attempt's stages unless another transaction locks them; if that fails, a later `publish` does."""
         store = self._staged.store
         connection = None
         try:
@@ -146,7 +146,8 @@ class BatchLedger(SqlLedger):
             store.give(connection)
 
     def _unknown(self, txid: int, error: Exception) -> bool:
-        """Whether the flip may have happened or may succeed if repeated: after a lost connection or a lost lock."""
+        """Return whether the flip may have happened or may succeed if repeated: after a lost connection or a lost
+        lock."""
         lock = error.__cause__ is not None and self._staged.store.dialect.is_lock(error.__cause__)
         unknown = isinstance(error, ConnectionLost) or (isinstance(error, FailedException) and lock)
         if unknown:
@@ -215,7 +216,7 @@ class BatchState(RowFactory):
         return state
 
     def check_place(self, place: StatePlace) -> None:
-        """Raises DefinitionError for a query behind the update: the rows are shown only when the batch is over."""
+        """Raise DefinitionError for a query behind the update: the rows are shown only when the batch is over."""
         if place.queries:
             raise DefinitionError(
                 f"table {self.table!r}: a query follows the update of state {place.state!r} in the same batch, and "
@@ -224,13 +225,13 @@ class BatchState(RowFactory):
             )
 
     def participant(self) -> BatchParticipant:
-        """Returns the state's driver side for one run; it shows the batches."""
+        """Return the state's driver side for one run; it shows the batches."""
         return BatchLedger(self)
 
     def shape(self, fields: Fields) -> Shape:
         return one_key(self.place, super().shape(fields))
 
     def stored(self) -> dict[tuple, Any]:
-        """Returns all rows and how often each is stored; with a key: key tuple -> tuple of the other columns."""
+        """Return all rows and how often each is stored; with a key: key tuple -> tuple of the other columns."""
         rows, width = count_rows(self.place, self._fields, self._key), len(self._key)
         return {row[:width]: row[width:] for row in rows} if width else dict(rows)

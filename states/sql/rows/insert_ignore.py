@@ -43,13 +43,13 @@ class InsertIgnoreRows(RowPartition):
                 self._rejects.prepare(store)
 
     def beginCommit(self, txid: int | None) -> None:
-        """Locks the store if the columns are known, else `insert` does. Raises ZombieError for an older driver, attempt
+        """Lock the store if the columns are known, else `insert` does. Raises ZombieError for an older driver, attempt
         or batch, FailedException if the store stays locked."""
         self.inserted = self.ignored = self.conflicts = self.rejected = 0
         self._transaction.begin(txid, lazily=self._shape is None)
 
     def commit(self, txid: int | None) -> Any:
-        """Commits and returns the receipt: the rows inserted and ignored, and ``conflicts`` and ``rejected`` if the
+        """Commit and return the receipt: the rows inserted and ignored, and ``conflicts`` and ``rejected`` if the
         factory's options ask for them."""
         files = self._transaction.commit()
         receipt = {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored, **noting(files)}
@@ -60,7 +60,7 @@ class InsertIgnoreRows(RowPartition):
         return receipt
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Writes the rows; with ``tell`` returns the new ones, in order. Raises StateError for a bad row.
+        """Write the rows; with ``tell`` returns the new ones, in order. Raises StateError for a bad row.
 
         A deadlock in the batch's first call runs that call again. A deadlock in a later call fails the batch, which is
         replayed.
@@ -79,7 +79,7 @@ class InsertIgnoreRows(RowPartition):
         return [row for position, row in enumerate(tuples) if position in new] if new else []
 
     def _write_rows(self, batch: Checked, tell: bool) -> set[int]:
-        """Writes the rows into their files and returns the positions of the new ones."""
+        """Write the rows into their files and return the positions of the new ones."""
         before = self.inserted, self.ignored, self.conflicts, self.rejected
         try:
             new: set[int] = set()
@@ -103,7 +103,7 @@ class InsertIgnoreRows(RowPartition):
         return transmissible(self.factory.table, batch, most, self._rejects is not None)
 
     def _by_file(self, batch: Checked) -> dict[int, pa.Array | None]:
-        """The rows of each file by their index; None means all rows."""
+        """Return the rows of each file by their index; None means all rows."""
         if len(batch.rows) == 0:
             return {}
         place = self.factory.place
@@ -218,7 +218,7 @@ class InsertIgnoreState(RowFactory):
         return state
 
     def stored(self) -> dict[tuple, Any]:
-        """Returns all rows: key tuple -> tuple of the other columns, in the order of their declaration."""
+        """Return all rows: key tuple -> tuple of the other columns, in the order of their declaration."""
         columns = existing(self.place.stores()[0], self.table)
         if columns is None:
             return {}

@@ -48,7 +48,7 @@ class Rejects:
         self._store: Store | None = None
 
     def prepare(self, store: Store) -> None:
-        """Creates the table if it is missing. Called outside a transaction, since MySQL commits at CREATE TABLE."""
+        """Create the table if it is missing. Called outside a transaction, since MySQL commits at CREATE TABLE."""
         self._store = store
         if self.table not in store.ready:
             with store.errors(f"make table {self.table!r}"):
@@ -56,7 +56,7 @@ class Rejects:
             store.ready[self.table] = True
 
     def write(self, connection: Connection, txid: int | None, rejects: Iterable[Reject]) -> int:
-        """Writes the rejects in the transaction that writes the batch; returns how many there were."""
+        """Write the rejects in the transaction that writes the batch; return how many there were."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         most = None if self._store is None else self._store.dialect.longest(connection)
         entries: dict[str, list[Any]] = {}
@@ -82,7 +82,7 @@ class Rejects:
 
 
 def shorten(text: str, length: int = _REASON) -> str:
-    """The start and the end of a text longer than ``length``."""
+    """Return the start and the end of a text longer than ``length``."""
     return text if len(text) <= length else f"{text[: length - 63]} ... {text[-58:]}"
 
 
@@ -91,7 +91,7 @@ def _columns(declared: Sequence[str], key: bool = False) -> list[Column]:
 
 
 def _json(row: dict[str, Any]) -> str:
-    """The row as JSON text, for reading and for `json.loads`; a value without a JSON form becomes a text."""
+    """Return the row as JSON text, for reading and for `json.loads`; a value without a JSON form becomes a text."""
     try:
         return json.dumps(row, default=_shown)
     except (TypeError, ValueError, RecursionError):

@@ -32,7 +32,7 @@ def check_rows(
     table: str, columns: Sequence[Column], fields: Fields, tuples: Sequence[Any], keep_bad: bool,
     settle: Callable[[Sequence[Column], Sequence[Any]], Sequence[Column]] = lambda columns, values: columns,
 ) -> Checked:  # fmt: skip
-    """Checks the rows. Raises StateError for the first bad row; with ``keep_bad``, bad rows become rejects.
+    """Check the rows. Raises StateError for the first bad row; with ``keep_bad``, bad rows become rejects.
 
     ``settle`` returns the columns with the kinds noted in the table, see `key_types.settle_types`.
     """
@@ -52,7 +52,7 @@ def check_rows(
 
 
 def transmissible(table: str, batch: Checked, most: int | None, keep_bad: bool) -> Checked:
-    """The batch without rows longer than ``most`` bytes, which the server refuses.
+    """Return the batch without rows longer than ``most`` bytes, which the server refuses.
 
     With ``keep_bad`` such rows become rejects; otherwise raises StateError for the first one.
     """
@@ -76,7 +76,7 @@ def transmissible(table: str, batch: Checked, most: int | None, keep_bad: bool) 
 
 
 def plain(value: Any) -> Any:
-    """The value as a Python object; as its number if Python has no object for it (a date after 9999)."""
+    """Return the value as a Python object; as its number if Python has no object for it (a date after 9999)."""
     if not isinstance(value, pa.Scalar):
         return value
     try:

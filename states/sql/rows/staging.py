@@ -66,7 +66,7 @@ class Stage:
         self._tail = self.dialect.unless_there(self.rows.keys)
 
     def all_known(self, compare: bool) -> Written | None:
-        """The result if the table has the key of every row; else None, and `fill` and `insert` must follow."""
+        """Return the result if the table has the key of every row; else None, and `fill` and `insert` must follow."""
         self.drop()
         try:
             return self._only_read(compare)
@@ -82,7 +82,7 @@ class Stage:
         self.dialect.fill(self.connection, STAGE, self._columns, self._arrays(), temporary=True)
 
     def insert(self, compare: bool, tell: bool, all_refused: bool) -> Written:
-        """Inserts the rows whose key is missing. With ``all_refused``, continues after a row that the table refuses."""
+        """Insert the rows whose key is missing. With ``all_refused``, continues after a row that the table refuses."""
         for tried in range(1, _TRIES + 1):  # not `again_for`: a fixed count, no pause
             self._waits = tried < _TRIES
             try:
@@ -134,7 +134,8 @@ class Stage:
             check_taken(self.table, sent, refused + (self._there(False)[0] if self._tail else inserted))
 
     def _there(self, compare: bool) -> tuple[int, int]:
-        """How many rows have a key that the table has, and with ``compare`` how many of these have other values."""
+        """Return how many rows have a key that the table has, and with ``compare`` how many of these have other
+        values."""
         differs = f"sum(CASE WHEN {self._differs()} THEN 1 ELSE 0 END)" if compare and self.rows.others else "0"
         there, conflicts = self.connection.execute(f"SELECT count(*), {differs} FROM {self._both()}").fetchone()
         return there, int(conflicts or 0)
@@ -155,7 +156,7 @@ class Stage:
         return [row[0] for row in self.connection.execute(f"SELECT {ROW.name} FROM {self._stage}").fetchall()]
 
     def _insert(self, low: int, high: int, refused: dict[int, str], all_refused: bool) -> int:
-        """Inserts a range of rows and returns how many were inserted; finds refused rows by halving the range."""
+        """Insert a range of rows and return how many were inserted; find refused rows by halving the range."""
         if refused and not all_refused:
             return 0
         try:
@@ -185,7 +186,7 @@ class Stage:
         return self.connection.execute(text, (row,)).fetchone() is not None
 
     def _both(self) -> str:
-        """The rows whose key the table has, beside the row there."""
+        """Return the rows whose key the table has, beside the row there."""
         return f'{self._stage} AS s {self.dialect.joined} "{self.table}" AS t ON {self._equal("s")}'
 
     def _differs(self) -> str:

@@ -51,7 +51,7 @@ class StagingTable:
         self.store: Store = place.stores()[0]
 
     def prepare(self, shape: Shape) -> None:
-        """Creates the table if it is missing, with the data table's types. Raises StateError if columns are missing."""
+        """Create the table if it is missing, with the data table's types. Raises StateError if columns are missing."""
         if (self.name, shape) in self.store.ready:
             return
         with self.store.errors(f"make table {self.name!r}"):
@@ -66,7 +66,7 @@ class StagingTable:
         self.store.ready[self.name, shape] = True
 
     def exists(self) -> bool:
-        """Whether the table exists: whether any partition has ever staged."""
+        """Return whether the table exists: whether any partition has ever staged."""
         if self.name not in self.store.ready:
             if existing(self.store, self.name) is None:
                 return False
@@ -74,7 +74,7 @@ class StagingTable:
         return True
 
     def stage(self, connection: Connection, owner: StagedBy, first: int, rows: KeyedRows) -> None:
-        """Stages rows of one task; ``first`` is the number of its first row."""
+        """Stage rows of one task; ``first`` is the number of its first row."""
         arrays = [pa.repeat(pa.scalar(value, _type(value)), len(rows)) for value in owner]
         arrays.insert(4, pa.array(range(first, first + len(rows)), pa.int64()))
         self.store.dialect.fill(connection, self.name, [*_OWN, *rows.columns], [*arrays, *rows.arrays])
@@ -83,7 +83,7 @@ class StagingTable:
         self, connection: Connection, fence: SqlFence, txid: int, stages: dict[str, int], columns: Sequence[str],
         keys: Sequence[str],
     ) -> None:  # fmt: skip
-        """Moves the rows of these stages (token to count) into the table.
+        """Move the rows of these stages (token to count) into the table.
 
         Raises StateError if a stage is incomplete or the table refuses a row.
         """
@@ -106,7 +106,7 @@ class StagingTable:
             check_taken(self.table, sent, shown)
 
     def sweep(self, connection: Connection, fence: SqlFence, which: str, *values: int) -> None:
-        """Deletes staged rows of this state. ``which``: an SQL condition that begins with a column name."""
+        """Delete staged rows of this state. ``which``: an SQL condition that begins with a column name."""
         connection.execute(f'DELETE FROM "{self.name}" {_MINE} AND trident_{which}', (*fence.own, *values))
 
     def _insert(self, connection: Connection, which: str, columns: Sequence[str], keys: Sequence[str]) -> str:
@@ -120,7 +120,7 @@ class StagingTable:
         return f"{into} {chosen}{self.store.dialect.instead(connection, keys, others, 'q')}"
 
     def _counts(self, which: str, keys: Sequence[str]) -> str:
-        """How many different keys the stages have, and how many of these the table has."""
+        """Return how many different keys the stages have, and how many of these the table has."""
         same = " AND ".join(f't."{name}" = q."{name}"' for name in keys)
         there = f'EXISTS (SELECT 1 FROM "{self.table}" AS t WHERE {same})'
         staged = f'SELECT DISTINCT {names(keys)} FROM "{self.name}" {which}'

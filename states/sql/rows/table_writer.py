@@ -49,7 +49,7 @@ class TableWriter:
         self._history: _History = store.ready.setdefault((_History, table), _History())
 
     def write(self, connection: Any, rows: KeyedRows, wanted: Wanted) -> Written:
-        """Inserts the rows whose key is missing; of rows with equal keys, the first. Called in a transaction.
+        """Insert the rows whose key is missing; of rows with equal keys, the first. Called in a transaction.
 
         If every row is new, none has to be compared and all are told, so each option takes the direct way first.
         """
@@ -66,7 +66,7 @@ class TableWriter:
         return written
 
     def _sample_known(self, connection: Any, rows: KeyedRows) -> float:
-        """The share of a sample of the rows whose key the table has."""
+        """Return the share of a sample of the rows whose key the table has."""
         if len(rows) < _ROWS_TO_SAMPLE:
             return 0.0
         every = pa.array(range(0, len(rows), max(1, len(rows) // _SAMPLE)), pa.int64())
@@ -108,7 +108,7 @@ class TableWriter:
     def _second_ones(
         self, connection: Any, rows: KeyedRows, wanted: Wanted, written: Written, again: pa.Array
     ) -> Written:  # fmt: skip
-        """Writes the next row of each key whose first row was refused."""
+        """Write the next row of each key whose first row was refused."""
         keys = {rows.key(row) for row in written.refused}
         others = sorted(row for row in again.to_pylist() if rows.key(row) in keys)
         if not others:
@@ -122,7 +122,7 @@ class TableWriter:
 
 
 def _with_conflicts(written: Written, rows: KeyedRows, ordered: pa.Array, is_first: pa.Array) -> Written:
-    """Adds the conflicts within the batch: rows with the key of an earlier row and other values."""
+    """Add the conflicts within the batch: rows with the key of an earlier row and other values."""
     group = pc.subtract(pc.cumulative_sum(is_first.cast(pa.int64())), 1)
     again = pc.invert(is_first)
     second, first = ordered.filter(again), ordered.filter(is_first).take(group.filter(again))
@@ -147,7 +147,7 @@ def _differ(values: pa.Array, others: pa.Array) -> pa.Array:
 
 
 def refused_row(table: str, rows: KeyedRows, row: int, position: int, why: str) -> StateError:
-    """The error for a row that the table refuses."""
+    """Return the error for a row that the table refuses."""
     return StateError(
         f"table {table!r}, row {position} of the batch ({row_text(rows.columns, rows.row(row))}): the table refuses "
         f"it: {shorten(why)}. Nothing of the batch is written. Correct the row before the state, change the table, "
@@ -156,7 +156,7 @@ def refused_row(table: str, rows: KeyedRows, row: int, position: int, why: str) 
 
 
 def conflict_text(table: str, rows: KeyedRows, example: Conflict, position: int) -> str:
-    """Describes a conflict."""
+    """Describe a conflict."""
     key = row_text(rows.keys, rows.key(example.row))
     values = [value for value, column in zip(rows.row(example.row), rows.columns, strict=True) if not column.key]
     return (

@@ -24,7 +24,7 @@ from trident_py.extras.doctor.findings import (
     needs_in,
     refusal,
 )
-from trident_py.needs import Needs
+from trident_py.model.requirements import Needs
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.plan import Plan
 from trident_py.spouts import FileSpout, FixedBatchSpout

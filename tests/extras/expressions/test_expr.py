@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from trident_py import DefinitionError, Fields, LocalCluster, LocalDRPC, SparkCluster, TopologyError, TridentTopology
-from trident_py.extras.expressions import parsing
+from trident_py.extras.expressions import parser
 from trident_py.operations import expr
 from trident_py.operations.builtin import Negate
 from trident_py.operations.determinism import judge
@@ -221,7 +221,7 @@ def test_without_the_parser_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr(parsing.importlib, "import_module", missing)
+    monkeypatch.setattr(parser.importlib, "import_module", missing)
     with pytest.raises(DefinitionError, match=r"expr needs sqlglot: pip install 'trident-py\[sql\]'"):
         expr("n")
     monkeypatch.undo()

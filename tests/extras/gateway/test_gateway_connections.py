@@ -144,7 +144,7 @@ def test_bodies_that_are_read_at_once_have_a_limit_together(own: Callable[..., G
 def test_the_thread_of_the_producer_outlives_an_error(kafka: Any) -> None:
     text = f"""
 import asyncio
-from trident_py.extras.gateway.producing import KafkaSink, Message
+from trident_py.extras.gateway.producer import KafkaSink, Message
 from trident_py.extras.gateway.settings import GatewayKafka
 
 async def run():

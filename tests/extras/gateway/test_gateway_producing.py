@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 from gateway_process import records
 
-from trident_py.extras.gateway.producing import KafkaSink, Message
+from trident_py.extras.gateway.producer import KafkaSink, Message
 from trident_py.extras.gateway.settings import GatewayKafka
 
 

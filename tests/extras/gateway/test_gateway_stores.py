@@ -20,7 +20,7 @@ from gateway_stores import names
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.extras.gateway.claims import NEW, PROCESSED, PRODUCED, Claim, ClaimAnswer
 from trident_py.extras.gateway.stores import store_of
-from trident_py.secrets import shown
+from trident_py.model.secrets import shown
 
 LEASE = 60.0
 HERE = Path(__file__).parent

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py.extras.gateway.canonical import EventError, canonical
+from trident_py.extras.gateway.event_reader import events_of, value_of
 from trident_py.extras.gateway.fingerprints import Fingerprint, instant
 from trident_py.extras.gateway.linter import read
-from trident_py.extras.gateway.reading import events_of, value_of
 
 SPACE = st.text(" \t\r\n", max_size=3)
 DIGITS = st.text("0123456789", max_size=25)

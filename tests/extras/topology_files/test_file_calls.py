@@ -9,7 +9,7 @@ from typing import Any, get_overloads
 import pytest
 
 from trident_py import GroupedStream, Stream, TridentTopology
-from trident_py.extras.topology_files.building import PARAMETERS, TAKES, method_of
+from trident_py.extras.topology_files.builder import PARAMETERS, TAKES, method_of
 from trident_py.extras.topology_files.calls import OPERATIONS, SOURCES
 from trident_py.topology import ChainedAggregatorDeclarer, TridentState
 

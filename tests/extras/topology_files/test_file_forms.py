@@ -146,7 +146,7 @@ streams:
 """)
     plan = load(file).build().plan
     specs: list[Any] = [getattr(node, "spec", None) for node in plan.nodes]
-    configs = [spec.updater.config for spec in specs if type(spec).__name__ == "Window"]
+    configs = [spec.updater.config for spec in specs if type(spec).__name__ == "WindowPersist"]
     assert configs == [
         SlidingCountWindow.of(2, 2),
         SlidingDurationWindow.of(Duration.minutes(2), Duration.seconds(30)),

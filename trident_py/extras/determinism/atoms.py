@@ -155,14 +155,14 @@ def known(value: Any) -> Value:
 
 
 def attribute_of(thing: Any, name: str) -> Any:
-    """Reads an attribute that functions, classes and modules have; None for other objects. Runs no `__getattr__`."""
+    """Read an attribute that functions, classes and modules have; None for other objects. Runs no `__getattr__`."""
     if any(isinstance(inspect.getattr_static(type(thing), hook, None), types.FunctionType) for hook in _HOOKS):
         return inspect.getattr_static(thing, name, None)
     return getattr(thing, name, None)  # the one place that reads such an attribute: the object is not ours
 
 
 def attributes_of(thing: Any) -> Mapping[str, Any]:
-    """Returns the object's own attributes."""
+    """Return the object's own attributes."""
     return getattr(thing, "__dict__", {})  # many classes of libraries have none
 
 
@@ -171,17 +171,17 @@ def union(values: Iterable[Value]) -> Value:
 
 
 def kind_of(atom: Atom) -> type | None:
-    """Returns the class of an object; None if it is not known."""
+    """Return the class of an object; None if it is not known."""
     return type(atom.value) if isinstance(atom, KnownObject) else atom.kind if isinstance(atom, NewObject) else None
 
 
 def held(value: Value) -> Value:
-    """Returns the value as it is read back from a place that outlives the call."""
+    """Return the value as it is read back from a place that outlives the call."""
     return frozenset(replace(atom, held=True) if isinstance(atom, Data | NewObject) else atom for atom in value)
 
 
 def inside(atom: Atom) -> Value:
-    """Returns the contents of a plain value."""
+    """Return the contents of a plain value."""
     if isinstance(atom, Data):
         rest = Data(held=atom.held or atom.inner, container=atom.inner, callables=atom.callables)
         objects = held(atom.holds) if atom.held else atom.holds
@@ -196,7 +196,7 @@ def inside(atom: Atom) -> Value:
 
 
 def elements(container: Any) -> Value:
-    """Returns the contents of an existing container: a dict's values, or the items."""
+    """Return the contents of an existing container: a dict's values, or the items."""
     items = container.values() if isinstance(container, dict | types.MappingProxyType) else container
     objects = [item for item in items if not isinstance(item, IMMUTABLE) or isinstance(item, enum.Enum)]
     if len(objects) > MOST_ELEMENTS:
@@ -205,36 +205,36 @@ def elements(container: Any) -> Value:
 
 
 def container(contents: Value) -> Value:
-    """Returns a list, tuple or dict with these contents, made in the call that is read."""
+    """Return a list, tuple or dict with these contents, made in the call that is read."""
     holds = frozenset(_cut(atom) for atom in contents if holds_more(atom))
     inner = any(outlives(atom) and not (isinstance(atom, KnownObject) and callable(atom.value)) for atom in contents)
     return frozenset([Data(container=True, inner=inner, callables=any(map(may_be_called, contents)), holds=holds)])
 
 
 def pair(values: Value) -> Value:
-    """Returns a pair of key and value from a dict."""
+    """Return a pair of key and value from a dict."""
     return marked(container(values), keyed=((0, PLAIN), (1, values)))
 
 
 def marked(value: Value, **marks: Any) -> Value:
-    """Returns the plain values among these with other marks."""
+    """Return the plain values among these with other marks."""
     return frozenset(replace(atom, **marks) for atom in value if isinstance(atom, Data))
 
 
 def may_be_called(atom: Atom) -> bool:
-    """Whether it may be called, or its contents may: all but plain values that were not read."""
+    """Return whether it may be called, or its contents may: all but plain values that were not read."""
     return not isinstance(atom, Data) or atom.callables
 
 
 def holds_more(atom: Atom) -> bool:
-    """Whether it is more than a plain value, so that its container must record it."""
+    """Return whether it is more than a plain value, so that its container must record it."""
     if isinstance(atom, Data):
         return atom.unordered or bool(atom.holds)
     return not isinstance(atom, Argument | Method)
 
 
 def _cut(atom: Atom, depth: int = MOST_DEEP) -> Atom:
-    """Returns the atom without contents that are nested too deeply to distinguish."""
+    """Return the atom without contents that are nested too deeply to distinguish."""
     if not isinstance(atom, Data) or not atom.holds:
         return atom
     holds = frozenset(_cut(inner, depth - 1) for inner in atom.holds) if depth else frozenset()
@@ -242,7 +242,7 @@ def _cut(atom: Atom, depth: int = MOST_DEEP) -> Atom:
 
 
 def outlives(atom: Atom) -> bool:
-    """Whether a change of it is visible in the next call."""
+    """Return whether a change of it is visible in the next call."""
     if isinstance(atom, KnownObject):
         return not isinstance(atom.value, IMMUTABLE)
     return isinstance(atom, Data | NewObject) and atom.held
@@ -255,7 +255,7 @@ def unordered(atom: Atom) -> bool:
 
 
 def deep(value: Value) -> Iterator[Atom]:
-    """Yields the atoms and their contents."""
+    """Yield the atoms and their contents."""
     for atom in value:
         yield atom
         if isinstance(atom, Data):
@@ -263,7 +263,7 @@ def deep(value: Value) -> Iterator[Atom]:
 
 
 def settled(atom: Atom) -> Atom:
-    """Turns an attribute of a plain value into a plain value, unless it is called."""
+    """Turn an attribute of a plain value into a plain value, unless it is called."""
     if not isinstance(atom, Method):
         return atom
     owner = atom.owner

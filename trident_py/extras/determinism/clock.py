@@ -15,7 +15,7 @@ _SECONDS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 
 
 def move() -> None:
-    """Moves every clock of Python in this process ahead, whatever name it is imported under."""
+    """Move every clock of Python in this process ahead, whatever name it is imported under."""
     clocks = vars(time)
     for name in _SECONDS:
         clocks[name] = _later(clocks[name], AHEAD)
@@ -50,7 +50,7 @@ def _today(cls: Any) -> Any:
 
 
 def _replace(kind: type, **methods: Callable[..., Any]) -> None:
-    """Replaces methods of a class written in C. The class stays the same object, so its instances stay valid."""
+    """Replace methods of a class written in C. The class stays the same object, so its instances stay valid."""
     attributes = gc.get_referents(vars(kind))[0]  # the dict itself; vars() gives a view that cannot be written
     for name, method in methods.items():
         attributes[name] = classmethod(method)

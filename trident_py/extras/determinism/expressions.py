@@ -61,7 +61,7 @@ class Expressions(ast.NodeVisitor):
         return CodePlace(self.names.file, node)
 
     def raw(self, node: ast.expr) -> Value:
-        """Returns the value for a call or an attribute access, which alone is no mention."""
+        """Return the value for a call or an attribute access, which alone is no mention."""
         if isinstance(node, ast.Name):
             return self._named(node)
         if isinstance(node, ast.Attribute):
@@ -119,14 +119,14 @@ class Expressions(ast.NodeVisitor):
         return union(self.reader.call(atom, args, self.place(node)) for atom in function)
 
     def _put(self, function: ast.expr, args: Args) -> None:
-        """Records objects that a method such as `append` puts into a variable of this call."""
+        """Record objects that a method such as `append` puts into a variable of this call."""
         if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
             return
         if function.attr in MUTATORS and function.attr not in ("add", "update"):
             self.put(function.value, union(args.values))
 
     def put(self, variable: ast.Name, value: Value) -> None:
-        """Adds a value to the container in a variable of this call."""
+        """Add a value to the container in a variable of this call."""
         before = self.look_up(variable.id)
         more = frozenset(atom for atom in value if isinstance(atom, NewObject | Data) and holds_more(atom))
         data = [atom for atom in before or () if isinstance(atom, Data)]
@@ -245,7 +245,7 @@ class Expressions(ast.NodeVisitor):
         return frozenset([Data(iterator=True)]) if isinstance(node, ast.GeneratorExp) and items == FRESH else items
 
     def iterate(self, value: Value, node: ast.AST) -> Value:
-        """Returns the items in order; reports a set, whose items have none."""
+        """Return the items in order; reports a set, whose items have none."""
         for atom in value:
             if unordered(atom):
                 self.reader.report(findings.set_order(self.place(node)))
@@ -264,7 +264,7 @@ class Expressions(ast.NodeVisitor):
         return self.mention(union(_entry(settled(atom), node.slice) for atom in owners), node)
 
     def _fill(self, owner: Atom, node: ast.Subscript) -> None:
-        """Reports a read of a defaultdict that adds an entry."""
+        """Report a read of a defaultdict that adds an entry."""
         kind = kind_of(owner)
         if kind is not None and issubclass(kind, defaultdict) and outlives(owner) and isinstance(node.ctx, ast.Load):
             self.reader.report(findings.keeps(self.place(node), self.place(node.value).text))
@@ -315,13 +315,13 @@ _SPECIAL: dict[str, Callable[[Expressions, ast.Call], Value | None]] = {
 
 
 def nth(value: Value, place: int) -> Value:
-    """Returns the value at this place of a tuple; nothing if it is not known."""
+    """Return the value at this place of a tuple; nothing if it is not known."""
     entries = [entry for atom in value if isinstance(atom, Data) for key, entry in atom.keyed if key is place]
     return union(entries) if len(entries) == len(value) else NOTHING
 
 
 def _entry(owner: Atom, key: ast.expr) -> Value:
-    """Returns the value under a key; for a constant key its own entry, if that is known."""
+    """Return the value under a key; for a constant key its own entry, if that is known."""
     keyed = owner.keyed if isinstance(owner, Data) else ()
     entries = [value for name, value in keyed if isinstance(key, ast.Constant) and name == key.value]
     if not entries:
@@ -330,6 +330,6 @@ def _entry(owner: Atom, key: ast.expr) -> Value:
 
 
 def _type_of(atom: Atom) -> Value:
-    """Returns the class of an object, if it is known."""
+    """Return the class of an object, if it is known."""
     kind = kind_of(atom)
     return known(kind) if kind is not None else PLAIN

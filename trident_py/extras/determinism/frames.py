@@ -48,7 +48,7 @@ class Frame(Expressions):
         self.generates = False
 
     def run(self) -> Value:
-        """Returns the function's result."""
+        """Return the function's result."""
         assert self.node is not None
         if isinstance(self.node, ast.Lambda):
             return self.visit(self.node.body)
@@ -109,7 +109,7 @@ class Frame(Expressions):
                 self.reader.report(findings.keeps(self.place(target)))
 
     def change(self, owners: Value, node: ast.expr) -> None:
-        """Reports an in-place change of values that outlive the call."""
+        """Report an in-place change of values that outlive the call."""
         for owner in map(settled, owners):
             starting = self.reader.starting and isinstance(owner, Data | NewObject)  # `prepare` itself has made it
             if outlives(owner) and not starting:
@@ -123,7 +123,7 @@ class Frame(Expressions):
         self.visit(node.value)
 
     def _tell_later(self, target: ast.expr, value: ast.expr) -> None:
-        """A use of a local name is looked at where it comes."""
+        """Look at a use of a local name where it appears."""
         if isinstance(target, ast.Name) and not self.declared.get(target.id):
             self.reader.told.add(value)
 
@@ -169,7 +169,7 @@ class Frame(Expressions):
         self.body(node.orelse)
 
     def _twice(self, statements: list[ast.stmt]) -> None:
-        """Reads a loop's body twice: the second pass sees what the first has left."""
+        """Read a loop's body twice: the second pass sees what the first has left."""
         for _ in range(2):
             self._branches([lambda: self.body(statements), lambda: None])
 
@@ -202,7 +202,7 @@ class Frame(Expressions):
         self.body(case.body)
 
     def _branches(self, ways: list[Callable[[], Any]]) -> None:
-        """Reads alternatives, of which one happens. Afterwards each name has its values from all of them."""
+        """Read alternatives, of which one happens. Afterwards each name has its values from all of them."""
         before, after = self.env, []
         for way in ways:
             self.env = dict(before)
@@ -275,7 +275,7 @@ class Frame(Expressions):
 
 
 def _logs(atom: Atom) -> bool:
-    """Whether a call of it only shows its arguments."""
+    """Return whether a call of it only shows its arguments."""
     if isinstance(atom, Method):
         return atom.name in _LEVELS and issubclass(kind_of(atom.owner) or object, logging.Logger)
     told = atom.value if isinstance(atom, KnownObject) else None
@@ -285,7 +285,7 @@ def _logs(atom: Atom) -> bool:
 
 
 def _shown(call: ast.Call) -> Iterator[ast.expr]:
-    """The expressions whose text alone is in the message of a call that logs, which no tuple sees."""
+    """Return the expressions whose text alone is in the message of a call that logs, which no tuple sees."""
     for part in (*call.args, *(keyword.value for keyword in call.keywords)):
         yield from _in_text(part)
 

@@ -21,12 +21,12 @@ import numpy as np
 from ...canonical import UnkeyableError, canonical
 from ...errors import LineageError
 from ...guarantees import GUARANTEE, Guarantee, Guarantees, weakened
+from ...model.secrets import is_secret
 from ...operations.base import name_of
 from ...operations.determinism import is_declared
 from ...plan import Plan, operations_of
-from ...run.agreement import Agreed
 from ...run.hooks import Start, StartInfo
-from ...secrets import is_secret
+from ...run.recovery import Agreement
 from .sources import is_ours, is_users
 
 DIGESTS = "given"  # the checkpoint's path for the digests
@@ -43,7 +43,7 @@ class HeldValues:
     plan: Plan
 
     def digests(self) -> Digests:
-        """The digests by operation and by the value's place, a JSON value. Secrets are left out."""
+        """Return the digests by operation and by the value's place, a JSON value. Secrets are left out."""
         return {name: _Walk().of(operation) for name, operation in self._operations()}
 
     def _operations(self) -> Iterator[tuple[str, Any]]:
@@ -54,8 +54,8 @@ class HeldValues:
             yield (name if names[name] == 1 else f"{name} ({names[name]})"), operation
 
     def others(self, then: Mapping[str, Mapping[str, str]], now: Digests) -> dict[str, str]:
-        """The operations that hold another value, each with the first such place. A new or missing value does not
-        count: it means that the program was changed, and a corrected program may go on."""
+        """Return the operations that hold another value, each with the first such place. A new or missing value does
+        not count: it means that the program was changed, and a corrected program may go on."""
         changed = {}
         for name, digests in now.items():
             before = then.get(name, {})
@@ -64,7 +64,8 @@ class HeldValues:
         return changed
 
     def weakened(self, names: Iterable[str], conf: Mapping[str, Any]) -> tuple[Guarantees, list[Guarantee]]:
-        """The guarantees if these operations count as changing, and the present guarantees that would become worse."""
+        """Return the guarantees if these operations count as changing, and the present guarantees that would become
+        worse."""
         operations = dict(self._operations())
         changed = [operations[name] for name in names if not is_declared(operations[name])]
         return weakened(self.plan, conf, changed)
@@ -81,12 +82,12 @@ class ComparedStart:
     def __init__(self, start: Start, about: StartInfo) -> None:
         self._start, self._about = start, about
 
-    def examine(self) -> Agreed:
+    def examine(self) -> Agreement:
         agreed = self._start.examine()
         self._compare()
         return agreed
 
-    def open(self) -> tuple[Agreed, dict[str, int]]:
+    def open(self) -> tuple[Agreement, dict[str, int]]:
         digests, warning = self._compare()
         agreed, generations = self._start.open()
         if warning:
@@ -95,7 +96,7 @@ class ComparedStart:
         return agreed, generations
 
     def _compare(self) -> tuple[Digests, str]:
-        """The digests of the operations' values, and the warning, "" if there is none."""
+        """Return the digests of the operations' values, and the warning, "" if there is none."""
         standing, conf, held = self._about.standing, self._about.conf, HeldValues(self._about.plan)
         now, then = held.digests(), self._about.store.get(DIGESTS, 0)
         others = held.others(then, now) if standing.begun and then is not None else {}
@@ -126,7 +127,7 @@ class _Walk:
         self._seen: dict[int, Any] = {}
 
     def of(self, operation: Any) -> dict[str, str]:
-        """The digests by place. Values that cannot be walked completely are not compared."""
+        """Return the digests by place. Values that cannot be walked completely are not compared."""
         with suppress(Exception):
             return dict(self._thing("", operation))
         return {}
@@ -147,7 +148,7 @@ class _Walk:
 
 
 def _is_walked(value: Any) -> bool:
-    """Whether the value is walked by name: each named part gets its own digest, and secrets are left out."""
+    """Return whether the value is walked by name: each named part gets its own digest, and secrets are left out."""
     if isinstance(value, dict):
         return len(value) <= MOST_NAMES and all(isinstance(key, str) for key in value)
     if isinstance(value, list | tuple):
@@ -156,7 +157,7 @@ def _is_walked(value: Any) -> bool:
 
 
 def _digest(value: Any) -> str | None:
-    """The digest of a plain value, or of a container of plain values; None for others."""
+    """Return the digest of a plain value, or of a container of plain values; None for others."""
     if isinstance(value, list | tuple | dict | set | frozenset) and len(value) > MOST:
         return _hashed(f"{type(value).__name__} of {len(value)}".encode())
     in_numpy = isinstance(value, np.ndarray | np.generic) and type(value).__module__ == "numpy"
@@ -171,7 +172,7 @@ def _hashed(value: bytes) -> str:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """The values that a function, a container or an object holds, each with its name."""
+    """Return the values that a function, a container or an object holds, each with its name."""
     if isinstance(value, functools.partial):
         yield from (
             ("func", value.func),
@@ -210,7 +211,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """The attributes of the object itself. An object with __slots__ alone has no __dict__."""
+    """Return the attributes of the object itself. An object with __slots__ alone has no __dict__."""
     try:
         return vars(value)
     except TypeError:

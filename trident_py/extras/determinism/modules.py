@@ -19,7 +19,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def text_of(names: dict[str, Any]) -> tuple[str, str]:
-    """Returns file name and text of the module with these globals; empty if there is none."""
+    """Return file name and text of the module with these globals; empty if there is none."""
     file = names.get("__file__") or ""
     return Path(file).name, "".join(linecache.getlines(file, names)) if file else ""
 
@@ -28,7 +28,7 @@ def text_of(names: dict[str, Any]) -> tuple[str, str]:
 
 
 def assigned(text: str, name: str) -> list[ast.expr]:
-    """Returns the expressions that are assigned to a global, or put into it, while its module is imported."""
+    """Return the expressions that are assigned to a global, or put into it, while its module is imported."""
     return _assignments(text).get(name, [])
 
 
@@ -52,7 +52,7 @@ def _assignments(text: str) -> dict[str, list[ast.expr]]:
 
 
 def sole_assignments(text: str, name: str) -> list[ast.expr]:
-    """Returns the expressions assigned to a global, if nothing else changes it while its module is imported."""
+    """Return the expressions assigned to a global, if nothing else changes it while its module is imported."""
     values = []
     for statement in _top_level(text):
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value:
@@ -62,12 +62,12 @@ def sole_assignments(text: str, name: str) -> list[ast.expr]:
 
 
 def assigned_in_class(text: str, kind: str, name: str) -> list[ast.expr]:
-    """Returns the expressions that the body of a class assigns to one of its names."""
+    """Return the expressions that the body of a class assigns to one of its names."""
     return [value for body in _bodies(text, kind) for value in assigned_in(body, name)]
 
 
 def mentions(text: str, kind: str, name: str) -> bool:
-    """Whether the body of a class names this attribute."""
+    """Return whether the body of a class names this attribute."""
     for node in (node for body in _bodies(text, kind) for node in body):
         if isinstance(node, Function | ast.ClassDef) and node.name == name:
             return True
@@ -90,7 +90,7 @@ def _bodies(text: str, kind: str) -> list[list[ast.stmt]]:
 
 
 def imported_from(text: str, name: str) -> tuple[str, str] | None:
-    """Returns module and original name of a global from ``from module import name``."""
+    """Return module and original name of a global from ``from module import name``."""
     for statement in _top_level(text):
         if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
             for alias in statement.names:
@@ -103,13 +103,13 @@ def imported_from(text: str, name: str) -> tuple[str, str] | None:
 
 
 def enclosing(source: Source) -> list[Function]:
-    """Returns the surrounding functions of this one."""
+    """Return the surrounding functions of this one."""
     functions = [node for node in walk(source.text) if isinstance(node, Function) and node is not source.node]
     return [function for function in functions if any(node is source.node for node in ast.walk(function))]
 
 
 def assigned_in(body: list[ast.stmt], name: str) -> list[ast.expr]:
-    """Returns the expressions that the body of a function or class assigns to one of its names."""
+    """Return the expressions that the body of a function or class assigns to one of its names."""
     return [value for statement in _statements(body) for target, value in _targets(statement) if target == name]
 
 
@@ -120,7 +120,7 @@ def parameters(function: Function) -> set[str]:
 
 
 def calls_of(text: str, name: str) -> list[tuple[ast.Call, Function | None]]:
-    """Returns the calls by this name, and its partials, each with the surrounding function."""
+    """Return the calls by this name, and its partials, each with the surrounding function."""
     return _calls(text).get(name, [])
 
 
@@ -147,7 +147,7 @@ def _last(node: ast.expr) -> str:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yields the statements, also inside `if`, `try`, `match`, `with` and loops; not those of functions and classes."""
+    """Yield the statements, also inside `if`, `try`, `match`, `with` and loops; not those of functions and classes."""
     for statement in body:
         yield statement
         if not isinstance(statement, Function | ast.ClassDef):
@@ -159,7 +159,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _targets(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """Yields the names whose values a statement makes or changes, each with the expression that does so."""
+    """Yield the names whose values a statement makes or changes, each with the expression that does so."""
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
             yield from ((name, statement.value) for name in _roots(target))
@@ -183,7 +183,7 @@ def _targets(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _roots(node: ast.expr) -> Iterator[str]:
-    """Yields the names at the root of an expression: for ``a.b[c], d`` a and d."""
+    """Yield the names at the root of an expression: for ``a.b[c], d`` a and d."""
     if isinstance(node, ast.Tuple | ast.List):
         for element in node.elts:
             yield from _roots(element)
@@ -199,7 +199,7 @@ def _roots(node: ast.expr) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def changed_by(text: str) -> dict[str, str]:
-    """Returns the globals that functions of a module change, each with the name of such a function."""
+    """Return the globals that functions of a module change, each with the name of such a function."""
     functions: dict[str, str] = {}
     for function in walk(text):
         if isinstance(function, Function):
@@ -225,7 +225,7 @@ def _changed(function: ast.AST) -> Iterator[str]:
 
 
 def _changes(node: ast.AST) -> Iterator[ast.expr]:
-    """Yields the targets that a node changes in place: ``a.b``, ``a[0]``, ``a`` of ``a.append(1)``."""
+    """Yield the targets that a node changes in place: ``a.b``, ``a[0]``, ``a`` of ``a.append(1)``."""
     if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
         yield node
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
@@ -237,7 +237,7 @@ def _changes(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def changed_elsewhere(home: str, owner: Any, name: str, value: Any) -> str | None:
-    """Returns the loaded user module that changes a definition of ``home``, or None: an attribute of the module or
+    """Return the loaded user module that changes a definition of ``home``, or None: an attribute of the module or
     class ``owner``, or the container in it."""
     last = home.rpartition(".")[2]
     for module in users_modules():
@@ -252,7 +252,7 @@ def changed_elsewhere(home: str, owner: Any, name: str, value: Any) -> str | Non
 
 
 def users_modules() -> list[types.ModuleType]:
-    """Returns the loaded modules of the user."""
+    """Return the loaded modules of the user."""
     return _modules(len(sys.modules))
 
 
@@ -263,7 +263,7 @@ def _modules(count: int) -> list[types.ModuleType]:
 
 
 def _foreign(text: str, names: dict[str, Any]) -> set[tuple[int, str]]:
-    """Returns the objects that a module's code changes: (owner, attribute), or (container, "")."""
+    """Return the objects that a module's code changes: (owner, attribute), or (container, "")."""
     objects = set()
     for target in _targets_anywhere(text):
         stored = isinstance(target, ast.Attribute) and not isinstance(target.ctx, ast.Load)
@@ -280,7 +280,7 @@ def _targets_anywhere(text: str) -> list[ast.expr]:
 
 
 def _resolved(node: ast.expr, names: dict[str, Any]) -> Any:
-    """Returns the object of a dotted name in a module; None if it is not known."""
+    """Return the object of a dotted name in a module; None if it is not known."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute):

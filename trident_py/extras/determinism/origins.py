@@ -88,7 +88,7 @@ class Origins:
         self.findings.setdefault(finding)
 
     def unseen(self, what: str, place: CodePlace | None) -> Value:
-        """Reports an expression that was not understood. Its value counts as read, so it is reported only once."""
+        """Report an expression that was not understood. Its value counts as read, so it is reported only once."""
         self.report(findings.unseen(place.text if place else what, place))
         return READ
 
@@ -105,21 +105,21 @@ class Origins:
         self.starting = before
 
     def _evaluate(self, expressions: Iterable[ast.expr], file: str, names: dict[str, Any]) -> None:
-        """Reads expressions of surrounding code, for their findings."""
+        """Read expressions of surrounding code, for their findings."""
         for expression in expressions:
             Lenient(self, Names(file, names), None, {}).visit(expression)
 
     # -- attributes -------------------------------------------------------------------------------------------------
 
     def remember(self, owner: KnownObject, name: str, value: Value) -> None:
-        """Records an attribute that `__init__` or `prepare` stores. They may change it; to later calls it is held."""
+        """Record an attribute that `__init__` or `prepare` stores. They may change it; to later calls it is held."""
         key = (id(owner.value), name)
         self.attributes[key] = self.attributes.get(key, NOTHING) | held(value)
         if self.preparing:
             self.prepared.add(key)
 
     def attribute(self, owner: Atom, name: str, place: CodePlace | None) -> Value:
-        """Returns the value of ``owner.name``, without running user code."""
+        """Return the value of ``owner.name``, without running user code."""
         if isinstance(owner, Super):
             return self._of_super(owner, name, place)
         if isinstance(owner, KnownObject):
@@ -181,7 +181,7 @@ class Origins:
         return known(value)
 
     def _of_instance(self, owner: KnownObject | NewObject, kind: type, name: str, place: CodePlace | None) -> Value:
-        """Returns an attribute of a user's object: a method, a property, or the content of the object or its class."""
+        """Return an attribute of a user's object: a method, a property, or the content of the object or its class."""
         if name in ("__class__", "__dict__"):
             return known(kind) if name == "__class__" else frozenset([Data(held=outlives(owner), inner=True)])
         users = [base for base in kind.__mro__ if is_users(base)]
@@ -201,7 +201,7 @@ class Origins:
         return frozenset([Data(held=outlives(owner))])
 
     def _stored(self, owner: KnownObject | NewObject, name: str) -> Value:
-        """Returns the object's own attribute: its present content, and the values stored by code that was read."""
+        """Return the object's own attribute: its present content, and the values stored by code that was read."""
         if isinstance(owner, NewObject):
             return owner.attributes.get(name, NOTHING)
         key = (id(owner.value), name)
@@ -222,7 +222,7 @@ class Origins:
     def _bound(
         self, member: Any, owner: KnownObject | NewObject, kind: type, name: str, place: CodePlace | None
     ) -> Value:
-        """Returns an attribute that class ``kind`` defines, as the object sees it."""
+        """Return an attribute that class ``kind`` defines, as the object sees it."""
         if isinstance(member, property | functools.cached_property):
             getter = member.fget if isinstance(member, property) else member.func
             users = isinstance(getter, types.FunctionType) and is_users(getter) and not self.declared(getter, place)
@@ -258,7 +258,7 @@ class Origins:
     # -- globals ----------------------------------------------------------------------------------------------------
 
     def module(self, name: str, place: CodePlace, level: int = 0, names: dict[str, Any] | None = None) -> Value:
-        """Returns a module that a function itself imports. Looks for a user's module, but does not import it."""
+        """Return a module that a function itself imports. Looks for a user's module, but does not import it."""
         if level:
             name = importlib.util.resolve_name("." * level + name, (names or {}).get("__package__") or "")
         root = name.partition(".")[0]
@@ -267,7 +267,7 @@ class Origins:
         return known(sys.modules[name]) if name in sys.modules else self.unseen(name, place)
 
     def origin_in_module(self, around: Names, name: str, place: CodePlace) -> None:
-        """Reads how a module makes a global while it is imported: each process makes it anew."""
+        """Read how a module makes a global while it is imported: each process makes it anew."""
         names = around.globals
         value = names[name]
         if not self.once("global", id(names), name) or isinstance(value, types.ModuleType):
@@ -297,7 +297,7 @@ class Origins:
             self.origin_in_module(Names("", vars(module)), source[1], place)
 
     def _check_unchanged(self, names: dict[str, Any], text: str, name: str, place: CodePlace) -> None:
-        """Reports a global that other code changes, or that has another value than its module assigned."""
+        """Report a global that other code changes, or that has another value than its module assigned."""
         home, value = str(names.get("__name__")), names[name]
         if not callable(value) and isinstance(value, (*IMMUTABLE, *CONTAINERS)):
             other = changed_elsewhere(home, sys.modules.get(home), name, value)
@@ -309,7 +309,7 @@ class Origins:
             self.report(findings.changed(name, place))
 
     def _may_be(self, expression: ast.expr, names: dict[str, Any], value: Any) -> bool:
-        """Whether an expression may have this value; True if that is not known."""
+        """Return whether an expression may have this value; True if that is not known."""
         with suppress(ValueError, TypeError, SyntaxError, MemoryError):
             literal = ast.literal_eval(expression)
             return type(literal) is type(value) and bool(literal == value)
@@ -334,7 +334,7 @@ class Origins:
                 self._check_class(base, name, text, place)
 
     def _check_class(self, kind: type, name: str, text: str, place: CodePlace) -> None:
-        """Reports an attribute that code outside of the class gives it, or changes."""
+        """Report an attribute that code outside of the class gives it, or changes."""
         value = vars(kind)[name]
         plain = isinstance(value, (*IMMUTABLE, *CONTAINERS)) and not (name[:2] == "__" or isinstance(value, kind))
         if not plain or dataclasses.is_dataclass(kind):
@@ -345,7 +345,7 @@ class Origins:
             self.report(findings.unseen(f"{place.text}, which module {other} changes", place))
 
     def _origin_of_tag(self, function: types.FunctionType, name: str, place: CodePlace | None) -> None:
-        """Reads how code sets an attribute on a function."""
+        """Read how code sets an attribute on a function."""
         file, text = text_of(function.__globals__)
         expressions = assigned(text, function.__name__)
         if not expressions and place is not None and name[:2] != "__":
@@ -363,7 +363,7 @@ class Origins:
                 self._check_calls(function.name, names.globals, names.source.text)
 
     def _origin_of_arguments(self, kind: type) -> None:
-        """Reads the arguments with which the user's modules make objects of this class."""
+        """Read the arguments with which the user's modules make objects of this class."""
         if not self.once("made", kind) or kind.__module__ not in sys.modules:
             return
         for module in users_modules():
@@ -373,7 +373,7 @@ class Origins:
                 self._check_calls(kind.__name__, names, text)
 
     def _check_calls(self, name: str, names: dict[str, Any], text: str) -> None:
-        """Reports a clock or a random draw in the arguments of calls. Settings are passed to stay as they are."""
+        """Report a clock or a random draw in the arguments of calls. Settings are passed to stay as they are."""
         file = text_of(names)[0]
         other = type(self)(self.trusted)
         for call, within in calls_of(text, name):
@@ -385,7 +385,7 @@ class Origins:
 
 
 def _local_values(expressions: Iterable[ast.expr], within: Function | None) -> list[ast.expr]:
-    """Returns the values that the surrounding function assigns to variables of the expressions."""
+    """Return the values that the surrounding function assigns to variables of the expressions."""
     if within is None:
         return []
     names = {node.id for expression in expressions for node in ast.walk(expression) if isinstance(node, ast.Name)}

@@ -36,7 +36,7 @@ from .atoms import (
     elements,
     known,
 )
-from .calling import CallReader
+from .calls import CallReader
 from .findings import CodeFinding, CodePlace
 from .frames import Frame
 from .origins import Lenient
@@ -53,7 +53,7 @@ _ACCUMULATED = ("value", "curr", "val1", "val2", "state")
 
 
 def read(operation: Any, trusted: Iterable[str] = ()) -> list[CodeFinding]:
-    """Returns the reasons why results may differ; empty if everything was read and is deterministic.
+    """Return the reasons why results may differ; empty if everything was read and is deterministic.
 
     ``trusted``: modules, classes and functions to take as deterministic. Raises nothing: an error while reading, for
     example in an object's `__eq__`, makes the operation unseen.
@@ -77,7 +77,7 @@ class Reader(CallReader):
         """Where the number of a partition may stand: in a log's message, and as the whole value of a name."""
 
     def declared(self, thing: Any, place: CodePlace | None) -> bool:
-        """Whether the author has declared it. Reports a declaration as non-deterministic."""
+        """Return whether the author has declared it. Reports a declaration as non-deterministic."""
         kind = type(thing)
         declaration = own_declaration(thing)
         if declaration is None and isinstance(thing, type):
@@ -104,13 +104,13 @@ class Reader(CallReader):
             self.use(KnownObject(operation), None)
 
     def _check_result(self, value: Value, function: types.FunctionType) -> None:
-        """Checks a function's result, whose items are emitted."""
+        """Check a function's result, whose items are emitted."""
         source = source_of(function)
         if source is not None:
             self.emitted(value, CodePlace(source.file, source.node))
 
     def operation(self, thing: Any) -> None:
-        """Reads an object that a cluster calls: its methods, in the order of their calls."""
+        """Read an object that a cluster calls: its methods, in the order of their calls."""
         kind = type(thing)
         owner = KnownObject(thing)
         entries = sorted(_entries(kind), key=lambda entry: entry[0] not in _FIRST)
@@ -127,7 +127,7 @@ class Reader(CallReader):
         self._factories(kind)
 
     def _roles(self, kind: type, name: str, function: types.FunctionType) -> dict[int, Value]:
-        """Returns the roles of a method's parameters by position. The interface names them."""
+        """Return the roles of a method's parameters by position. The interface names them."""
         ours = next((vars(base)[name] for base in kind.__mro__ if is_ours(base) and name in vars(base)), None)
         code = ours.__code__ if isinstance(ours, types.FunctionType) else function.__code__
         roles: dict[int, Value] = {}
@@ -148,7 +148,7 @@ class Reader(CallReader):
     # -- mentions ---------------------------------------------------------------------------------------------------
 
     def use(self, atom: Atom, place: CodePlace | None) -> None:
-        """Handles a mention: the code that gets the value may call it, or iterate over it."""
+        """Handle a mention: the code that gets the value may call it, or iterate over it."""
         if isinstance(atom, KnownObject):
             self._use_known(atom.value, place)
         elif isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
@@ -179,7 +179,7 @@ class Reader(CallReader):
             self.call(KnownObject(value), UNKNOWN, place)
 
     def _parts(self, value: Any, place: CodePlace | None) -> None:
-        """Reads the callables and operations in an object of ours."""
+        """Read the callables and operations in an object of ours."""
         if self.declared(value, place):
             return
         for part in attributes_of(value).values():
@@ -187,7 +187,7 @@ class Reader(CallReader):
                 self.use(KnownObject(part), place)
 
     def touch(self, atom: Atom, place: CodePlace | None) -> None:
-        """Handles an access: reports values that are kept from call to call or belong to the machine."""
+        """Handle an access: reports values that are kept from call to call or belong to the machine."""
         if isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
             self.report(findings.keeps(place))
         if not isinstance(atom, KnownObject) or place is None:
@@ -216,7 +216,7 @@ class Reader(CallReader):
         roles: dict[int, Value] | None = None,
         entry: bool = False,
     ) -> Value:
-        """Reads a user's function with these arguments. Returns its result; nothing while it is being read."""
+        """Read a user's function with these arguments. Returns its result; nothing while it is being read."""
         key = (function, owner, args.key, self.starting, entry)
         if key in self.done:
             return self.done[key]
@@ -264,7 +264,7 @@ class Reader(CallReader):
         return env
 
     def _annotated(self, signature: ast.arguments, function: types.FunctionType, env: dict[str, Value]) -> None:
-        """Takes plain parameters annotated with a user's class as objects of that class."""
+        """Take plain parameters annotated with a user's class as objects of that class."""
         for parameter in signature.args:
             if isinstance(parameter.annotation, ast.Name) and env[parameter.arg] == PLAIN:
                 kind = function.__globals__.get(parameter.annotation.id)
@@ -272,7 +272,7 @@ class Reader(CallReader):
                     env[parameter.arg] = frozenset([NewObject(kind, parameter)])
 
     def local(self, atom: Local, args: Args) -> Value:
-        """Reads a function inside the function that is read, with the present values of the surrounding names."""
+        """Read a function inside the function that is read, with the present values of the surrounding names."""
         key = (id(atom.node), args.key, self.starting)
         if self.done.get(key) is NOTHING or len(self.done) > MOST_CALLS:
             return NOTHING
@@ -288,7 +288,7 @@ class Reader(CallReader):
         return result
 
     def construct_users(self, kind: type, args: Args, place: CodePlace | None) -> Value:
-        """Returns a new object of a user's class."""
+        """Return a new object of a user's class."""
         instance = NewObject(kind, place.node if place else None)
         if issubclass(kind, enum.Enum):
             return frozenset([instance])
@@ -308,7 +308,7 @@ class Reader(CallReader):
 
 
 def _methods(kind: type) -> Iterator[tuple[str, types.FunctionType]]:
-    """Yields the methods that users wrote, up to the first class with a declaration."""
+    """Yield the methods that users wrote, up to the first class with a declaration."""
     names: set[str] = set(_NO_RESULT)
     for base in kind.__mro__:
         if DECLARED in vars(base):
@@ -322,7 +322,7 @@ def _methods(kind: type) -> Iterator[tuple[str, types.FunctionType]]:
 
 
 def _entries(kind: type) -> list[tuple[str, types.FunctionType]]:
-    """Returns the methods called from outside: those of our interfaces, `__call__`, operators."""
+    """Return the methods called from outside: those of our interfaces, `__call__`, operators."""
     methods = list(_methods(kind))
     ours = {name for base in kind.__mro__ if is_ours(base) for name in vars(base)}
     names = {*ours, *_FIRST, "__call__", "executeBatch"}
@@ -332,7 +332,7 @@ def _entries(kind: type) -> list[tuple[str, types.FunctionType]]:
 
 
 def _generated_attributes(kind: type, args: Args) -> dict[str, Value]:
-    """Returns the attributes that the generated `__init__` of a dataclass, or `__new__` of a named tuple, stores."""
+    """Return the attributes that the generated `__init__` of a dataclass, or `__new__` of a named tuple, stores."""
     names = list(attribute_of(kind, "_fields") or ())
     if isinstance(kind.__init__, types.FunctionType) and generated(kind.__init__, kind):  # type: ignore[misc]
         fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...blame import named_values
 from ...canonical import UnkeyableError, identity
 from ...chunks import Chunk
+from ...config import Config
 from ...errors import TridentError
+from ...model.user_traceback import named_values
 from ...pickling import dumps
 from ...plan import Node, ProcessorNode
 from ...processors import Aggregate, Each, Keep, MultiReduce, Replace
 from ...processors.base import NodeContext, Processor
-from ...run.hooks import Difference, TaskWatch
+from ...run.hooks import Difference, Kept, TaskWatch
 from ...tuples import BatchId, TransactionAttempt
 from .shadow_run import ShadowProcess, ShadowRun, freeze
 
 _CHECKED = Aggregate | Each | Keep | MultiReduce | Replace
+
+
+def watch(conf: Mapping[str, Any], kept: Kept) -> TaskWatch | None:
+    """Return the checks of one task; None if they are not configured."""
+    every, values = conf.get(Config.TOPOLOGY_DETERMINISM_CHECK), conf.get(Config.TOPOLOGY_ERROR_VALUES, True)
+    return None if every is None else Checks(every, values is not False, kept(ShadowProcess))
 
 
 class Checks(TaskWatch):
@@ -34,7 +41,7 @@ class Checks(TaskWatch):
         self.attempt = attempt if attempt.txid % self.every == 0 else None
 
     def make(self, node: ProcessorNode, context: NodeContext) -> Processor:
-        """Makes the processor of a node. If it runs user code and uses no state, it is watched."""
+        """Make the processor of a node. If it runs user code and uses no state, it is watched."""
         if node.state is not None or not isinstance(node.spec, _CHECKED):
             return node.spec.make(context)
         try:
@@ -99,7 +106,7 @@ class Watched(Processor):
 
 
 def difference(first: Iterable[bytes], second: Iterable[bytes], values: bool) -> str:
-    """Describes the first row that differs, or a difference in the number of rows; "" if both runs agree."""
+    """Describe the first row that differs, or a difference in the number of rows; "" if both runs agree."""
     names, rows = _rows(first)
     _, again = _rows(second)
     for number, (row, other) in enumerate(zip(rows, again, strict=False), 1):
@@ -124,7 +131,7 @@ def _list(chunk: Chunk, name: str) -> list:
 
 
 def _same(value: Any) -> Any:
-    """The value to compare by: the canonical identity, else the pickled bytes."""
+    """Return the value to compare by: the canonical identity, else the pickled bytes."""
     try:
         return identity(value)
     except UnkeyableError:

@@ -12,10 +12,10 @@ from typing import IO, Any, NamedTuple
 
 import cloudpickle
 
-from ...blame import describe_error
 from ...chunks import Chunk
 from ...context import without_context
 from ...errors import TridentError
+from ...model.user_traceback import describe_error
 from ...operations.base import TridentOperationContext
 from ...processors.base import NodeContext
 from ...tuples import TransactionAttempt
@@ -49,7 +49,7 @@ class ShadowProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, run: ShadowRun) -> Again:
-        """Runs the operation in the other process. Raises TridentError if that process has ended."""
+        """Run the operation in the other process. Raises TridentError if that process has ended."""
         with self._lock:
             try:
                 process = self._started()
@@ -87,14 +87,15 @@ class ShadowProcess:
 
 
 def freeze(spec: Any, context: NodeContext) -> bytes:
-    """Pickles an operation, before its first tuple, with its place. Raises what pickling raises."""
+    """Pickle an operation, before its first tuple, with its place. Raises what pickling raises."""
     conf = without_context(context.conf)
     place = (context.operations.getPartitionIndex(), context.operations.numPartitions())
     return cloudpickle.dumps((spec, conf, place, context.inputs, context.fields, context.wanted, context.consumed))
 
 
 def main() -> None:
-    """Entry point of the other process: answers until its worker closes the pipe. Operations print to stderr."""
+    """Serve as entry point of the other process: answer until its worker closes the pipe. Operations print to
+    stderr."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     requests = os.fdopen(os.dup(sys.stdin.fileno()), "rb")

@@ -36,7 +36,7 @@ def is_ours(thing: Any) -> bool:
 
 
 def is_users(thing: Any) -> bool:
-    """Whether a user wrote this function or class: it is neither ours nor of Python or an installed package."""
+    """Return whether a user wrote this function or class: it is neither ours nor of Python or an installed package."""
     if is_ours(thing):
         return False
     if isinstance(thing, types.FunctionType):
@@ -57,7 +57,7 @@ def is_users(thing: Any) -> bool:
 
 
 def generated(function: types.FunctionType, kind: type) -> bool:
-    """Whether dataclasses or named tuples have generated this function."""
+    """Return whether dataclasses or named tuples have generated this function."""
     generates = dataclasses.is_dataclass(kind) or attribute_of(kind, "_fields") is not None
     name = function.__name__
     return generates and function.__code__.co_filename.startswith("<") and (name[:1] == "_" or name == "wrapper")
@@ -75,7 +75,7 @@ class Source:
 
 
 def source_of(function: types.FunctionType) -> Source | None:
-    """Returns None if no file has the function's present code: standard input, exec, an edited file."""
+    """Return None if no file has the function's present code: standard input, exec, an edited file."""
     code = function.__code__
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
     nodes = _functions(text).get((code.co_firstlineno, code.co_name), [])
@@ -86,7 +86,8 @@ def source_of(function: types.FunctionType) -> Source | None:
 
 
 def _is_current(code: types.CodeType, text: str) -> bool:
-    """Whether the text compiles to this code. Accepts functions that pytest has rewritten because of an assert."""
+    """Return whether the text compiles to this code. Accepts functions that pytest has rewritten because of an
+    assert."""
     if any(name.startswith("@py") for name in (*code.co_names, *code.co_varnames)):
         return True
     return _shape(code) in _shapes(text)
@@ -124,13 +125,13 @@ def tree_of(text: str) -> ast.Module | None:
 
 
 def walk(text: str) -> Iterator[ast.AST]:
-    """Yields all nodes of a file; none if it has no Python."""
+    """Yield all nodes of a file; none if it has no Python."""
     return ast.walk(tree_of(text) or ast.Module([], []))
 
 
 @lru_cache(maxsize=64)
 def _functions(text: str) -> dict[tuple[int, str], list[FunctionNode]]:
-    """Returns all functions of a file, by first line and name."""
+    """Return all functions of a file, by first line and name."""
     functions: dict[tuple[int, str], list[FunctionNode]] = {}
     for node in walk(text):
         if isinstance(node, ast.Lambda):
@@ -170,7 +171,7 @@ def positional(signature: ast.arguments) -> list[str]:
 
 
 def captures(pattern: ast.pattern) -> Iterator[str]:
-    """Yields the names to which a pattern of `match` assigns parts of the subject."""
+    """Yield the names to which a pattern of `match` assigns parts of the subject."""
     for part in ast.walk(pattern):
         name = part.name if isinstance(part, ast.MatchAs | ast.MatchStar) else None
         name = part.rest if isinstance(part, ast.MatchMapping) else name
@@ -185,7 +186,7 @@ def bound_names(
     defaults: dict[str, Value],
     anything: Value | None,
 ) -> dict[str, Value]:
-    """Returns the parameters of a call. ``anything``: the value of unknown arguments."""
+    """Return the parameters of a call. ``anything``: the value of unknown arguments."""
     env: dict[str, Value] = {}
     names = positional(signature)
     for position, name in enumerate([*names, *(parameter.arg for parameter in signature.kwonlyargs)]):

@@ -184,7 +184,7 @@ SCALARS = frozenset(
 
 
 def data_methods() -> frozenset[str]:
-    """Returns the methods that a plain value may have. Includes pandas if the user's code has loaded it."""
+    """Return the methods that a plain value may have. Includes pandas if the user's code has loaded it."""
     pandas = sys.modules.get("pandas")
     return (_methods_with(pandas) if pandas is not None else _METHODS) - _UNSTEADY_NAMES
 
@@ -205,7 +205,7 @@ FILE_METHODS = _names(pathlib.Path) - _names(pathlib.PurePath)
 
 
 def module_of(thing: Any) -> str:
-    """Returns the module of a class, a function or an object's class, as users write it."""
+    """Return the module of a class, a function or an object's class, as users write it."""
     module = attribute_of(thing, "__module__")
     if not isinstance(module, str):
         owner = attribute_of(thing, "__objclass__") or attribute_of(thing, "__self__") or type(thing)
@@ -217,13 +217,13 @@ def module_of(thing: Any) -> str:
 
 
 def name_of(thing: Any) -> str:
-    """Returns the name that users write: ``datetime.now`` of a class, else module and name."""
+    """Return the name that users write: ``datetime.now`` of a class, else module and name."""
     name = attribute_of(thing, "__qualname__") or attribute_of(thing, "__name__") or type(thing).__qualname__
     return f"{module_of(thing)}.{name}".replace("pyarrow.lib.", "pyarrow.")
 
 
 def shown(name: str) -> str:
-    """Returns the name in reports: as users import it."""
+    """Return the name in reports: as users import it."""
     for root, public in _SHOWN.items():
         name = name.replace(root, public) if name.startswith(root) else name
     return name.removeprefix("builtins.")
@@ -234,19 +234,19 @@ def _under(name: str, prefixes: tuple[str, ...]) -> bool:
 
 
 def same_again(name: str) -> bool:
-    """Whether a library's function or class gives equal results for equal arguments."""
+    """Return whether a library's function or class gives equal results for equal arguments."""
     if _under(name, _NOT_SEEN) and not _under(name, _EXACT_AFTER_ALL):
         return False
     return _under(name, SAME_AGAIN)
 
 
 def outside(name: str) -> bool:
-    """Whether it uses the process, the machine or the outside world."""
+    """Return whether it uses the process, the machine or the outside world."""
     return _under(name, _OUTSIDE)
 
 
 def changing(thing: Any, args: Args) -> str | None:
-    """Returns the name of a function or class that gives another result each time; None for all others."""
+    """Return the name of a function or class that gives another result each time; None for all others."""
     if id(thing) in _ALWAYS:
         return _ALWAYS[id(thing)][1]
     if id(thing) in _BARE and (args.bare or _asks_the_clock(args)):
@@ -269,7 +269,8 @@ def _asks_the_clock(args: Args) -> bool:
 
 
 def is_chance(name: str) -> bool:
-    """Whether it is a clock, a random draw or an identity of this process, which differ by chance at each start."""
+    """Return whether it is a clock, a random draw or an identity of this process, which differ by chance at each
+    start."""
     changing = [entry.removeprefix("builtins.") for entry in _CHANGING if entry not in _SETTINGS]
     if name.startswith(("random.", "numpy.random.", "secrets.")) or name.rpartition(".")[2] in CLOCK:
         return True
@@ -277,17 +278,17 @@ def is_chance(name: str) -> bool:
 
 
 def drawn(kind: type, name: str) -> str:
-    """Returns the public name of a drawing method: ``numpy.random.normal``, whatever module defines its class."""
+    """Return the public name of a drawing method: ``numpy.random.normal``, whatever module defines its class."""
     return f"{module_of(kind).partition('.mtrand')[0].partition('._')[0]}.{name}"
 
 
 def is_random(kind: type) -> bool:
-    """Whether its objects draw random numbers."""
+    """Return whether its objects draw random numbers."""
     return issubclass(kind, random.Random) or module_of(kind).startswith("numpy.random")
 
 
 def is_environment(value: Any) -> str | None:
-    """Returns the name of os.environ and similar objects, however the code reached them; None for others."""
+    """Return the name of os.environ and similar objects, however the code reached them; None for others."""
     _, name = _ALWAYS.get(id(value), (None, None))
     return name if not callable(value) else None
 
@@ -308,7 +309,7 @@ _NAIVE = ["datetime.datetime", "datetime.datetime.utcfromtimestamp", "datetime.d
 
 
 def of_the_machine(dotted: str, value: Any) -> bool:
-    """Whether this attribute of a module depends on the process, the machine or its time zone."""
+    """Return whether this attribute of a module depends on the process, the machine or its time zone."""
     root, _, name = dotted.rpartition(".")
     if name in PLACE or dotted in _ZONE_OF_THE_HOST:
         return True
@@ -320,7 +321,7 @@ def of_the_machine(dotted: str, value: Any) -> bool:
 
 
 def _zone(thing: Any, name: str, args: Args) -> str | None:
-    """Returns the name for reports if this call uses the local time zone, else None."""
+    """Return the name for reports if this call uses the local time zone, else None."""
     owner, short = attribute_of(thing, "__self__"), name.rpartition(".")[2]
     if name in _LOCAL or short == "available_timezones":
         return name if short != "available_timezones" else "zoneinfo.available_timezones"
@@ -339,7 +340,7 @@ def _zone(thing: Any, name: str, args: Args) -> str | None:
 
 
 def machine_method(owner: Atom, name: str, args: Args) -> str | None:
-    """Returns the name of a call of a plain value's method that depends on the machine, else None."""
+    """Return the name of a call of a plain value's method that depends on the machine, else None."""
     if name == "__hash__":
         return "hash"
     if name == "astimezone" and (_is_naive(owner) or not _has_argument(args, 0, "tz")):
@@ -352,7 +353,7 @@ def machine_method(owner: Atom, name: str, args: Args) -> str | None:
 
 
 def _is_naive(atom: Atom) -> bool:
-    """Whether it is known to be a time without a zone."""
+    """Return whether it is known to be a time without a zone."""
     value = atom.value if isinstance(atom, KnownObject) else None
     if isinstance(value, datetime.datetime):
         return value.tzinfo is None and type(value) is datetime.datetime
@@ -360,7 +361,7 @@ def _is_naive(atom: Atom) -> bool:
 
 
 def makes_naive(name: str, args: Args) -> bool:
-    """Whether a function makes a time without a zone."""
+    """Return whether a function makes a time without a zone."""
     if name == "datetime.datetime.strptime":
         return any(not _has_directive([text], "zZ") for text in _texts(args, 1))
     return name in _NAIVE and not args.unknown and not _has_argument(args, 7, "tzinfo")
@@ -371,7 +372,7 @@ def keeps_naive(owner: Atom, name: str, args: Args) -> bool:
 
 
 def _has_argument(args: Args, place: int, name: str) -> bool:
-    """Whether the call passes this argument, and not as the constant None."""
+    """Return whether the call passes this argument, and not as the constant None."""
     if args.unknown:
         return args.call is not None
     keywords = {keyword.arg: keyword.value for keyword in args.call.keywords} if args.call is not None else {}
@@ -380,7 +381,7 @@ def _has_argument(args: Args, place: int, name: str) -> bool:
 
 
 def _texts(args: Args, place: int) -> list[str]:
-    """Returns the possible texts of this argument, as far as they are known."""
+    """Return the possible texts of this argument, as far as they are known."""
     atoms = args.positional[place] if place < len(args.positional) else ()
     nodes = args.nodes[place : place + 1] if atoms else ()
     values = [atom.value for atom in atoms if isinstance(atom, KnownObject)]
@@ -395,6 +396,6 @@ def _constants(args: Args) -> list[Any]:
 
 
 def _has_directive(formats: list[str], directives: str) -> bool:
-    """Whether one of these time formats has one of these directives."""
+    """Return whether one of these time formats has one of these directives."""
     parts = [part for text in formats for part in text.replace("%%", "").split("%")[1:] if part]
     return any(part.lstrip("-_0^#EO")[:1] in tuple(directives) for part in parts)

@@ -12,7 +12,7 @@ __all__ = ["follows_hash_seed", "judge"]
 
 
 def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
-    """Returns the verdict by the declaration, else by the source of the operation. Executes no user code.
+    """Return the verdict by the declaration, else by the source of the operation. Executes no user code.
 
     ``trusted``: modules, classes and functions to take as deterministic; "*" takes everything unseen as deterministic.
     """
@@ -26,5 +26,5 @@ def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
 
 
 def follows_hash_seed(operation: Any, trusted: Iterable[str] = ()) -> str:
-    """Returns what in the operation depends on Python's hash seed: a set's order, or `hash`; "" if nothing does."""
+    """Return what in the operation depends on Python's hash seed: a set's order, or `hash`; "" if nothing does."""
     return next((finding.what for finding in read(operation, trusted) if finding.seeded), "")

@@ -22,7 +22,7 @@ COLUMNS = ("machine", "Python", "trident_py", "pyarrow", "clock", "modules", "ad
 
 
 def tell_health(health: Any, as_json: bool) -> int:
-    """Prints a `trident_py.extras.doctor.probe.Health`, and returns the exit code."""
+    """Print a `trident_py.extras.doctor.probe.Health`, and return the exit code."""
     machines = [machine_of(report) for report in health.machines]
     if as_json:
         findings = [{"level": found.level, "machine": found.host, "text": found.text} for found in health.findings]
@@ -33,7 +33,7 @@ def tell_health(health: Any, as_json: bool) -> int:
 
 
 def machine_of(report: Any) -> dict[str, str]:
-    """The row of one machine."""
+    """Return the row of one machine."""
     said = report.said
     version, sources, arrow = said["versions"]["trident-py"], said["ours"], said["versions"]["pyarrow"]
     ours = sources if sources == "missing" else f"{version or '?'} {sources}".strip()
@@ -43,14 +43,14 @@ def machine_of(report: Any) -> dict[str, str]:
 
 
 def clock(between: tuple[float, float], there: float) -> str:
-    """How far the clock certainly is from the driver's, which was read before and after it."""
+    """Return how far the clock certainly is from the driver's, which was read before and after it."""
     before, after = between
     off = there - after if there > after else min(0.0, there - before)
     return "same" if abs(off) < 1 else f"{off:+.0f} s"
 
 
 def share(answers: dict[str, str]) -> str:
-    """How many of the answers tell no problem."""
+    """Return how many of the answers tell no problem."""
     return f"{sum(not why for why in answers.values())} of {len(answers)}" if answers else "-"
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ...errors import DefinitionError
-from ...needs import Needs, needs_of, split_addresses
+from ...model.requirements import Needs, needs_of, split_addresses
+from ...model.secrets import hidden
 from ...plan import Plan, ProcessorNode, SpoutNode
-from ...secrets import hidden
-from ...spark.launching import is_one_machine
+from ...spark.launcher import is_one_machine
 
 CLOCK_SECONDS = 60
 ARROW = 18
@@ -56,7 +56,7 @@ class Survey(NamedTuple):
 
 
 def needs_in(plan: Plan) -> list[Need]:
-    """The needs of the plan's spouts and states, each state once, also one that is only queried."""
+    """Return the needs of the plan's spouts and states, each state once, also one that is only queried."""
     found: dict[str, Need] = {}
     for node in plan.nodes:
         if isinstance(node, SpoutNode):
@@ -67,7 +67,8 @@ def needs_in(plan: Plan) -> list[Need]:
 
 
 def at_home(master: str, needs: Iterable[Need], checkpoint: str | None) -> list[Flaw]:
-    """What the driver sees alone. ``checkpoint``: its folder, if it is one of this machine and the user named it."""
+    """Return what the driver sees alone. ``checkpoint``: its folder, if it is one of this machine and the user named
+    it."""
     found = []
     one = [need for need in needs if need.needs.one_machine] if not is_one_machine(master) else []
     for who, need in one:
@@ -94,7 +95,7 @@ def at_home(master: str, needs: Iterable[Need], checkpoint: str | None) -> list[
 def between_machines(
     needs: Sequence[Need], driver: Survey, reports: Sequence[Survey], checkpoint: str | None
 ) -> list[Flaw]:
-    """What is wrong on the machines that answered. The driver's own report is what they are compared with."""
+    """Return what is wrong on the machines that answered. The driver's own report is what they are compared with."""
     found: list[Flaw] = []
     for report in reports:
         found += _versions(report, driver)
@@ -141,7 +142,7 @@ def _install(what: str, report: Survey) -> str:
 
 
 def _differs(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
-    """Compares the sources; where one side has none, since it is in a zip file, the numbers of the versions."""
+    """Compare the sources; where one side has none, since it is in a zip file, the numbers of the versions."""
     if there["ours"] and here["ours"]:
         return bool(there["ours"] != here["ours"])
     return bool(there["versions"]["trident-py"] != here["versions"]["trident-py"])
@@ -152,7 +153,8 @@ def _version(said: Mapping[str, Any]) -> str:
 
 
 def _arrow(report: Survey, there: str, here: str) -> Iterator[Flaw]:
-    """All versions from the least on read what the others write (docs/decisions.md); a user's code may differ."""
+    """Return the least version: all from it on read what the others write (docs/decisions.md); a user's code may
+    differ."""
     if there and _major(there) < ARROW:
         yield _error(report, f"pyarrow {there} is there. {_install(f'pyarrow {here}', report)}")
     elif there and here and _major(there) != _major(here):
@@ -183,7 +185,8 @@ def _files(report: Survey, needs: Sequence[Need]) -> Iterator[Flaw]:
 
 
 def _clock(report: Survey) -> Iterator[Flaw]:
-    """The machine read its clock between two readings of the driver's, so the least difference is certain."""
+    """Estimate the difference of the clocks: the machine read its clock between two readings of the driver's, so the
+    least difference is certain."""
     (before, after), there = report.between, report.said["clock"]
     off = max(there - after, before - there)
     if off > CLOCK_SECONDS:
@@ -193,7 +196,7 @@ def _clock(report: Survey) -> Iterator[Flaw]:
 
 
 def _reach(who: str, text: str, driver: Survey, reports: Sequence[Survey]) -> Iterator[Flaw]:
-    """Findings for one address, or for several of which one must answer."""
+    """Yield findings for one address, or for several of which one must answer."""
     servers = split_addresses(text)
     answers = [[_answer(report, server) for server in servers] for report in (driver, *reports)]
     if not any("" in reasons for reasons in answers):
@@ -226,7 +229,7 @@ def _error(report: Survey, text: str) -> Flaw:
 
 
 def described(findings: Iterable[Flaw]) -> list[str]:
-    """One line for each text, with the machines that it is true for."""
+    """Return one line for each text, with the machines that it is true for."""
     hosts: dict[str, list[str]] = {}
     for finding in findings:
         hosts.setdefault(finding.text, []).append(finding.host)
@@ -240,7 +243,7 @@ def _names(hosts: Sequence[str]) -> str:
 
 
 def refusal(master: str, findings: Sequence[Flaw]) -> DefinitionError:
-    """The error of a start that findings stop."""
+    """Return the error of a start that findings stop."""
     lines = described(finding for finding in findings if finding.level == "error")
     problems = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
     listed = "\n".join(f"- {line}" for line in lines)

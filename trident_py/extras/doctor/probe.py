@@ -19,17 +19,17 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from ...config import Config
-from ...needs import split_addresses
+from ...model.requirements import split_addresses
+from ...model.secrets import hidden
 from ...plan import Plan
 from ...run.program import Program, compile_plan
-from ...secrets import hidden
 from ...spark import failures, network
 from ...spark.checkpoint import local_folder
 from ...spark.internals import executor_hosts, one_row_for_each
 from ...spark.jobs import with_streamed_spouts
-from ...spark.launching import is_alone, master_of
-from ...spark.shipping import pickled
-from ...spark.travelling import import_paths
+from ...spark.launcher import is_alone, master_of
+from ...spark.pickle_by_value import import_paths
+from ...spark.program_pickle import pickle_program
 from . import worker_report
 from .findings import (
     BASE,
@@ -78,7 +78,7 @@ class Health:
         return all(finding.level == "note" for finding in self.findings)
 
     def lines(self) -> list[str]:
-        """The findings as text."""
+        """Return the findings as text."""
         listed = [
             f"{level}: {line}"
             for level in ("error", "away", "note")
@@ -107,7 +107,7 @@ class Question:
             "files": [*needed_paths(needs), *([] if checkpoint is None else [checkpoint])],
             "seconds": CONNECT_SECONDS,
         }
-        sent = [pickled(with_streamed_spouts(program), spark) for program in programs]
+        sent = [pickle_program(with_streamed_spouts(program), spark) for program in programs]
         return cls(json.dumps(asked), pickle.dumps(sent))
 
     @property
@@ -139,7 +139,7 @@ _answered = _Answered()
 
 
 def check_cluster(spark: SparkSession, plan: Plan, conf: Mapping[str, Any], checkpoint: str | None) -> None:
-    """Checks a submission before anything is started.
+    """Check a submission before anything is started.
 
     Raises DefinitionError with all findings. Notes and stores that answer nobody are logged as warnings.
     """
@@ -153,7 +153,7 @@ def check_cluster(spark: SparkSession, plan: Plan, conf: Mapping[str, Any], chec
 def examine(
     spark: SparkSession, plan: Plan, conf: Mapping[str, Any], checkpoint: str | None, again: bool = False
 ) -> Health:
-    """The findings, from the driver's point of view and, unless ``topology.probe`` is false, from the machines'.
+    """Return the findings, from the driver's point of view and, unless ``topology.probe`` is false, from the machines'.
 
     ``again``: asks also those machines that have answered the same question in this session.
     """
@@ -181,8 +181,8 @@ def examine(
 def _ask(
     spark: SparkSession, question: Question, wait: float, again: bool
 ) -> tuple[Survey | None, list[Survey], list[Flaw]]:
-    """The driver's report, those of the machines that had to be asked, and what kept them from answering. No driver's
-    report: there was nobody to ask."""
+    """Return the driver's report, those of the machines that had to be asked, and what kept them from answering. No
+    driver's report: there was nobody to ask."""
     deadline = time.monotonic() + wait
     try:
         hosts = _hosts(spark, deadline)
@@ -201,7 +201,7 @@ def _ask(
 
 
 def _hosts(spark: SparkSession, deadline: float) -> list[str]:
-    """The machines with executors; waits for the first one, and in a young session until no more come."""
+    """Return the machines with executors; waits for the first one, and in a young session until no more come."""
     if is_alone(master_of(spark)):
         return []
     if not executor_hosts(spark):
@@ -236,7 +236,7 @@ class _Job:
             self._done.set_exception(error)
 
     def result(self, deadline: float) -> Any:
-        """Raises TimeoutError at the deadline; the job is then cancelled."""
+        """Raise TimeoutError at the deadline; the job is then cancelled."""
         try:
             return self._done.result(max(0.1, deadline - time.monotonic()))
         except TimeoutError:
@@ -245,8 +245,8 @@ class _Job:
 
 
 def _reports(spark: SparkSession, question: Question, hosts: Sequence[str]) -> tuple[list[Survey], list[Flaw]]:
-    """The report of each machine, and why others have none. One task that fails ends the job, and Spark does not say
-    where it was: then each machine is asked by a job of its own."""
+    """Return the report of each machine, and why others have none. One task that fails ends the job, and Spark does not
+    say where it was: then each machine is asked by a job of its own."""
     try:
         return _by_one_job(spark, question, hosts) if hosts else [], []
     except Exception as error:
@@ -257,7 +257,7 @@ def _reports(spark: SparkSession, question: Question, hosts: Sequence[str]) -> t
 
 
 def _by_one_job(spark: SparkSession, question: Question, hosts: Sequence[str]) -> list[Survey]:
-    """The reports, by one task on each machine."""
+    """Return the reports, by one task on each machine."""
     text, program = question.text, question.program
     report_of = worker_report.report_of
 
@@ -275,14 +275,14 @@ def _by_one_job(spark: SparkSession, question: Question, hosts: Sequence[str]) -
 
 
 def _own(question: Question, everything: bool) -> Survey:
-    """The driver's report. At a start it imports nothing: what it lacks has ended the topology's definition."""
+    """Return the driver's report. At a start it imports nothing: what it lacks has ended the topology's definition."""
     before, asked = time.time(), json.loads(question.text) | {"paths": []} | ({} if everything else {"modules": []})
     said = json.loads(worker_report.report_of(json.dumps(asked)))
     return Survey(DRIVER, said, (before, time.time()))
 
 
 def _failed(texts: list[str], host: str) -> Flaw:
-    """A job on one machine that failed. A lost executor says nothing of the topology: Spark replaces it."""
+    """Explain a job that failed on one machine. A lost executor says nothing of the topology: Spark replaces it."""
     text = " ".join(texts)
     if match := _PYTHONS.search(text):
         cause = f"Python {match[1]} runs there, and {match[2]} in the driver: Spark needs the same minor version"

@@ -26,9 +26,9 @@ OURS = "trident_py"
 
 
 def report_of(text: str, program: bytes = b"") -> str:
-    """The report; it and the question are JSON. Asked are ``modules``, ``packages`` (their versions), ``addresses``
-    (each a list of host and port) and ``files``; ``paths`` are for imports, ``seconds`` to connect. ``program`` is
-    unpickled, if there is one."""
+    """Return the report; it and the question are JSON. Asked are ``modules``, ``packages`` (their versions),
+    ``addresses`` (each a list of host and port) and ``files``; ``paths`` are for imports, ``seconds`` to connect.
+    ``program`` is unpickled, if there is one."""
     question = json.loads(text)
     sys.path.extend(path for path in question["paths"] if path not in sys.path)
     importlib.invalidate_caches()
@@ -51,7 +51,7 @@ def report_of(text: str, program: bytes = b"") -> str:
 
 
 def _dial(host: str, port: int, seconds: float) -> str:
-    """Why a TCP connection fails; "" if it does not."""
+    """Return why a TCP connection fails; "" if it does not."""
     try:
         socket.create_connection((host, port), timeout=seconds).close()
     except TimeoutError:
@@ -69,7 +69,8 @@ def _version(package: str) -> str:
 
 
 def _our_sources() -> str:
-    """A digest of the sources of trident_py and states; "" if they are in no folder; "missing" without trident_py."""
+    """Return a digest of the sources of trident_py and states; "" if they are in no folder; "missing" without
+    trident_py."""
     digest = hashlib.blake2b(digest_size=4)
     ours = _origin(OURS)
     if ours is None:
@@ -84,7 +85,7 @@ def _our_sources() -> str:
 
 
 def _origin(name: str) -> str | None:
-    """Where a package is, which is not imported; None if it is missing."""
+    """Return where a package is, which is not imported; None if it is missing."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -93,7 +94,7 @@ def _origin(name: str) -> str | None:
 
 
 def _imported(module: str) -> str:
-    """Why a module cannot be imported; "" if it can."""
+    """Return why a module cannot be imported; "" if it can."""
     try:
         importlib.import_module(module)
     except BaseException as error:
@@ -102,7 +103,7 @@ def _imported(module: str) -> str:
 
 
 def _seen(path: str) -> str:
-    """Why a path cannot be read; "" if it can."""
+    """Return why a path cannot be read; "" if it can."""
     try:
         Path(path).stat()
     except OSError as error:
@@ -111,7 +112,8 @@ def _seen(path: str) -> str:
 
 
 def _unpickled(program: bytes) -> list[str]:
-    """The missing module, if one is missing, and why the program cannot be unpickled; two empty texts if it can."""
+    """Return the missing module, if one is missing, and why the program cannot be unpickled; two empty texts if it
+    can."""
     try:
         for part in pickle.loads(program):
             pickle.loads(part)

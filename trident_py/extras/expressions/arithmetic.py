@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import DefinitionError
-from .casting import cut
+from .casts import cut
 from .compiled import Compiled, Datum, by_value, full, strict, widened
-from .kinds import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, common, shown
 from .tree import SqlCall
+from .types import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, common, shown
 
 _ROOM = decimal.Context(prec=800, rounding=decimal.ROUND_HALF_UP)
 _EXACT = 2.0**53
@@ -21,7 +21,7 @@ _TOO_LARGE = 2.0**63
 
 
 def numbers(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
-    """The arguments in their common type. Raises DefinitionError unless that is a number."""
+    """Return the arguments in their common type. Raises DefinitionError unless that is a number."""
     kind = common(call, *(arg.kind for arg in args))
     kind = DOUBLE if kind == VOID else kind
     if kind not in NUMBERS:
@@ -30,7 +30,7 @@ def numbers(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
 
 
 def checked(kernel: Callable[..., Datum]) -> Callable[[SqlCall, list[Compiled]], Compiled]:
-    """+, -, *, the negative and abs: ``kernel`` raises for an overflow."""
+    """Compile +, -, *, the negative and abs: ``kernel`` raises for an overflow."""
 
     def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
         parts = numbers(call, args)
@@ -69,7 +69,7 @@ def remainder(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def _remainder(a: Datum, b: Datum) -> Datum:
-    """The remainder has the sign of the dividend, as in Java."""
+    """Return the remainder, which has the sign of the dividend, as in Java."""
     _check_divisor(a, b)
     arrays = [datum for datum in (a, b) if isinstance(datum, pa.Array)]
     kind, length = a.type, len(arrays[0]) if arrays else 1
@@ -88,7 +88,7 @@ def root(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def rounded(call: SqlCall, args: list[Compiled]) -> Compiled:
-    """round(x[, digits]), half up from the shortest decimal form of the number, as Spark does it."""
+    """Compile round(x[, digits]), half up from the shortest decimal form of the number, as Spark does it."""
     digits = args[1].value if len(args) > 1 else 0
     if len(args) > 1 and not (args[1].constant and type(digits) is int and 0 <= digits <= 100):
         raise DefinitionError(f"expr: {call}: the digits must be a literal from 0 to 100")
@@ -108,7 +108,7 @@ def rounded(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def whole(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
-    """floor and ceil: a double becomes a bigint. NaN becomes 0, but 2 ** 63 fails; a CAST does the reverse."""
+    """Compile floor and ceil: a double becomes a bigint. NaN becomes 0, but 2 ** 63 fails; a CAST does the reverse."""
     step = pc.floor if name == "floor" else pc.ceil
 
     def kernel(x: Datum) -> Datum:
@@ -127,7 +127,7 @@ def whole(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
 
 
 def is_nan(call: SqlCall, args: list[Compiled]) -> Compiled:
-    """isnan: false for null."""
+    """Compile isnan: false for null."""
     (part,) = numbers(call, args)
     if part.kind not in FLOATS:
         raise DefinitionError(f"expr: {call} takes double, but has {shown(part.kind)}")

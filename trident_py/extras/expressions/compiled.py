@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import TridentError
-from .kinds import VOID
+from .types import VOID
 
 Datum = Any  # an array, or a scalar that stands for every row
 
@@ -48,14 +48,14 @@ def literal(value: Any, kind: pa.DataType) -> Compiled:
 
 
 def full(datum: Datum, length: int) -> pa.Array:
-    """The datum as an array: one value for each row."""
+    """Return the datum as an array: one value for each row."""
     if isinstance(datum, pa.Scalar):
         return pa.nulls(length, datum.type) if not datum.is_valid else pa.repeat(datum, length)
     return datum.combine_chunks() if isinstance(datum, pa.ChunkedArray) else datum
 
 
 def at(part: Compiled, rows: SqlRows, wanted: Datum) -> Datum:
-    """The result where ``wanted`` is true. Elsewhere it may be anything, but nothing fails."""
+    """Return the result where ``wanted`` is true. Elsewhere it may be anything, but nothing fails."""
     if not part.fallible:
         return part.run(rows)
     mask = full(wanted, rows.length)
@@ -70,7 +70,8 @@ def at(part: Compiled, rows: SqlRows, wanted: Datum) -> Datum:
 def strict(
     kind: pa.DataType, kernel: Callable[..., Datum], args: list[Compiled], where: Any = None, order: Any = None
 ) -> Compiled:
-    """A call whose result is null if an argument is: later arguments are not computed where an earlier one is null.
+    """Return a call whose result is null if an argument is: later arguments are not computed where an earlier one is
+    null.
 
     ``where``: the call, for errors, if the kernel itself may raise ArrowInvalid. ``order``: the order of computing.
     """
@@ -92,12 +93,12 @@ def strict(
 
 
 def eager(kind: pa.DataType, kernel: Callable[..., Datum], args: list[Compiled]) -> Compiled:
-    """A call that computes all its arguments in every row."""
+    """Return a call that computes all its arguments in every row."""
     return Compiled(kind, lambda rows: kernel(*(arg.run(rows) for arg in args)), any(arg.fallible for arg in args))
 
 
 def widened(part: Compiled, kind: pa.DataType) -> Compiled:
-    """The expression in a wider type, one of `kinds.common`."""
+    """Return the expression in a wider type, one of `kinds.common`."""
     if part.kind == kind:
         return part
     if part.kind == VOID:
@@ -109,7 +110,7 @@ def widened(part: Compiled, kind: pa.DataType) -> Compiled:
 
 
 def by_value(function: Callable[[Any], Any], datum: Datum, kind: pa.DataType) -> Datum:
-    """Applies a function of one value that is not null, where no kernel does the same as Spark."""
+    """Apply a function of one value that is not null, where no kernel does the same as Spark."""
     if isinstance(datum, pa.Scalar):
         return pa.scalar(function(datum.as_py()) if datum.is_valid else None, kind)
     return pa.array([None if value is None else function(value) for value in datum.to_pylist()], kind)

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, strict
-from .kinds import DATE, TIMESTAMP_NTZ, shown
 from .tree import SqlCall
+from .types import DATE, TIMESTAMP_NTZ, shown
 
 CLOCK = ("hour", "minute", "second")
 _KERNELS: dict[str, Callable[[Datum], Datum]] = {

@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ...blame import named_values
 from ...chunks import arrow_type
 from ...errors import DefinitionError
+from ...model.user_traceback import named_values
 from ...operations.columnar import Columnar
 from ...tuples import Fields
 from .compiled import Compiled, SqlRows, SqlValueError, full
 from .functions import Types, compiled
-from .kinds import BOOLEAN, STRING, VOID, shown
-from .parsing import Named, parse
+from .parser import Named, parse
 from .tree import columns_of
+from .types import BOOLEAN, STRING, VOID, shown
 
 _LONGEST = 100
 
@@ -37,12 +37,13 @@ class SqlExpression(Columnar):
         return f'expr("{self.text if len(self.text) <= _LONGEST else self.text[:_LONGEST] + "..."}")'
 
     def __call__(self, *arrays: Any) -> Any:
-        """The result for arrays of the fields that it names, in the order of their first mention; for unit tests."""
+        """Return the result for arrays of the fields that it names, in the order of their first mention; for unit
+        tests."""
         found = self.columns(Fields.named(self._fields()), list(arrays), len(arrays[0]) if arrays else 1)
         return found[0] if len(found) == 1 else tuple(found)
 
     def _fields(self) -> list[str]:
-        """The fields that it names, in the order of their first mention."""
+        """Return the fields that it names, in the order of their first mention."""
         return list(dict.fromkeys(name for part in self.parts for name in columns_of(part.tree)))
 
     # -- when the topology is defined ---------------------------------------------------------------------------------
@@ -65,7 +66,7 @@ class SqlExpression(Columnar):
         return Fields.named(wanted, {name: self._type(name, wanted.types.get(name), kind) for name, kind in pairs})
 
     def mapped(self, fields: Fields, wanted: Fields | None) -> Fields:
-        """Without output fields the names behind AS count, or those of bare fields."""
+        """Map to output fields; without any, the names behind AS count, or those of bare fields."""
         if wanted is None:
             unnamed = next((part for part in self.parts if not part.name), None)
             if unnamed is not None:
@@ -80,7 +81,8 @@ class SqlExpression(Columnar):
             raise DefinitionError(f"{self.name} gives {what}, but a filter is one condition; or name function fields")
 
     def _known(self, fields: Fields) -> list[Compiled | None]:
-        """The expressions whose fields all have types; None for the others, which are compiled when values come."""
+        """Return the expressions whose fields all have types; None for the others, which are compiled when values
+        come."""
         found: list[Compiled | None] = []
         for part in self.parts:
             names = sorted(set(columns_of(part.tree)))
@@ -113,7 +115,7 @@ class SqlExpression(Columnar):
         return [compiled(part.tree, types) for part in self.parts]
 
     def _failing(self, fields: Fields, arrays: list[pa.Array], length: int) -> int:
-        """The first row that fails, found by halves."""
+        """Return the first row that fails, found by halves."""
         start, end = 0, length
         while end - start > 1:
             middle = (start + end) // 2
@@ -129,7 +131,7 @@ class SqlExpression(Columnar):
 
 
 def expr(*expressions: str) -> SqlExpression:
-    """See `trident_py.operations.expr`, which calls it."""
+    """Compile; see `trident_py.operations.expr`, which calls it."""
     for expression in expressions:
         if not isinstance(expression, str):
             raise DefinitionError(f"expr takes SQL expressions as texts, got {expression!r}")

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import arithmetic, casting, dates, logic, texts
+from . import arithmetic, casts, dates, logic, string_kernels
 from .compiled import Compiled, literal
-from .kinds import value_of
 from .tree import Constant, SqlCall, SqlField, Tree
+from .types import value_of
 
 ANY = 1_000
 
@@ -42,33 +42,33 @@ OPERATORS = {
     "is true": Known(logic.is_true),
     "is false": Known(logic.is_false),
     "in": Known(logic.among, 2, ANY),
-    "like": Known(texts.like, 2, 2),
+    "like": Known(string_kernels.like, 2, 2),
     "case": Known(logic.chosen, 3, ANY),
-    "cast": Known(casting.cast),
+    "cast": Known(casts.cast),
 }
 FUNCTIONS = {
     "abs": Known(arithmetic.checked(pc.abs_checked)),
     "ceil": Known(arithmetic.whole("ceil")),
     "coalesce": Known(logic.first_known, 1, ANY),
-    "concat": Known(texts.joined, 1, ANY),
-    "contains": Known(texts.matched(pc.match_substring), 2, 2),
-    "endswith": Known(texts.matched(pc.ends_with), 2, 2),
+    "concat": Known(string_kernels.joined, 1, ANY),
+    "contains": Known(string_kernels.matched(pc.match_substring), 2, 2),
+    "endswith": Known(string_kernels.matched(pc.ends_with), 2, 2),
     "floor": Known(arithmetic.whole("floor")),
     "greatest": Known(logic.extreme("greatest"), 2, ANY),
     "isnan": Known(arithmetic.is_nan),
     "least": Known(logic.extreme("least"), 2, ANY),
-    "length": Known(texts.length),
-    "lower": Known(texts.cased("lower")),
-    "ltrim": Known(texts.trimmed(pc.utf8_ltrim)),
+    "length": Known(string_kernels.length),
+    "lower": Known(string_kernels.cased("lower")),
+    "ltrim": Known(string_kernels.trimmed(pc.utf8_ltrim)),
     "nullif": Known(logic.null_if_equal, 2, 2),
-    "replace": Known(texts.replaced, 2, 3),
+    "replace": Known(string_kernels.replaced, 2, 3),
     "round": Known(arithmetic.rounded, 1, 2),
-    "rtrim": Known(texts.trimmed(pc.utf8_rtrim)),
+    "rtrim": Known(string_kernels.trimmed(pc.utf8_rtrim)),
     "sqrt": Known(arithmetic.root),
-    "startswith": Known(texts.matched(pc.starts_with), 2, 2),
-    "substring": Known(texts.part, 2, 3),
-    "trim": Known(texts.trimmed(pc.utf8_trim)),
-    "upper": Known(texts.cased("upper")),
+    "startswith": Known(string_kernels.matched(pc.starts_with), 2, 2),
+    "substring": Known(string_kernels.part, 2, 3),
+    "trim": Known(string_kernels.trimmed(pc.utf8_trim)),
+    "upper": Known(string_kernels.cased("upper")),
     **{name: Known(dates.date_part(name)) for name in dates.PARTS},
 }
 ALIASES = {
@@ -82,7 +82,8 @@ Types = tuple[tuple[str, pa.DataType], ...]
 
 @lru_cache(maxsize=512)
 def compiled(tree: Tree, types: Types) -> Compiled:
-    """The kernels of an expression for fields of these types. Raises DefinitionError if it has no meaning for them."""
+    """Return the kernels of an expression for fields of these types. Raises DefinitionError if it has no meaning for
+    them."""
     if isinstance(tree, Constant):
         return literal(*value_of(tree))
     if isinstance(tree, SqlField):

@@ -11,24 +11,24 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, SqlRows, at, eager, literal, strict, widened
-from .kinds import BOOLEAN, FLOATS, VOID, common, shown
 from .tree import SqlCall
+from .types import BOOLEAN, FLOATS, VOID, common, shown
 
 
 def met(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
-    """The arguments in their common type."""
+    """Return the arguments in their common type."""
     kind = common(call, *(arg.kind for arg in args))
     return [widened(arg, kind) for arg in args]
 
 
 def _equal(a: Datum, b: Datum) -> Datum:
-    """NaN equals NaN, and -0.0 equals 0.0."""
+    """Compare: NaN equals NaN, and -0.0 equals 0.0."""
     same = pc.equal(a, b)
     return pc.or_(same, pc.and_(pc.is_nan(a), pc.is_nan(b))) if a.type in FLOATS else same
 
 
 def _less(a: Datum, b: Datum) -> Datum:
-    """NaN is above every other number."""
+    """Compare: NaN is above every other number."""
     below = pc.less(a, b)
     return pc.or_(below, pc.and_not(pc.is_nan(b), pc.is_nan(a))) if a.type in FLOATS else below
 
@@ -70,14 +70,14 @@ def null_safe(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def condition(call: Any, part: Compiled) -> Compiled:
-    """The expression as a condition. Raises DefinitionError unless it is boolean."""
+    """Return the expression as a condition. Raises DefinitionError unless it is boolean."""
     if part.kind not in (BOOLEAN, VOID):
         raise DefinitionError(f"expr: {call} needs a condition, but has {shown(part.kind)}")
     return widened(part, BOOLEAN)
 
 
 def both(call: SqlCall, args: list[Compiled]) -> Compiled:
-    """AND: the right side is computed where the left one is not false."""
+    """Compile AND: the right side is computed where the left one is not false."""
     left, right = (condition(call, arg) for arg in args)
 
     def run(rows: SqlRows) -> Datum:
@@ -88,7 +88,7 @@ def both(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def either(call: SqlCall, args: list[Compiled]) -> Compiled:
-    """OR: the right side is computed where the left one is not true."""
+    """Compile OR: the right side is computed where the left one is not true."""
     left, right = (condition(call, arg) for arg in args)
 
     def run(rows: SqlRows) -> Datum:
@@ -115,7 +115,7 @@ def is_false(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def among(call: SqlCall, args: list[Compiled]) -> Compiled:
-    """IN with literals: null if the value is null, or not found beside a null."""
+    """Compile IN with literals: null if the value is null, or not found beside a null."""
     if not all(arg.constant for arg in args[1:]):
         raise DefinitionError(f"expr: {call}: IN takes literals; compare with = and OR")
     value, *items = met(call, args)
@@ -140,7 +140,7 @@ _NONE = SqlRows({}, 0)
 
 
 def chosen(call: SqlCall, args: list[Compiled]) -> Compiled:
-    """CASE: condition, value, ..., else. A value is computed only in the rows that it is for."""
+    """Compile CASE: condition, value, ..., else. A value is computed only in the rows that it is for."""
     conditions = [condition(call, part) for part in args[:-1:2]]
     values = met(call, [*args[1::2], args[-1]])
 
@@ -161,7 +161,7 @@ def chosen(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def first_known(call: SqlCall, args: list[Compiled]) -> Compiled:
-    """COALESCE: an argument is computed only in the rows in which all before it are null."""
+    """Compile COALESCE: an argument is computed only in the rows in which all before it are null."""
     parts = met(call, args)
 
     def run(rows: SqlRows) -> Datum:
@@ -175,7 +175,7 @@ def first_known(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def extreme(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
-    """greatest and least: nulls are skipped; of equal values the first one counts."""
+    """Compile greatest and least: nulls are skipped; of equal values the first one counts."""
 
     def better(a: Datum, b: Datum) -> Datum:
         return _less(a, b) if name == "greatest" else _less(b, a)
@@ -197,7 +197,7 @@ def extreme(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
 
 
 def null_if_equal(call: SqlCall, args: list[Compiled]) -> Compiled:
-    """NULLIF: the first argument, but null where both are equal."""
+    """Compile NULLIF: the first argument, but null where both are equal."""
     first = args[0]
     same = compared(SqlCall("=", call.args), args)
 

@@ -11,7 +11,7 @@ _POSTFIX = frozenset(("is null", "is true", "is false"))
 
 @dataclass(frozen=True)
 class Constant:
-    """A literal. ``text``: its digits, its text, "true" or ""; so 0.0 and -0.0 differ. ``kind``: a type of `kinds`."""
+    """A literal. ``text``: its digits, its text, "true" or ""; so 0.0 and -0.0 differ. ``kind``: a type of `types`."""
 
     text: str
     kind: str
@@ -64,13 +64,13 @@ Tree = Constant | SqlField | SqlCall
 
 
 def _case(args: tuple[Tree, ...]) -> str:
-    """``args``: condition, value, condition, value ..., and the value of ELSE."""
+    """Format CASE. ``args``: condition, value, condition, value ..., and the value of ELSE."""
     pairs = zip(args[:-1:2], args[1::2], strict=True)
     return " ".join(["CASE", *(f"WHEN {when} THEN {then}" for when, then in pairs), f"ELSE {args[-1]} END"])
 
 
 def columns_of(tree: Tree) -> Iterator[str]:
-    """The names of the fields that it reads, with repetitions."""
+    """Return the names of the fields that it reads, with repetitions."""
     if isinstance(tree, SqlField):
         yield tree.name
     elif isinstance(tree, SqlCall):

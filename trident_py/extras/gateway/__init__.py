@@ -46,7 +46,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Loads names on first use: an executor needs no web server, the command line no database."""
+    """Load names on first use: an executor needs no web server, the command line no database."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name], __name__), name)  # no probe: every name of the table exists
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,7 +30,7 @@ class EventAnswer:
 
 
 def code_of(answers: Sequence[EventAnswer], single: bool) -> int:
-    """Returns 201, 200, 409, 422 or 503 for one event; for many 200, or 503 while any of them must be sent again."""
+    """Return 201, 200, 409, 422 or 503 for one event; for many 200, or 503 while any of them must be sent again."""
     if single:
         return CODES[answers[0].status]
     return 503 if any(answer.status == RETRY for answer in answers) else 200
@@ -43,5 +43,5 @@ def body_of(answers: Sequence[EventAnswer], single: bool) -> dict[str, Any]:
 
 
 def wait_of(answers: Sequence[EventAnswer], least: int) -> int:
-    """Returns the whole seconds for Retry-After."""
+    """Return the whole seconds for Retry-After."""
     return max(least, *(math.ceil(answer.wait) for answer in answers))

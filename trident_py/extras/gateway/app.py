@@ -19,11 +19,11 @@ from ...errors import TridentError
 from .answers import body_of, code_of, wait_of
 from .bodies import Bodies, RequestRefused
 from .claims import MOST_BYTES, ClaimStore
+from .event_reader import Sent, events_of
 from .gateway import Gateway, Sink
 from .metrics import Metrics
 from .openapi import DESCRIPTION, EVENT, HEALTH, METRICS, POST
-from .producing import KafkaSink
-from .reading import Sent, events_of
+from .producer import KafkaSink
 from .settings import Settings, read_settings
 from .stores import store_of
 
@@ -36,7 +36,7 @@ EXPIRE_EVERY = 600.0
 
 
 def application() -> FastAPI:
-    """Makes the gateway of the file in TRIDENT_EVENTS_CONFIG. Called by uvicorn's workers."""
+    """Make the gateway of the file in TRIDENT_EVENTS_CONFIG. Called by uvicorn's workers."""
     return application_of(read_settings(os.environ[CONFIG]))
 
 
@@ -53,7 +53,7 @@ def application_of(
     make_store: Callable[[Settings], ClaimStore] = claims,
     make_sink: Callable[[Settings], Sink] = kafka,
 ) -> FastAPI:
-    """Returns an ASGI application. Store and producer are made when it starts, and may be away then."""
+    """Return an ASGI application. Store and producer are made when it starts, and may be away then."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -79,7 +79,8 @@ def application_of(
 
 
 async def post_events(request: Request) -> Response:
-    """One event (an object) or many (an array of objects). An ACK is 201 or 200; 503 means: send it again later."""
+    """Accept one event (an object) or many (an array of objects). An ACK is 201 or 200; 503 means: send it again
+    later."""
     gateway: Gateway = request.app.state.gateway
     encoding = request.headers.get("content-encoding", "identity")
     if encoding != "identity":
@@ -104,7 +105,7 @@ async def _answered(gateway: Gateway, events: list[Sent], single: bool) -> Respo
 
 
 async def get_event(fingerprint: str, request: Request) -> Response:
-    """How far an event got."""
+    """Return how far an event got."""
     gateway: Gateway = request.app.state.gateway
     raw = request.scope.get("raw_path", b"").rpartition(b"/")[2].decode("ascii", "replace")  # plain ones contain %
     try:
@@ -121,7 +122,7 @@ async def get_event(fingerprint: str, request: Request) -> Response:
 
 
 async def healthz(request: Request) -> Response:
-    """Whether store and Kafka answer."""
+    """Return whether store and Kafka answer."""
     gateway: Gateway = request.app.state.gateway
 
     async def store() -> str | None:
@@ -138,7 +139,7 @@ async def healthz(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    """Numbers for Prometheus, of all workers."""
+    """Return numbers for Prometheus, of all workers."""
     return Response(request.app.state.gateway.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -160,7 +161,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 
 async def _watch(gateway: Gateway) -> None:
-    """Checks whether Kafka is back, while it is away and requests are refused."""
+    """Check whether Kafka is back, while it is away and requests are refused."""
     while True:
         await asyncio.sleep(PROBE)
         if gateway.sink.away is not None:
@@ -168,7 +169,7 @@ async def _watch(gateway: Gateway) -> None:
 
 
 async def _forget(gateway: Gateway) -> None:
-    """Deletes expired events from time to time."""
+    """Delete expired events from time to time."""
     while True:
         await asyncio.sleep(min(EXPIRE_EVERY, gateway.settings.expirySeconds / 10))
         try:

@@ -117,7 +117,7 @@ class RotatingBloom:
         return [self._new] if self._new is self._old else [self._new, self._old]
 
     def _rotate(self) -> None:
-        """Starts a new filter when the present one is ``seconds`` old. Contents twice as old have expired."""
+        """Start a new filter when the present one is ``seconds`` old. Contents twice as old have expired."""
         if self._clock() - self._since < self.seconds:
             return
         with self._turning:

@@ -40,7 +40,7 @@ class Repeated(dict[str, Any]):
 
 
 def canonical(value: Any) -> bytes:
-    """Returns the encoding of a JSON value (None, bool, int, float, Decimal, str, list, dict with string keys).
+    """Return the encoding of a JSON value (None, bool, int, float, Decimal, str, list, dict with string keys).
 
     Raises EventError for any other value, naming its place. Big integers are exact, up to Python's limit of digits
     (4,300).
@@ -58,17 +58,18 @@ def canonical(value: Any) -> bytes:
 
 
 def payload_hash(event: Mapping[str, Any]) -> str:
-    """Returns 32 hex digits of blake2b over the whole event, which tell two events with one fingerprint apart."""
+    """Return 32 hex digits of blake2b over the whole event, which tell two events with one fingerprint apart."""
     return digest(canonical(dict(event)))
 
 
 def digest(data: bytes) -> str:
-    """32 hex digits of blake2b."""
+    """Return 32 hex digits of blake2b."""
     return hashlib.blake2b(data, digest_size=DIGEST).hexdigest()
 
 
 def _check(value: Any, place: str) -> bool:
-    """Whether the value contains a Decimal. Raises EventError for a value that JSON lacks; ``place`` is its path."""
+    """Return whether the value contains a Decimal. Raises EventError for a value that JSON lacks; ``place`` is its
+    path."""
     kind = type(value)
     if kind is dict:
         if not set(map(type, value)) <= {str}:
@@ -91,7 +92,7 @@ def _check(value: Any, place: str) -> bool:
 
 
 def _written(value: Any) -> str:
-    """Returns the encoding of a value that contains a Decimal."""
+    """Return the encoding of a value that contains a Decimal."""
     kind = type(value)
     if kind is dict:
         return "{" + ",".join(f"{ENCODER.encode(key)}:{_written(value[key])}" for key in sorted(value)) + "}"
@@ -101,7 +102,7 @@ def _written(value: Any) -> str:
 
 
 def number_text(number: Decimal) -> str:
-    """Returns one text for all spellings of a number with fraction or exponent, another for any other number."""
+    """Return one text for all spellings of a number with fraction or exponent, another for any other number."""
     shortest = repr(float(number))
     if Decimal(shortest) == number:
         return shortest

@@ -73,39 +73,39 @@ class ClaimStore(Protocol):
     def claim(
         self, claims: Sequence[Claim], owner: str, lease: float, likely: Collection[str] = ()
     ) -> list[ClaimAnswer]:
-        """Returns one answer per claim; fingerprints are distinct. ``owner`` is new for each call.
+        """Return one answer per claim; fingerprints are distinct. ``owner`` is new for each call.
 
         ``likely``: fingerprints that are probably stored, to be read first. A hint that changes no answer.
         """
         ...
 
     def release(self, fingerprints: Sequence[str], owner: str) -> None:
-        """Ends the leases of claims that this owner still holds: the next resend may take them over at once."""
+        """End the leases of claims that this owner still holds: the next resend may take them over at once."""
         ...
 
     def drop(self, fingerprints: Sequence[str], owner: str) -> None:
-        """Deletes claims that this owner still holds, of events that can never be in Kafka."""
+        """Delete claims that this owner still holds, of events that can never be in Kafka."""
         ...
 
     def produced(self, fingerprints: Sequence[str]) -> None:
-        """Sets status ``new`` to ``produced``. Ignores events that are further on or unknown."""
+        """Set status ``new`` to ``produced``. Ignores events that are further on or unknown."""
         ...
 
     def processed(self, outcomes: Sequence[tuple[str, str]]) -> None:
-        """Sets (fingerprint, outcome) pairs to ``processed``. The first outcome stands. Ignores unknown events."""
+        """Set (fingerprint, outcome) pairs to ``processed``. The first outcome stands. Ignores unknown events."""
         ...
 
     def get(self, fingerprint: str) -> ClaimEntry | None: ...
 
     def expire(self, seconds: float) -> int:
-        """Deletes events unchanged for ``seconds``; returns how many. Returns 0 if the store expires them itself."""
+        """Delete events unchanged for ``seconds``; returns how many. Returns 0 if the store expires them itself."""
         ...
 
     def close(self) -> None: ...
 
 
 def store_error(store: str, doing: str, cause: str, passing: bool, check: str) -> TridentError:
-    """Returns the error of a store whose call has failed. ``check``: what to check if waiting does not help."""
+    """Return the error of a store whose call has failed. ``check``: what to check if waiting does not help."""
     text = f"the claim store ({store}) could not {doing}: {cause}"
     if passing:
         return FailedException(f"{text}. It is unavailable or busy; try again")
@@ -113,7 +113,7 @@ def store_error(store: str, doing: str, cause: str, passing: bool, check: str) -
 
 
 def by_outcome(outcomes: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    """Returns the fingerprints of each outcome. Of a repeated fingerprint the first outcome stands."""
+    """Return the fingerprints of each outcome. Of a repeated fingerprint the first outcome stands."""
     first: dict[str, str] = {}
     for fingerprint, outcome in outcomes:
         first.setdefault(fingerprint, outcome)

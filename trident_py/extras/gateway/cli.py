@@ -46,9 +46,9 @@ def expire(config: str) -> None:
 
 
 def _serving() -> Any:
-    """By its name: other commands must not load the web server, and work without it."""
+    """Import by name: other commands must not load the web server, and work without it."""
     try:
-        return importlib.import_module("trident_py.extras.gateway.serving")
+        return importlib.import_module("trident_py.extras.gateway.server")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("trident_py"):
             raise

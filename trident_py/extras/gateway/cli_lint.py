@@ -22,7 +22,7 @@ SHOWN = 60
 
 
 def names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> list[str]:
-    """Options may be repeated, or have several names with commas."""
+    """Split options, which may be repeated, or have several names with commas."""
     return [name.strip() for text in values for name in text.split(",") if name.strip()]
 
 
@@ -57,7 +57,7 @@ def lint_command(
 
 
 def show(report: Report, console: Console) -> None:
-    """Prints the report as text."""
+    """Print the report as text."""
     console.print(counts(report))
     for table in (collisions(report), refusals(report), fields(report)):
         if table is not None:
@@ -99,7 +99,7 @@ def refusals(report: Report) -> Table | None:
 
 
 def fields(report: Report) -> Table | None:
-    """Returns a table of the fields that need attention."""
+    """Return a table of the fields that need attention."""
     roles = [("unique", report.pseudo_unique), ("unique, in the fingerprint", report.unique_inside),
              ("never varies, in the fingerprint", report.never_varying)]  # fmt: skip
     listed: dict[str, tuple[Field, list[str]]] = {field.name: (field, []) for field in report.incomplete}
@@ -116,7 +116,7 @@ def fields(report: Report) -> Table | None:
 
 
 def findings(report: Report) -> list[str]:
-    """Returns one line for each finding."""
+    """Return one line for each finding."""
     lines = [f"{field.name} is (nearly) unique: in the fingerprint, it would make a copy with another value a new event"
              for field in report.pseudo_unique]  # fmt: skip
     lines += [f"{field.name} is (nearly) unique by itself: right only if a resend has the same value"
@@ -136,7 +136,7 @@ def findings(report: Report) -> list[str]:
 
 
 def width(report: Report) -> str:
-    """Returns the line that says whether the hash is wide enough."""
+    """Return the line that says whether the hash is wide enough."""
     if report.fingerprint.bits is None:
         return "plain fingerprints have no hash collisions"
     risk = f"{report.fingerprint.bits} bits and {report.expected:,} events: one collision of the hash with p = "

@@ -99,19 +99,19 @@ class Fingerprint:
         return BITS.get(self.algorithm)
 
     def names(self) -> tuple[str, ...]:
-        """Returns the fields to compare, the timestamp last unless it is among them; empty: the whole event."""
+        """Return the fields to compare, the timestamp last unless it is among them; empty: the whole event."""
         if self.fields is None or self.timestamp is None or self.timestamp in self.fields:
             return tuple(self.fields or ())
         return (*self.fields, self.timestamp)
 
     def of(self, event: Mapping[str, Any]) -> str:
-        """Returns the fingerprint of an event. Raises EventError for a missing field, or a value that JSON lacks."""
+        """Return the fingerprint of an event. Raises EventError for a missing field, or a value that JSON lacks."""
         if self.algorithm == "plain":
             return _plain(self._values(event))
         return HASHES[self.algorithm](self.key(event))
 
     def of_many(self, events: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Returns the fingerprints of many events, in order. An EventError names the event's index, from 0."""
+        """Return the fingerprints of many events, in order. An EventError names the event's index, from 0."""
         fingerprints: list[str] = []
         of, append = self.of, fingerprints.append
         try:
@@ -122,18 +122,18 @@ class Fingerprint:
         return fingerprints
 
     def key(self, event: Mapping[str, Any]) -> bytes:
-        """Returns the bytes to hash: the canonical encoding of the fields' values as an array, or of the event."""
+        """Return the bytes to hash: the canonical encoding of the fields' values as an array, or of the event."""
         values = self._values(event)
         return canonical(values[0] if self.fields is None else values)
 
     def payload(self, event: Mapping[str, Any]) -> str:
-        """Returns the `payload_hash` of the event without the ``without`` fields, with ``timestamp`` as the rounded
+        """Return the `payload_hash` of the event without the ``without`` fields, with ``timestamp`` as the rounded
         instant. Two events with one fingerprint and different payloads are different events: the fingerprint has too
         few fields, or its hash is too small."""
         return payload_hash(self._with_instant(self.kept(event)))
 
     def kept(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the event without the ``without`` fields. Does not change the event."""
+        """Return the event without the ``without`` fields. Does not change the event."""
         for path in self.without:
             event = _pruned(event, path)
         return event
@@ -156,12 +156,12 @@ class Fingerprint:
 
 
 def value_at(event: Mapping[str, Any], path: str) -> Any:
-    """Returns the value of a field, nested ones by a dotted path. Raises EventError if it is missing."""
+    """Return the value of a field, nested ones by a dotted path. Raises EventError if it is missing."""
     return event[path] if path in event else _nested(event, path)
 
 
 def instant(value: Any, field: str, roundSeconds: int | None = None) -> str:
-    """Returns an instant as UTC text, such as 20131103T060000Z. Raises EventError for other values and local times."""
+    """Return an instant as UTC text, such as 20131103T060000Z. Raises EventError for other values and local times."""
     time, beyond = _exact_moment(value, field)
     micros = (time - EPOCH) // MICROSECOND
     if roundSeconds is not None:
@@ -175,7 +175,7 @@ def instant(value: Any, field: str, roundSeconds: int | None = None) -> str:
 
 
 def moment(value: Any, field: str) -> datetime:
-    """Returns ISO 8601 with a zone, or seconds since 1970, as a datetime in UTC, rounded down to the microsecond.
+    """Return ISO 8601 with a zone, or seconds since 1970, as a datetime in UTC, rounded down to the microsecond.
 
     Raises EventError for any other value.
     """
@@ -183,7 +183,7 @@ def moment(value: Any, field: str) -> datetime:
 
 
 def _exact_moment(value: Any, field: str) -> tuple[datetime, str]:
-    """Returns the datetime, and the digits after its microsecond: without them two instants could become one."""
+    """Return the datetime, and the digits after its microsecond: without them two instants could become one."""
     try:
         if type(value) is str:
             time = datetime.fromisoformat(value)
@@ -202,7 +202,7 @@ def _exact_moment(value: Any, field: str) -> tuple[datetime, str]:
 
 
 def _micros(seconds: int | float | Decimal) -> tuple[int, str]:
-    """Returns whole microseconds, rounded down, and the digits after them; for a float, those of its shortest form."""
+    """Return whole microseconds, rounded down, and the digits after them; for a float, those of its shortest form."""
     if not -LAST_SECOND < seconds < LAST_SECOND:
         raise OverflowError(f"{seconds!r} is outside the calendar")
     sign, digits, exponent = Decimal(str(seconds)).as_tuple()
@@ -252,7 +252,7 @@ def _nested(event: Mapping[str, Any], path: str) -> Any:
 
 
 def _pruned(event: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    """Returns the event without a field. Does not change the event."""
+    """Return the event without a field. Does not change the event."""
     if path in event:
         return {key: value for key, value in event.items() if key != path}
     step, _, rest = path.partition(".")
@@ -262,7 +262,7 @@ def _pruned(event: Mapping[str, Any], path: str) -> Mapping[str, Any]:
 
 
 def _plain(values: list[Any]) -> str:
-    """Returns the values as readable text: ``EWR:~2013:~1``. A tilde marks a value that is not plain text."""
+    """Return the values as readable text: ``EWR:~2013:~1``. A tilde marks a value that is not plain text."""
     text = ":".join(map(_part, values))
     if len(text) > LONGEST_PLAIN:
         raise EventError(f"a plain fingerprint of {len(text)} characters ({text[:40]}...) is too long for a key, which "

@@ -18,11 +18,11 @@ from ...errors import FailedException, TridentError
 from .answers import ACCEPTED, CONFLICT, DUPLICATE, INVALID, RETRY, EventAnswer
 from .bloom import RotatingBloom
 from .claims import NEW, Claim, ClaimAnswer, ClaimStore
-from .examining import Examined, Examiner, waves
-from .grouping import Grouped
+from .event_reader import Sent
+from .examination import Examined, Examiner, waves
+from .group_commit import Grouped
 from .metrics import Metrics
-from .producing import TOO_LARGE, Message
-from .reading import Sent
+from .producer import TOO_LARGE, Message
 from .settings import Settings
 
 log = logging.getLogger("trident_py.events")
@@ -50,7 +50,7 @@ class _Batch:
     answers: dict[tuple[str, str], EventAnswer] = field(default_factory=dict)
 
     def all(self) -> list[EventAnswer]:
-        """Returns an answer per event. A second copy of an accepted event in the same request is a duplicate."""
+        """Return an answer per event. A second copy of an accepted event in the same request is a duplicate."""
         answers, keys = [], set()
         for event in self.examined:
             answer = event.refused or self.answers[event.key]
@@ -78,7 +78,7 @@ class Gateway:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, events: Sequence[Sent]) -> list[EventAnswer]:
-        """Returns an answer per event within ``answerSeconds``. Unfinished events are completed in the background."""
+        """Return an answer per event within ``answerSeconds``. Unfinished events are completed in the background."""
         began = time.perf_counter()
         batch = _Batch(self._examiner.examine(events))
         if distinct := waves(batch.examined):
@@ -102,7 +102,7 @@ class Gateway:
             batch.answers.setdefault(event.key, EventAnswer(RETRY, event.fingerprint, reason))
 
     def _busy(self, more: int) -> str | None:
-        """Returns why no work may start now, or None."""
+        """Return why no work may start now, or None."""
         if self.sink.away is not None:
             return f"Kafka is unavailable ({self.sink.away})"
         most = self.settings.limits.inFlight
@@ -131,7 +131,7 @@ class Gateway:
             self._in_flight -= count
 
     async def _claim_all(self, batch: _Batch, wave: list[Examined]) -> list[Claimed]:
-        """Returns the events that this request must produce."""
+        """Return the events that this request must produce."""
         began = time.perf_counter()
         answers = await self._claims.add([Claim(event.fingerprint, event.payload) for event in wave])
         self.metrics.took("claim", time.perf_counter() - began)
@@ -148,7 +148,7 @@ class Gateway:
         return []
 
     def _claim(self, claims: list[Claim]) -> list[tuple[ClaimAnswer, str]]:
-        """Sends the claims of many requests in one call, each fingerprint once. Runs in a thread."""
+        """Send the claims of many requests in one call, each fingerprint once. Runs in a thread."""
         first = {claim.fingerprint: claim for claim in reversed(claims)}
         owner = f"{self._owner}:{next(self._calls)}"
         likely = {key for key in first if key in self._bloom} if self._bloom is not None else set()
@@ -164,7 +164,7 @@ class Gateway:
         return answers
 
     async def _send(self, batch: _Batch, claimed: list[Claimed]) -> list[Examined]:
-        """Returns the events that Kafka has confirmed."""
+        """Return the events that Kafka has confirmed."""
         began = time.perf_counter()
         messages = [Message(event.fingerprint, event.value, event.payload) for event, _ in claimed]
         codes = await self.sink.send(messages)
@@ -181,7 +181,7 @@ class Gateway:
         return [event for event, _ in claimed if event.fingerprint not in failed]
 
     async def _give_back(self, lost: list[Claimed], call: Callable[[Sequence[str], str], None]) -> None:
-        """Ends the claims of events that Kafka has not confirmed, so that a resend need not wait for the lease."""
+        """End the claims of events that Kafka has not confirmed, so that a resend need not wait for the lease."""
         for owner in {owner for _, owner in lost}:
             fingerprints = [event.fingerprint for event, holder in lost if holder == owner]
             try:
@@ -190,7 +190,7 @@ class Gateway:
                 log.warning("%d claims remain until their lease ends: %s", len(fingerprints), error)
 
     async def _record_produced(self, fingerprints: list[str]) -> None:
-        """Stores the status, and repeats this while the claims are ours."""
+        """Store the status, and repeat this while the claims are ours."""
         began = time.perf_counter()
         while True:  # `patience.again_for` would block the event loop
             try:
@@ -211,22 +211,22 @@ class Gateway:
         return await asyncio.get_running_loop().run_in_executor(self.threads, call, *arguments)
 
     def _report(self, answers: Sequence[EventAnswer]) -> None:
-        """Counts the answers; logs resends and conflicts."""
+        """Count the answers and log resends and conflicts."""
         self.metrics.answered(answers)
         for status, level in ((DUPLICATE, logging.INFO), (CONFLICT, logging.WARNING)):
             if names := [str(answer.fingerprint) for answer in answers if answer.status == status]:
                 log.log(level, "%s (%d): %s", status, len(names), ", ".join(names[:SHOWN]))
 
     async def get(self, fingerprint: str) -> Any:
-        """Returns the store's entry, or None. Raises FailedException while the store is away."""
+        """Return the store's entry, or None. Raises FailedException while the store is away."""
         return await self._in_thread(self.store.get, fingerprint)
 
     async def expire(self) -> int:
-        """Deletes expired events; returns how many."""
+        """Delete expired events; returns how many."""
         return int(await self._in_thread(self.store.expire, self.settings.expirySeconds))
 
     async def close(self) -> None:
-        """Finishes the running requests, for at most Kafka's delivery time, and closes sink and store."""
+        """Finish the running requests, for at most Kafka's delivery time, and close sink and store."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self.settings.kafka.deliverySeconds)
         await self._in_thread(self.sink.close, self.settings.kafka.deliverySeconds)
@@ -235,7 +235,7 @@ class Gateway:
 
 
 def _lost(event: Examined, claim: ClaimAnswer, patience: float) -> EventAnswer:
-    """Returns the answer for an event that this request does not produce."""
+    """Return the answer for an event that this request does not produce."""
     if claim.payload != event.payload:
         reason = "another event already has this fingerprint; add a field to the fingerprint in which the two differ"
         return EventAnswer(CONFLICT, event.fingerprint, reason)

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from .canonical import EventError, canonical
+from .event_reader import value_of
 from .fingerprints import BITS, Fingerprint, moment, value_at
-from .reading import value_of
 
 
 def read(path: Path, nulls: Collection[str] = ("",)) -> Iterator[dict[str, Any]]:
-    """Yields the events of a file: CSV if its name ends in .csv, else one JSON object per line.
+    """Yield the events of a file: CSV if its name ends in .csv, else one JSON object per line.
 
     In a CSV file every value is text; a text in ``nulls`` is null. Raises EventError with file, line and problem.
     """
@@ -107,7 +107,7 @@ class FieldCounts:
         self._columns: dict[str, array[int]] = {}
 
     def add(self, event: Mapping[str, Any], is_new: bool) -> None:
-        """``is_new``: no earlier event had this payload."""
+        """Add an event. ``is_new``: no earlier event had this payload."""
         self.events += 1
         sampled = is_new and self._sampled < self.sample
         for name, value in dict(leaves(event)).items():
@@ -127,11 +127,11 @@ class FieldCounts:
         self._sampled += sampled
 
     def fields(self) -> list[Field]:
-        """Returns the counts of each field, in the order of their first appearance."""
+        """Return the counts of each field, in the order of their first appearance."""
         return [self._field(name) for name in self._columns]
 
     def key(self, leave_out: Iterable[str] = ()) -> list[str] | None:
-        """Returns a few fields that together distinguish all sampled events; None if all fields cannot. A greedy hint.
+        """Return a few fields that together distinguish all sampled events; None if all fields cannot. A greedy hint.
 
         Takes the field that distinguishes most events, then the next, then drops fields that are not needed.
         """
@@ -178,7 +178,7 @@ class FieldCounts:
 
 
 def leaves(event: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields each value with its dotted path; an array or an empty object is one value."""
+    """Yield each value with its dotted path; an array or an empty object is one value."""
     for key, value in event.items():
         if isinstance(value, Mapping) and value:
             yield from leaves(value, f"{before}{key}.")
@@ -275,7 +275,7 @@ class Report:
         return [name for name, bits in {"plain": None, **BITS}.items() if birthday(self.expected, bits) <= RISK]
 
     def as_record(self) -> dict[str, Any]:
-        """The report as a JSON object."""
+        """Return the report as a JSON object."""
         record = asdict(self)
         record["pseudoUnique"] = [field.name for field in self.pseudo_unique]
         record["uniqueInside"] = [field.name for field in self.unique_inside]
@@ -295,7 +295,7 @@ class Report:
 def lint(
     events: Iterable[Mapping[str, Any]], fingerprint: Fingerprint, times: str | None = None, expected: int = EXPECTED
 ) -> Report:
-    """Runs ``fingerprint`` over ``events`` in one pass; see `Report`.
+    """Run ``fingerprint`` over ``events`` in one pass; see `Report`.
 
     ``times``: the field with the arrival time of a copy (an instant). Copies may differ in it, and the report has the
     longest time between two events of one fingerprint: the store must remember for longer. ``expected``: the number of
@@ -322,7 +322,7 @@ def lint(
 
 
 def birthday(events: int, bits: int | None) -> float:
-    """The probability that two of ``events`` different keys share a hash of ``bits`` bits; 0 without a hash."""
+    """Return the probability that two of ``events`` different keys share a hash of ``bits`` bits; 0 without a hash."""
     return 0.0 if bits is None else -math.expm1(-events * (events - 1) / 2 ** (bits + 1))
 
 
@@ -331,14 +331,14 @@ def is_unique(field: Field) -> bool:
 
 
 def _row(event: Mapping[str, Any], fingerprint: Fingerprint, times: str | None) -> tuple[str, str, bytes, float | None]:
-    """Returns fingerprint, payload hash, event and arrival time."""
+    """Return fingerprint, payload hash, event and arrival time."""
     encoded = canonical(dict(event))
     arrived = None if times is None else moment(value_at(event, times), times).timestamp()
     return fingerprint.of(event), _payload(fingerprint, times).of(event), encoded, arrived
 
 
 def _payload(fingerprint: Fingerprint, times: str | None) -> Fingerprint:
-    """Returns a fingerprint of the whole event, except the parts that may differ in a resend."""
+    """Return a fingerprint of the whole event, except the parts that may differ in a resend."""
     without = (*fingerprint.without, *([] if times is None or times == fingerprint.timestamp else [times]))
     return Fingerprint(timestamp=fingerprint.timestamp, roundSeconds=fingerprint.roundSeconds, without=without)
 
@@ -384,7 +384,7 @@ def _report(
 def _collisions(
     store: sqlite3.Connection, fingerprint: Fingerprint, times: str | None
 ) -> tuple[list[Collision], dict[str, int]]:
-    """Returns examples, and how often each field differs in the first `LOOKED_AT` collisions."""
+    """Return examples, and how often each field differs in the first `LOOKED_AT` collisions."""
     examples: list[Collision] = []
     differing = Counter[str]()
     for (value,) in store.execute(f"{COLLIDING} ORDER BY min(position) LIMIT {LOOKED_AT}"):
@@ -399,7 +399,7 @@ def _collisions(
 
 
 def collision(fingerprint: Fingerprint, pair: list[tuple[int, dict[str, Any]]], times: str | None = None) -> Collision:
-    """Returns the differences between two events of one fingerprint."""
+    """Return the differences between two events of one fingerprint."""
     (position_a, a), (position_b, b) = pair
     fields_a, fields_b = (dict(leaves(_payload(fingerprint, times).kept(event))) for event in (a, b))
     differing = {
@@ -412,7 +412,7 @@ def collision(fingerprint: Fingerprint, pair: list[tuple[int, dict[str, Any]]], 
 
 
 def _longest(store: sqlite3.Connection) -> float | None:
-    """Returns the longest time between two events of one fingerprint; None without times or such events."""
+    """Return the longest time between two events of one fingerprint; None without times or such events."""
     longest = store.execute(
         "SELECT max(spread) FROM (SELECT max(last) - min(first) AS spread FROM seen "
         "GROUP BY fingerprint HAVING sum(copies) > 1)"

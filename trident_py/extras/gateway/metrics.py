@@ -67,7 +67,7 @@ class Metrics:
         self._seconds[step].observe(seconds)
 
     def text(self) -> bytes:
-        """Returns the text of /metrics."""
+        """Return the text of /metrics."""
         if FOLDER not in os.environ:
             return generate_latest(self._registry)
         all_workers = CollectorRegistry()

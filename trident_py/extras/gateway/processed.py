@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...errors import StateError
-from ...needs import Needs
+from ...model.requirements import Needs
+from ...model.secrets import shown
 from ...operations.base import TridentCollector
-from ...secrets import shown
 from ...state import Location, State, StateClass, StateFactory, StateUpdater
 from ...tuples import TridentTuple
 from .claims import REFUSED, SUCCEEDED, ClaimStore
@@ -48,7 +48,7 @@ class ProcessedState(StateFactory):
     guarantees: ClassVar[dict[str, tuple[str, str]]] = _AGAIN
 
     def __post_init__(self) -> None:
-        """Raises DefinitionError for the URL of an unknown store."""
+        """Raise DefinitionError for the URL of an unknown store."""
         store_of(self.url, None, self.table)
 
     @property
@@ -71,7 +71,7 @@ class ProcessedState(StateFactory):
         return Processed(self)
 
     def store(self) -> ClaimStore:
-        """Returns the store, opened once per process."""
+        """Return the store, opened once per process."""
         with _opening:
             key = (self.url, self.table)
             if key not in _stores:
@@ -96,11 +96,11 @@ class Processed(State):
         self._waiting = []
 
     def done(self, outcomes: Sequence[tuple[str, str]]) -> None:
-        """Keeps (fingerprint, outcome) pairs until `commit`."""
+        """Keep (fingerprint, outcome) pairs until `commit`."""
         self._waiting += outcomes
 
     def commit(self, txid: int | None) -> Any:
-        """Writes the outcomes. Raises FailedException while the store is away: the batch is tried again."""
+        """Write the outcomes. Raises FailedException while the store is away: the batch is tried again."""
         self.factory.store().processed(self._waiting)
         return {"processed": len(self._waiting)}
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import DefinitionError, missing
-from ...secrets import hidden, secrets_in, shown
+from ...model.secrets import hidden, secrets_in, shown
 from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 
 CLAIM = """
@@ -125,7 +125,7 @@ class RedisClaims:
         return ClaimEntry(fingerprint, payload, status, owner, lease, created, changed, fields.get("outcome"))
 
     def expire(self, seconds: float) -> int:
-        """Only pings Redis, to notice if it is away: Redis expires keys itself."""
+        """Ping Redis, to notice if it is away: Redis expires keys itself."""
         with self._errors("answer"):
             self._client.ping()
         return 0

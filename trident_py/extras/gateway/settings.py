@@ -152,7 +152,7 @@ class Settings(_Part):
 
 
 def read_settings(path: str | Path) -> Settings:
-    """Returns the settings of a file. Opens nothing else.
+    """Return the settings of a file. Opens nothing else.
 
     Raises DefinitionError with all problems: file, line, key, the value found and the valid ones. No error and no repr
     shows values of the environment or passwords.

@@ -7,9 +7,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
-from ...errors import DefinitionError
-from ...sessions import driver_of, pin_engine
-from ...sqlcodes import (
+from ...databases.error_codes import (
     lost_a_lock_on_mysql,
     lost_a_lock_on_postgresql,
     lost_a_lock_on_sqlite,
@@ -22,6 +20,8 @@ from ...sqlcodes import (
     sqlite_code_of,
     sqlstate_of,
 )
+from ...databases.sessions import driver_of, pin_engine
+from ...errors import DefinitionError
 
 PATIENCE = 5.0
 _TOOK_LONG = "57014"  # our own statement_timeout has expired
@@ -60,7 +60,7 @@ class SqlDialect:
         )
 
     def insert(self, into: str) -> str:
-        """Returns an insert that skips rows whose fingerprint exists; its row count excludes them."""
+        """Return an insert that skips rows whose fingerprint exists; its row count excludes them."""
         return f"INSERT INTO {into} ON CONFLICT (fingerprint) DO NOTHING"
 
     def delete(self, table: str, where: str, most: int) -> str:
@@ -82,11 +82,11 @@ class SqlDialect:
         """Called after each operation."""
 
     def is_race(self, error: Exception) -> bool:
-        """Whether another process made the table at the same moment."""
+        """Return whether another process made the table at the same moment."""
         return isinstance(error, DBAPIError) and postgresql_has_it(sqlstate_of(error.orig))
 
     def is_passing(self, error: Exception) -> bool:
-        """Whether the database is unavailable or busy."""
+        """Return whether the database is unavailable or busy."""
         if not isinstance(error, DBAPIError):
             return True  # no connection in time: the pool's TimeoutError, a socket's OSError
         code = sqlstate_of(error.orig)
@@ -161,7 +161,7 @@ class SqliteDialect(SqlDialect):
 
 
 def dialect_of(url: URL) -> SqlDialect:
-    """Returns the dialect of a URL. Raises DefinitionError for an unknown database."""
+    """Return the dialect of a URL. Raises DefinitionError for an unknown database."""
     dialects: dict[str, type[SqlDialect]] = {
         "sqlite": SqliteDialect, "mysql": MySqlDialect, "mariadb": MySqlDialect, "postgresql": SqlDialect,
     }  # fmt: skip

@@ -18,8 +18,8 @@ from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ...errors import DefinitionError
-from ...patience import again_for
-from ...secrets import hidden, secrets_in, shown
+from ...model.retry import again_for
+from ...model.secrets import hidden, secrets_in, shown
 from .claims import NEW, PROCESSED, PRODUCED, TABLE, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 from .sqldialects import SqlDialect, dialect_of
 
@@ -95,7 +95,7 @@ class SqlClaims:
     def _take_over(
         self, connection: Connection, fingerprints: list[str], owner: str, lease: float
     ) -> dict[str, ClaimAnswer]:
-        """Takes over expired leases. The update is conditional, so one of several owners wins."""
+        """Take over expired leases. The update is conditional, so one of several owners wins."""
         now = self._dialect.now
         self._dialect.begin(connection)
         text = (
@@ -145,7 +145,7 @@ class SqlClaims:
         return ClaimEntry(fingerprint, payload, status, owner, lease / 1000, created / 1000, changed / 1000, outcome)
 
     def expire(self, seconds: float) -> int:
-        """Deletes in parts, so that other calls never wait long."""
+        """Delete in parts, so that other calls never wait long."""
         total, deleted = 0, EXPIRED_AT_ONCE
         old = f"changed < {self._dialect.now} - {int(seconds * 1000)}"
         text = self._dialect.delete(self.table, old, EXPIRED_AT_ONCE)
@@ -181,7 +181,7 @@ class SqlClaims:
             raise store_error(name, doing, text, self._dialect.is_passing(error), check) from error
 
     def _open(self) -> Engine:
-        """Returns the engine. The first call makes it, and the table; several processes may do so at once."""
+        """Return the engine. The first call makes it, and the table; several processes may do so at once."""
         with self._opening:
             if self._engine is None:
                 engine = self._dialect.engine(self.url)

@@ -8,7 +8,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from ...errors import DefinitionError
-from ...needs import Needs, address_of
+from ...model.requirements import Needs, address_of
 from .claims import ClaimStore
 from .redisstore import RedisClaims
 from .sqlstore import SqlClaims
@@ -22,7 +22,7 @@ _SERVERS = {
 
 
 def store_of(url: str, expiry: float | None = None, table: str = "trident_events") -> ClaimStore:
-    """Returns the store of a ``sqlite:///``, ``mysql+pymysql://``, ``postgresql+psycopg://`` or ``redis://`` URL,
+    """Return the store of a ``sqlite:///``, ``mysql+pymysql://``, ``postgresql+psycopg://`` or ``redis://`` URL,
     unopened.
 
     ``expiry`` in seconds is for Redis, which expires keys itself. Raises DefinitionError for any other URL.
@@ -36,7 +36,7 @@ def store_of(url: str, expiry: float | None = None, table: str = "trident_events
 
 
 def needs_of_store(url: str) -> Needs:
-    """What each machine needs whose tasks use the store. Shows no secret of the URL."""
+    """Return what each machine needs whose tasks use the store. Shows no secret of the URL."""
     where = make_url(url)
     kind = where.get_backend_name()
     if kind == "unix":

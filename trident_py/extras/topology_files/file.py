@@ -13,12 +13,12 @@ from typing import Any
 from ...config import Config, check, known_keys
 from ...documents import close, stop
 from ...errors import DefinitionError
-from ...names import check_folder_name
+from ...model.names import check_folder_name
 from ...topology import Topology, TridentTopology
-from .building import Building
+from .builder import Building
+from .locations import Located, Told
 from .models import SourceKeys
 from .objects import because, imported
-from .places import Located, Told
 from .sections import NAMES, Sections, find_file, is_topology, read_sections
 from .states import States
 from .streams import read_line
@@ -47,7 +47,7 @@ class Defined:
     hide: Callable[[str], str] = field(repr=False)
 
     def build(self) -> Topology:
-        """The finished topology, for submitTopology."""
+        """Return the finished topology, for submitTopology."""
         return self.topology.build() if isinstance(self.topology, TridentTopology) else self.topology
 
 
@@ -65,7 +65,7 @@ class Draft:
         return self.file.parent.name if keys is None else keys.name
 
     def spark(self) -> dict[str, str]:
-        """Spark's settings in the configuration, as texts."""
+        """Return Spark's settings in the configuration, as texts."""
         found = {key: place.value for key, place in self._sections.configuration.items() if key.startswith("spark.")}
         return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in found.items()}
 
@@ -76,7 +76,7 @@ class Draft:
 
 
 def load(file: str | Path | None = None) -> Defined:
-    """Reads a topology file; without ``file``, the trident.yml of this folder or of the nearest one above it.
+    """Read a topology file; without ``file``, the trident.yml of this folder or of the nearest one above it.
 
     Called on the driver. Imports the modules that the file names, with its folder first on the import path; relative
     paths in it begin there. Opens no store and writes nothing. Raises DefinitionError with all problems of the file and

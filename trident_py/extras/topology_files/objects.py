@@ -8,12 +8,12 @@ from operator import methodcaller
 from typing import Any
 
 from ... import spouts
-from ...blame import blame, describe_error
 from ...documents import close
-from ...importing import NotFound, find
+from ...model.user_traceback import blame, describe_error
 from ...operations import builtin
+from ...topology.user_modules import NotFound, find
+from .locations import Located, Told
 from .models import MethodKeys, ObjectKeys
-from .places import Located, Told
 
 _SPOUTS = ("FileSpout", "FixedBatchSpout", "SparkSpout")
 BUILT_IN = {
@@ -37,8 +37,8 @@ class Objects:
         self._under_way: list[str] = []
 
     def make(self, place: Located) -> Any:
-        """The object of ``module:name``, or of a mapping with ``className`` or ``ref``. A class is called without
-        arguments. Raises Told."""
+        """Return the object of ``module:name``, or of a mapping with ``className`` or ``ref``. A class is called
+        without arguments. Raises Told."""
         if isinstance(place.value, str):
             found = imported(place, place.value)
             return self._called(place, found, []) if isinstance(found, type) else found
@@ -49,7 +49,8 @@ class Objects:
         raise place.refuse(f"found {place.found}; {FORMS}")
 
     def arguments(self, place: Located) -> Any:
-        """A list or mapping of arguments, with the objects in it made. Raises Told, after all of them were tried."""
+        """Return a list or mapping of arguments, with the objects in it made. Raises Told, after all of them were
+        tried."""
         made, wrong = [], None
         for item in place.items():
             try:
@@ -91,7 +92,7 @@ class Objects:
         return self._made[name]
 
     def check_components(self) -> None:
-        """Makes also the components that nothing names, so that all problems are known."""
+        """Make also the components that nothing names, so that all problems are known."""
         for name, place in self._components.items():
             if name not in self._made and not place.document.wrong(place.where):
                 try:
@@ -130,7 +131,7 @@ class Objects:
 
 
 def imported(place: Located, path: str) -> Any:
-    """What ``module:name`` leads to, or the name of a built-in. Raises Told."""
+    """Return what ``module:name`` leads to, or the name of a built-in. Raises Told."""
     if ":" not in path:
         if path not in BUILT_IN:
             near = close(path, BUILT_IN)
@@ -147,7 +148,7 @@ def imported(place: Located, path: str) -> Any:
 
 
 def _taken(target: Callable[..., Any]) -> str:
-    """What a function or class takes, for a call that does not fit it."""
+    """Return what a function or class takes, for a call that does not fit it."""
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):  # some built-in ones have none
@@ -157,7 +158,7 @@ def _taken(target: Callable[..., Any]) -> str:
 
 
 def because(place: Located, error: Exception) -> str:
-    """The error in one line, with the user's own line, and without secrets."""
+    """Return the error in one line, with the user's own line, and without secrets."""
     origin = blame(error, values=False).origin
     text = place.document.hide(" ".join(describe_error(error).split()), words=True)
     return f"{text} (at {origin})" if origin else text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import DefinitionError
-from ...names import check_folder_name
+from ...model.names import check_folder_name
 
 TOPOLOGY = """\
 # The topology. Run it with: trident run --local    Look at it with: trident explain
@@ -79,7 +79,7 @@ the man went to
 
 
 def create(name: str, folder: Path) -> list[Path]:
-    """Writes the project into the new folder ``name`` and returns its files. Raises DefinitionError, and writes
+    """Write the project into the new folder ``name`` and return its files. Raises DefinitionError, and writes
     nothing, if there is something of that name already."""
     check_folder_name("the topology", name)
     place = folder / name

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ...documents import open_to_variables
-from ...importing import states_loading
+from ...topology.user_modules import states_loading
 from .calls import OPERATIONS, SOURCES, Call
 from .models import MethodKeys, ObjectKeys, SourceKeys, TopologyKeys, WindowKeys
 from .objects import BUILT_IN
@@ -26,7 +26,7 @@ _TIME = {
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a topology file, with the types of states installed here."""
+    """Return the JSON schema (draft 2020-12) of a topology file, with the types of states installed here."""
     states = states_loading().schema()
     properties = _model(TopologyKeys)["properties"] | {
         "components": {"type": "object", "additionalProperties": _ref("object")},
@@ -93,7 +93,7 @@ def _operation() -> dict[str, Any]:
 
 
 def _arguments(model: type[Call]) -> dict[str, Any]:
-    """What stands behind the name of a call: a mapping, or the value of its one argument."""
+    """Return what stands behind the name of a call: a mapping, or the value of its one argument."""
     mapping = _model(model)
     choices = [mapping] if model.alone is None else [mapping["properties"][model.alone], mapping]
     return {"anyOf": [*choices, {"type": "null"}]} if not mapping.get("required") else {"anyOf": choices}
@@ -116,7 +116,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 def _filled(part: Any) -> Any:
-    """The schema with what stands for each kind of value. An argument that may be missing may also be null."""
+    """Return the schema with what stands for each kind of value. An argument that may be missing may also be null."""
     if isinstance(part, list):
         return [_filled(item) for item in part]
     if not isinstance(part, dict):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ...documents import Document, close, read
 from ...errors import DefinitionError
+from .locations import Located, Told
 from .models import IncludedKeys, TopologyKeys
-from .places import Located, Told
 
 NAMES = ("trident.yml", "trident.yaml")
 _FREE = 2
@@ -32,14 +32,15 @@ class Sections:
     streams: dict[str, Located] = field(default_factory=dict)
 
     def hide(self, text: str) -> str:
-        """The text without the secrets of all files."""
+        """Return the text without the secrets of all files."""
         for document in self.documents:
             text = document.hide(text)
         return text
 
 
 def find_file(folder: Path) -> Path | None:
-    """The topology file of this folder, or of the nearest one above it. Raises DefinitionError if a folder has two."""
+    """Return the topology file of this folder, or of the nearest one above it. Raises DefinitionError if a folder has
+    two."""
     for place in (folder, *folder.parents):
         found = [place / name for name in NAMES if (place / name).is_file()]
         if len(found) > 1:
@@ -50,14 +51,14 @@ def find_file(folder: Path) -> Path | None:
 
 
 def is_topology(file: str | Path) -> bool:
-    """Whether the file is a topology file and not a states file: whether it has the key name, streams or
+    """Return whether the file is a topology file and not a states file: whether it has the key name, streams or
     topologySource. Raises DefinitionError if it cannot be read."""
     data = read(file, "that defines a topology or states", "name: or states:", _FREE).data
     return isinstance(data, dict) and bool({"name", "streams", "topologySource"} & set(data))
 
 
 def read_sections(file: str | Path) -> Sections:
-    """Reads the files. Problems are in the documents. Raises DefinitionError if the file itself cannot be read."""
+    """Read the files. Problems are in the documents. Raises DefinitionError if the file itself cannot be read."""
     document = read(file, "that defines a topology", "name:", _FREE)
     top = Located(document, (), document.data)
     found = Sections(Path(file).absolute(), top, [document])
@@ -84,7 +85,7 @@ def _listed(top: Located, key: str) -> list[Located]:
 
 
 def _without_own(place: Located) -> dict[str, object]:
-    """The mapping without the keys that users keep for themselves."""
+    """Return the mapping without the keys that users keep for themselves."""
     return {key: value for key, value in place.value.items() if not key.startswith("x-")}
 
 
@@ -129,6 +130,6 @@ def _gather(found: Sections, top: Located) -> None:
 
 
 def unknown(place: Located, names: Collection[str], what: str) -> Told:
-    """Adds the problem of a name that leads to nothing; raise the result."""
+    """Add the problem of a name that leads to nothing; raise the result."""
     near = close(place.value, names) if isinstance(place.value, str) else ""
     return place.refuse(f"no {what} {place.found}; there are: {', '.join(names) or 'none'}{near}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...importing import states_loading
+from ...topology.user_modules import states_loading
+from .locations import Located, Told
 from .objects import Objects
-from .places import Located, Told
 from .sections import unknown
 
 
@@ -15,7 +15,7 @@ class States:
 
     def __init__(self, places: dict[str, Located], components: dict[str, Located]) -> None:
         self._places = places
-        self._types = states_loading().installed()
+        self._types = states_loading().find_types()
         self._under_way: list[str] = []
         self.objects = Objects(components, self.factory)
         self.factories: dict[str, Any] = {}
@@ -26,7 +26,7 @@ class States:
                 continue
 
     def factory(self, place: Located) -> Any:
-        """The factory of a name, of settings as in a states file, or of an object. Raises Told."""
+        """Return the factory of a name, of settings as in a states file, or of an object. Raises Told."""
         if not is_name(place.value):
             return self._made(place)
         name = place.value
@@ -57,5 +57,5 @@ class States:
 
 
 def is_name(value: Any) -> bool:
-    """Whether it is written as the name of a state; else it is an import path, or says what the state is."""
+    """Return whether it is written as the name of a state; else it is an import path, or says what the state is."""
     return isinstance(value, str) and ":" not in value

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...documents import close
 from .calls import OPERATIONS, SOURCES, Call, Kind
-from .places import Located, Told
+from .locations import Located, Told
 
 
 @dataclass(frozen=True)
@@ -21,18 +21,18 @@ class Said:
     alone: bool = False
 
     def argument(self, name: str) -> Located:
-        """The place of an argument."""
+        """Return the place of an argument."""
         return self.place if self.alone else self.place.at(name)
 
     def given(self) -> Iterator[tuple[str, Kind | None, Located]]:
-        """The arguments that the file gives: name, kind, place."""
+        """Return the arguments that the file gives: name, kind, place."""
         for name, info in type(self.call).model_fields.items():
             if name in self.call.model_fields_set and vars(self.call)[name] is not None:
                 kinds = [part for part in info.metadata if isinstance(part, Kind)]
                 yield name, kinds[0] if kinds else None, self.argument(name)
 
     def of(self, *kinds: Kind) -> list[Located]:
-        """The places of the arguments of these kinds; of a list, those of its items."""
+        """Return the places of the arguments of these kinds; of a list, those of its items."""
         places = [place for _, kind, place in self.given() if kind in kinds]
         return [item for place in places for item in (place.items() if isinstance(place.value, list) else [place])]
 
@@ -53,7 +53,7 @@ class Line:
 
 
 def read_line(name: str, place: Located) -> Line:
-    """A stream of the file. Problems are in the document."""
+    """Return a stream of the file. Problems are in the document."""
     line = Line(name, place)
     if not isinstance(place.value, dict):
         place.tell(f"found {place.found}; expected a mapping with {', '.join(SOURCES)} and operations:")

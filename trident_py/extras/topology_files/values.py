@@ -12,8 +12,8 @@ from ...windowing import (
     TumblingDurationWindow,
     WindowConfig,
 )
+from .locations import Located
 from .models import WindowKeys
-from .places import Located
 
 UNITS = {
     "milliseconds": Duration.of,
@@ -25,13 +25,13 @@ UNITS = {
 
 
 def length(place: Located) -> int | Duration:
-    """A number of tuples, or a Duration. Raises Told."""
+    """Return a number of tuples, or a Duration. Raises Told."""
     number = _number(place.value)
     return duration(place) if number is None else number
 
 
 def duration(place: Located) -> Duration:
-    """``{seconds: 10}``. Raises Told, or DefinitionError for a time that is too long."""
+    """Parse ``{seconds: 10}``. Raises Told, or DefinitionError for a time that is too long."""
     value = place.value
     if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in UNITS:
         times = f"a time in {', '.join(UNITS)}, such as {{seconds: 10}}"
@@ -44,7 +44,7 @@ def duration(place: Located) -> Duration:
 
 
 def window(place: Located) -> WindowConfig:
-    """The window of ``{windowLength: 100, slideLength: 10}``. Raises Told, or DefinitionError."""
+    """Return the window of ``{windowLength: 100, slideLength: 10}``. Raises Told, or DefinitionError."""
     keys = place.read(WindowKeys, "a window")
     size = length(place.at("windowLength"))
     slide = None if keys.slideLength is None else length(place.at("slideLength"))
@@ -71,7 +71,7 @@ def _alike(place: Located, size: Any, slide: Any) -> Any:
 
 
 def _number(value: Any) -> int | None:
-    """The integer, which a variable of the environment gives as a text."""
+    """Return the integer, which a variable of the environment gives as a text."""
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,11 +1,11 @@
 """The test kit: a topology of the user's own, disturbed at every point that it reaches (docs/testing.md)."""
 
-from ...steps import STEPS, Watcher
+from ...model.fault_points import STEPS, Watcher
 from .campaign import everywhere
 from .disturbances import FAULTS
 from .points import LINE, FaultCase, Point
-from .reporting import FaultFound, FaultReport
-from .story import Story
+from .report import FaultFound, FaultReport
+from .scenario import Story
 from .trials import Undisturbed
 
 __all__ = [

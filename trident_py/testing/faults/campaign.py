@@ -12,13 +12,13 @@ from typing import Any
 
 from ...errors import DefinitionError
 from .disturbances import FAULTS, cases
+from .driver_process import Build, Readings
 from .drivers import Drivers
-from .driving import Build, Readings
-from .feeding import Feed
-from .places import StorePlace, scratch
+from .feed import Feed
+from .locations import StorePlace, scratch
 from .points import FaultCase
-from .reporting import FaultReport, Rerun, found
-from .selecting import Selection, chosen, from_text, shrunk, whole
+from .report import FaultReport, Rerun, found
+from .selection import Selection, chosen, from_text, shrunk, whole
 from .trials import CaseVerdict, Laboratory, Reference, Undisturbed, moved, named
 
 SHRINKING_SECONDS = 20.0
@@ -43,7 +43,7 @@ def everywhere(
     rows: str = "",
     rerun: Rerun | None = None,
 ) -> FaultReport:
-    """Runs the topology undisturbed, then once for each point that it reached, each time disturbed there; compares.
+    """Run the topology undisturbed, then once for each point that it reached, each time disturbed there; compares.
 
     ``build(spout, store)`` returns the built topology; it runs in processes of its own. ``spout`` has the ``batches``:
     lists of tuples with ``fields``, or of dicts; of several spouts as a dict by name, and ``spout`` then is one, too.
@@ -90,7 +90,7 @@ class Campaign:
     rerun: Rerun
 
     def run(self) -> FaultReport:
-        """Every case, until one fails."""
+        """Return every case, until one fails."""
         __tracebackhide__ = True
         report = FaultReport(self.seed)
         draw = random.Random(self.seed)
@@ -103,7 +103,7 @@ class Campaign:
         return report
 
     def only(self, case: FaultCase, rows: str) -> FaultReport:
-        """One case again, with these rows of the feed."""
+        """Return one case again, with these rows of the feed."""
         __tracebackhide__ = True
         if case.store not in self.lab.stores:
             raise DefinitionError(f"the point is on {case.store}; this test has: {', '.join(self.lab.stores)}")
@@ -140,7 +140,7 @@ class Campaign:
         return reference
 
     def _verdict(self, case: FaultCase, reference: Reference, selection: Selection) -> CaseVerdict:
-        """Raises FaultFound, shrunk, if the case fails."""
+        """Raise FaultFound, shrunk, if the case fails."""
         __tracebackhide__ = True
         verdict = self.lab.verdict(case, reference)
         if not verdict.failed:
@@ -181,7 +181,7 @@ class _Search:
 
 
 def sample(mine: list[FaultCase]) -> list[FaultCase]:
-    """Of shuffled cases `SAMPLE`: one of each way to disturb, then deaths at different steps."""
+    """Take `SAMPLE` of the shuffled cases: one of each way to disturb, then deaths at different steps."""
     chosen_cases: dict[tuple[str, str], FaultCase] = {}
     for case in mine:
         chosen_cases.setdefault((case.fault, case.point.step if case.fault == "kill" else ""), case)

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ...checkpoints.append_log import AppendLogStore
+from ...checkpoints.metadata_store import LOG
 from ...errors import TridentError
-from ...spouts.journal import JournalMetadataStore
-from ...spouts.metadata import LOG
 from ..proxy import CuttingProxy, commit_of
+from .driver_process import CHECKPOINTS, NAME, Outcome, Run
 from .drivers import KILLED, Drivers, Driving, was_hit
-from .driving import CHECKPOINTS, NAME, Outcome, Run
-from .feeding import Feed
+from .feed import Feed
+from .kill_point import KillPoint
 from .points import IN_STATE, LINE, FaultCase, Point
-from .tripwire import Tripwire
 
 CUTS = ("before", "during", "lost", "after")
 STARTS = 3
@@ -48,21 +48,21 @@ class Trial:
     _starts: int = 0
 
     def run(self, action: str = "", **more: Any) -> Run:
-        """The next start. ``action``: what happens at the case's point."""
+        """Return the next start. ``action``: what happens at the case's point."""
         self._starts += 1
         point = self.case.point if action else None
-        wire = Tripwire(str(self.folder), point=point, action=action or "kill")
+        wire = KillPoint(str(self.folder), point=point, action=action or "kill")
         made = Run(str(self.folder), self.url, self.feed, wire, self._starts, self.cluster, self.conf)
         return replace(made, **more)
 
     def disturbed(self, action: str, **more: Any) -> Driving:
-        """A start that is killed, or fails, at the case's point, and has ended. Raises NotReached."""
+        """Return a start that is killed, or fails, at the case's point, and has ended. Raises NotReached."""
         driving = self.drivers.run(self.run(action, **more))
         self._check_hit(driving)
         return driving
 
     def held(self, **more: Any) -> Driving:
-        """A start that stands at the case's point. Raises NotReached."""
+        """Return a start that stands at the case's point. Raises NotReached."""
         driving = self.drivers.start(self.run("hold", **more))
         if not driving.until_hit():
             driving.wait()
@@ -80,7 +80,7 @@ class Trial:
         )
 
     def to_its_end(self, **more: Any) -> Outcome:
-        """Starts the topology until it ends without an error. Raises NeverEnds."""
+        """Start the topology until it ends without an error. Raises NeverEnds."""
         errors: list[str] = []
         while len(errors) < STARTS:
             outcome = self.drivers.run(self.run(**more)).ending
@@ -91,26 +91,26 @@ class Trial:
 
 
 def _killed(trial: Trial) -> Outcome:
-    """The process dies at the point and is started again."""
+    """Return the process dies at the point and is started again."""
     if trial.disturbed("kill").wait() != KILLED:
         raise NotReached(f"the run was to die at {trial.case.point}, and did not")
     return trial.to_its_end()
 
 
 def _failed(trial: Trial) -> Outcome:
-    """At the point FailedException is raised: the same process replays the batch."""
+    """Raise FailedException at the point: the same process replays the batch."""
     outcome = trial.disturbed("fail").ending
     return trial.to_its_end() if outcome.error else outcome
 
 
 def _other_content(trial: Trial) -> Outcome:
-    """Killed; the replay has other content, as an opaque spout's may."""
+    """Kill; the replay has other content, as an opaque spout's may."""
     trial.disturbed("kill", other=trial.case.point.txid, longer=True)
     return trial.to_its_end(longer=True)
 
 
 def _other_partitions(trial: Trial) -> Outcome:
-    """Killed; started again with one partition more everywhere. A refusal in words is an answer, too."""
+    """Kill; start again with one partition more everywhere. A refusal in words is an answer, too."""
     trial.disturbed("kill")
     outcome = trial.drivers.run(trial.run(wider=True)).ending
     if not outcome.error:
@@ -120,7 +120,7 @@ def _other_partitions(trial: Trial) -> Outcome:
 
 
 def _forgotten(trial: Trial) -> Outcome:
-    """The checkpoint loses the last batch that it has committed: it is replayed although every state has it."""
+    """Return the checkpoint loses the last batch that it has committed: it is replayed although every state has it."""
     trial.disturbed("kill")
     trial.to_its_end()
     forget(Path(trial.folder) / CHECKPOINTS / NAME)
@@ -128,7 +128,7 @@ def _forgotten(trial: Trial) -> Outcome:
 
 
 def _two_drivers(trial: Trial) -> Outcome:
-    """A driver stands still at the point, another one goes on to the end, then the first wakes up."""
+    """Return a driver stands still at the point, another one goes on to the end, then the first wakes up."""
     zombie = trial.held()
     trial.to_its_end(read=False)
     zombie.go_on()
@@ -137,7 +137,7 @@ def _two_drivers(trial: Trial) -> Outcome:
 
 
 def _cut(when: str) -> Callable[[Trial], Outcome]:
-    """The connection is cut around the COMMIT that comes after the point."""
+    """Return the connection is cut around the COMMIT that comes after the point."""
 
     def cut(trial: Trial) -> Outcome:
         with proxy_to(trial.url) as proxy:
@@ -154,7 +154,7 @@ def _cut(when: str) -> Callable[[Trial], Outcome]:
 
 
 def _late_commit(trial: Trial) -> Outcome:
-    """COMMIT stays in the network, its driver dies; while the next one replays the batch, it arrives."""
+    """Hold COMMIT in the network; its driver dies. While the next one replays the batch, it arrives."""
     with proxy_to(trial.url) as proxy:
         driving = trial.held(store=proxy.through(trial.url))
         proxy.cut_on(commit_of(trial.url), "held")
@@ -180,9 +180,9 @@ def proxy_to(url: str) -> Iterator[CuttingProxy]:
 
 
 def forget(checkpoint: Path) -> None:
-    """Removes the last committed batch of every component from a checkpoint: it has begun, and is not over."""
+    """Remove the last committed batch of every component from a checkpoint: it has begun, and is not over."""
     for folder in checkpoint.iterdir():
-        store = JournalMetadataStore(folder)
+        store = AppendLogStore(folder)
         record = store.get(LOG, 0)
         over = record["over"]
         before = {**over, "txid": over["txid"] - 1, "metadata": None}
@@ -222,7 +222,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def cases(store: str, points: Sequence[Point], *, proxied: bool, opaque: bool, memory_only: bool) -> list[FaultCase]:
-    """Every disturbance at every point where it applies; of the batches that reach a point, the middle one."""
+    """Return every disturbance at every point where it applies; of the batches that reach a point, the middle one."""
     middle = {}
     for point in points:
         same = [other for other in points if other.is_like(point)]
@@ -243,7 +243,7 @@ def cases(store: str, points: Sequence[Point], *, proxied: bool, opaque: bool, m
 
 
 def carry_out(trial: Trial) -> Outcome:
-    """Disturbs the run as the case says. Returns its end. Raises NotReached, NeverEnds."""
+    """Disturb the run as the case says. Returns its end. Raises NotReached, NeverEnds."""
     try:
         return FAULTS[trial.case.fault].disturb(trial)
     finally:

@@ -18,9 +18,9 @@ import cloudpickle
 
 from ...errors import DefinitionError, TridentError
 from ...pickling import by_value
-from . import nursery
-from .driving import Build, Outcome, Readings, Run
-from .tripwire import GO, HIT
+from . import fork_server
+from .driver_process import Build, Outcome, Readings, Run
+from .kill_point import GO, HIT
 
 PATIENCE = 180.0
 KILLED = -signal.SIGKILL
@@ -47,7 +47,7 @@ class Drivers:
         self.log = self.folder / "log"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", nursery.__name__, str(served)],
+                [sys.executable, "-m", fork_server.__name__, str(served)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
         threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
@@ -77,7 +77,7 @@ class Drivers:
         self._process.stdout.close()
 
     def start(self, run: Run) -> Driving:
-        """Starts a driver and returns at once."""
+        """Start a driver and return at once."""
         self._count += 1
         file = self.folder / f"run-{self._count}"
         file.write_bytes(cloudpickle.dumps(run))
@@ -88,7 +88,7 @@ class Drivers:
         return Driving(self, run, int(started[0][1]))
 
     def run(self, run: Run, warm: bool = False) -> Driving:
-        """A driver from its start to its end. ``warm``: later ones have imported what it has imported."""
+        """Return a driver from its start to its end. ``warm``: later ones have imported what it has imported."""
         driving = self.start(run)
         driving.wait()
         if warm and (modules := self.folder / f"run-{self._count}.modules").exists():
@@ -126,7 +126,7 @@ class Driving:
         self.drivers, self.run, self.pid = drivers, run, pid
 
     def wait(self, seconds: float = PATIENCE) -> int:
-        """Waits for its end; returns its exit code. A process that does not end is killed, and TridentError raised."""
+        """Wait for its end; returns its exit code. A process that does not end is killed, and TridentError raised."""
         pid = str(self.pid)
 
         def ended() -> Any:
@@ -156,7 +156,7 @@ class Driving:
         return self.outcome or Outcome("the process died")
 
     def until_hit(self, seconds: float = PATIENCE) -> bool:
-        """Waits until the run is held at its point. False if it has ended before."""
+        """Wait until the run is held at its point. False if it has ended before."""
         until = time.monotonic() + seconds
         hit = Path(self.run.folder) / HIT
         while not hit.exists():
@@ -183,6 +183,7 @@ def _served(build: Build | str, readings: Readings, modules: list[ModuleType]) -
 
 
 def _modules(build: Build | str, readings: Readings) -> list[ModuleType]:
-    """The modules of these functions, which another process may not find: pytest can import a test from its file."""
+    """Return the modules of these functions, which another process may not find: pytest can import a test from its
+    file."""
     names = {function.__module__ for function in (build, *readings.values()) if not isinstance(function, str)}
     return [sys.modules[name] for name in sorted(names) if name in sys.modules]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from ...errors import DefinitionError
-from ...steps import DRIVER, STEPS
+from ...model.fault_points import DRIVER, STEPS
 
 LINE = "line"
 """A step of the kit's own: before a line of the user's code, between a state's `begin` and `committed`."""
@@ -36,7 +36,7 @@ class Point:
         return f"step {self.step}{where}{of}{partition}, batch {self.txid}"
 
     def is_like(self, other: Point) -> bool:
-        """Whether both are the same step, of whichever batch."""
+        """Return whether both are the same step, of whichever batch."""
         return replace(self, txid=0) == replace(other, txid=0)
 
 
@@ -79,7 +79,7 @@ class FaultCase:
 
     @classmethod
     def of(cls, text: str) -> FaultCase:
-        """The case of a `text`. Raises DefinitionError."""
+        """Return the case of a `text`. Raises DefinitionError."""
         parts = [unquote(part) for part in text.split("/")]
         if len(parts) not in (6, 7) or not all(part.lstrip("-").isdigit() for part in parts[4:6]):
             raise DefinitionError(f"{text!r} names no point; they are STORE/FAULT/STEP/NAME/PARTITION/TXID[/PLACE]")

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TridentError
-from .comparing import Discrepancy, compare
+from .comparison import Discrepancy, compare
 from .disturbances import FAULTS, NeverEnds, NotReached, Trial, carry_out
+from .driver_process import Contents, Outcome, Promise, Run
 from .drivers import Drivers
-from .driving import Contents, Outcome, Promise, Run
-from .feeding import Feed
-from .places import StorePlace, empty_store, has_proxy, name_of
+from .feed import Feed
+from .kill_point import KillPoint, reached
+from .locations import StorePlace, empty_store, has_proxy, name_of
 from .points import IN_STATE, LINE, FaultCase, Point
-from .tripwire import Tripwire, reached
 
 
 class Undisturbed(TridentError):
@@ -40,13 +40,13 @@ class Reference:
         return bool(self.promises) and all(promise.in_memory for promise in self.promises)
 
     def unreached(self) -> list[str]:
-        """State partitions that no batch has come to."""
+        """Return the state partitions that no batch has reached."""
         there = {(point.name, point.partition) for point in self.points if point.step in IN_STATE}
         wanted = {(promise.state, n): promise for promise in self.promises for n in range(promise.partitions)}
         return [f"{state}/{partition}" for state, partition in sorted(set(wanted) - there)]
 
     def judged(self, fault: str) -> dict[str, bool]:
-        """For each state and reading that can be compared after this fault: whether it must be equal."""
+        """Return for each state and reading that can be compared after this fault: whether it must be equal."""
         promises = {promise.state: promise for promise in self.promises}
         judged = {}
         for name in self.contents:
@@ -85,17 +85,17 @@ class Laboratory:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def reference(self, store: str, feed: Feed) -> Reference:
-        """Two undisturbed runs. Raises Undisturbed if one fails."""
+        """Run twice undisturbed. Raises Undisturbed if one fails."""
         first = self.once(store, feed)
         other = self.once(store, feed).contents
         changing = [name for name, content in first.contents.items() if compare(name, content, other[name])]
         return replace(first, changing=frozenset(changing))
 
     def once(self, store: str, feed: Feed) -> Reference:
-        """One undisturbed run. Raises Undisturbed if it fails."""
+        """Return one undisturbed run. Raises Undisturbed if it fails."""
         folder = self._folder()
         with empty_store(self.stores[store], folder) as url:
-            run = Run(str(folder), url, feed, Tripwire(str(folder), True), 1, self.cluster, self.conf)
+            run = Run(str(folder), url, feed, KillPoint(str(folder), True), 1, self.cluster, self.conf)
             outcome = self.drivers.run(run, warm=True).ending
             if outcome.error:
                 raise Undisturbed(f"undisturbed, on {store}, the run fails: {outcome.error}")
@@ -109,7 +109,7 @@ class Laboratory:
         return folder
 
     def verdict(self, case: FaultCase, reference: Reference) -> CaseVerdict:
-        """Runs the case and compares."""
+        """Run the case and compare."""
         folder = self._folder()
         with empty_store(self.stores[case.store], folder) as url:
             trial = Trial(self.drivers, case, reference.feed, folder, url, self.cluster, self.conf)
@@ -133,7 +133,8 @@ class Laboratory:
 
 
 def moved(case: FaultCase, points: tuple[Point, ...]) -> list[FaultCase]:
-    """The same case in another feed: at its own batch if the point is there, else in the last and the first one."""
+    """Return the same case in another feed: at its own batch if the point is there, else in the last and the first
+    one."""
     point = case.point
     like = [other for other in points if other.is_like(point)]
     if point.step == LINE and not like:
@@ -144,7 +145,7 @@ def moved(case: FaultCase, points: tuple[Point, ...]) -> list[FaultCase]:
 
 
 def named(stores: Any) -> dict[str, StorePlace]:
-    """The stores by name; two of one name are numbered."""
+    """Return the stores by name; two of one name are numbered."""
     made: dict[str, StorePlace] = {}
     for store in stores:
         name = name_of(store)

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 from sqlalchemy.schema import CreateTable
 
+from trident_py.databases.error_codes import mysql_code_of
 from trident_py.errors import StateError
-from trident_py.sqlcodes import mysql_code_of
 
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column
@@ -52,7 +52,7 @@ class MySqlBulk(MySqlTable):
         self, connection: Any, table: str, columns: Sequence[Column], data: Iterable[bytes],
         ignore: bool = False,
     ) -> Loaded:  # fmt: skip
-        """Sends text in the form of `bulk.blocks` by LOAD DATA LOCAL.
+        """Send text in the form of `bulk.blocks` by LOAD DATA LOCAL.
 
         LOCAL turns every refusal (not only of duplicate keys) into a warning, with or without ``ignore``, so the caller
         compares the counts. Raises the driver's error if the server allows no local files.
@@ -75,7 +75,7 @@ class MySqlBulk(MySqlTable):
         return Loaded(records, skipped, warnings)
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
-        """Inserts the rows that have a new key directly into the table; returns how many, or None if that is not safe.
+        """Insert the rows that have a new key directly into the table; return how many, or None if that is not safe.
 
         IGNORE would also change or drop refused values. So the table must be able to refuse only a value or the key,
         and the server must count as many warnings as rows left out: then each row was left out for its key. A table
@@ -104,7 +104,7 @@ class MySqlBulk(MySqlTable):
         return None
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
-        """Creates a temporary table that accepts every row for ``table``; commits nothing."""
+        """Create a temporary table that accepts every row for ``table``; commit nothing."""
         wide = _wide(columns)
         stored = [
             sa.Column(c.name, self.storage(c), primary_key=i == 0, autoincrement=False)
@@ -118,7 +118,7 @@ class MySqlBulk(MySqlTable):
     def stage_to_read(
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], name: str
     ) -> str | None:
-        """Fills a temporary table of Aria, without an index and with the types of the table's own columns.
+        """Fill a temporary table of Aria, without an index and with the types of the table's own columns.
 
         Aria takes no part in the transaction: a rollback to a savepoint would not restore what is deleted there.
         """
@@ -139,7 +139,7 @@ class MySqlBulk(MySqlTable):
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
         temporary: bool = False,
     ) -> None:  # fmt: skip
-        """Writes all rows. Raises StateError if the server changed or left out a value."""
+        """Write all rows. Raises StateError if the server changed or left out a value."""
         try:
             loaded = self.load(connection, table, columns, blocks(columns, arrays))
         except Exception as error:
@@ -156,7 +156,7 @@ class MySqlBulk(MySqlTable):
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], tail: str = "",
         size: int = BLOCK_BYTES,
     ) -> None:  # fmt: skip
-        """Inserts the rows in statements of about ``size`` bytes, each with the ``tail`` at its end."""
+        """Insert the rows in statements of about ``size`` bytes, each with the ``tail`` at its end."""
         head, end = _insert_text("INSERT", table, columns), tail.encode()
         blocks = insertions(columns, arrays, size, int(connection.packet) - ROOM)
         check_taken(table, len(arrays[0]), sum(connection.raw.query(head + block + end) for block in blocks))
@@ -171,17 +171,18 @@ class MySqlBulk(MySqlTable):
         return f"{new.alias} ON DUPLICATE KEY UPDATE {changes}"
 
     def longest(self, connection: Any, columns: Sequence[Column] | None = None) -> int | None:
-        """A statement is one packet, and a longer one ends the connection. LOAD DATA is sent in many packets; but the
-        function that it needs for bytes turns longer ones into NULL."""
+        """Return the limit of a packet: a statement is one, and a longer one ends the connection. LOAD DATA is sent in
+        many packets; but the function that it needs for bytes turns longer ones into NULL."""
         loads = columns is not None and connection.takes_files and not any(c.family == "binary" for c in columns)
         return None if loads else int(connection.packet) - ROOM
 
     def refuses(self, error: BaseException) -> bool:
-        """Whether the error is the table's refusal of a row, rather than a failure of the server."""
+        """Return whether the error is the table's refusal of a row, rather than a failure of the server."""
         return mysql_code_of(error) in _OBJECTIONS
 
     def _missing(self, connection: Any, table: str, rows: KeyedRows) -> KeyedRows:
-        """The rows whose key the table lacks, each key once; all rows if the server takes no temporary table of keys.
+        """Return the rows whose key the table lacks, each key once; all rows if the server takes no temporary table of
+        keys.
 
         The keys are compared as the table's own index does: a temporary column has the type of its column.
         """
@@ -244,14 +245,14 @@ def _wide(columns: Sequence[Column]) -> list[Column]:
 
 
 def temporary_like(connection: Any, table: str, name: str, columns: str) -> None:
-    """Creates an empty temporary table of these columns of ``table``. MariaDB's Aria keeps no log for it and reads
-    rows in insertion order, which halves the time."""
+    """Create an empty temporary table of these columns of ``table``. MariaDB's Aria keeps no log for it and reads rows
+    in insertion order, which halves the time."""
     engine = " ENGINE=Aria TRANSACTIONAL=0" if has_aria(connection) else ""
     connection.execute(f'CREATE TEMPORARY TABLE "{name}"{engine} AS SELECT {columns} FROM "{table}" LIMIT 0')
 
 
 def has_aria(connection: Any) -> bool:
-    """Whether the server has the engine Aria. Asked once for each connection."""
+    """Return whether the server has the engine Aria. Asked once for each connection."""
     if connection.aria is None:
         text = "SELECT count(*) FROM information_schema.engines WHERE engine = 'Aria' AND support <> 'NO'"
         connection.aria = connection.execute(text).fetchone()[0] > 0
@@ -263,7 +264,7 @@ def _insert_text(verb: str, table: str, columns: Sequence[Column]) -> bytes:
 
 
 def _warnings(result: Any) -> int:
-    """The number of warnings, from the message: the server's warning count ends at 65535."""
+    """Return the number of warnings, from the message: the server's warning count ends at 65535."""
     counts = _INSERTED.search(result.message or b"")
     return int(counts.group(3)) if counts else int(result.warning_count)
 
@@ -278,7 +279,7 @@ def _is_closed_to_files(error: BaseException) -> bool:
 
 
 def _send_file(raw: Any, text: str, data: Iterable[bytes]) -> list[int]:
-    """Answers the server's request for a file with the data; returns the counts in its final answer.
+    """Answer the server's request for a file with the data; return the counts in its final answer.
 
     Connections allow no local files elsewhere, so a server that requests a file in answer to another statement gets
     none. If the data cannot be sent completely, the connection is closed.

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy.engine import URL, Engine
 
+from trident_py.databases.error_codes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away, mysql_is_read_only
+from trident_py.databases.sessions import pin_mysql
 from trident_py.errors import DefinitionError
-from trident_py.sessions import pin_mysql
-from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away, mysql_is_read_only
 
 from ...connection import Connection, Statement, driver_connection, pin_session
 from .maps import MySqlMaps
@@ -89,7 +89,7 @@ class MySql(MySqlMaps):
 
 
 def names_rows(version: str) -> bool:
-    """Whether this server takes ``INSERT ... VALUES (...) AS name``: MySQL from 8.0.19 on; MariaDB does not."""
+    """Return whether this server takes ``INSERT ... VALUES (...) AS name``: MySQL from 8.0.19 on; MariaDB does not."""
     numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     return numbers is not None and "mariadb" not in version.lower() and tuple(map(int, numbers.groups())) >= (8, 0, 19)
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trident_py.sqlcodes import mysql_code_of
+from trident_py.databases.error_codes import mysql_code_of
 from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
@@ -100,7 +100,7 @@ class MySqlMaps(MySqlBulk):
             raise
 
     def _combine_few(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
-        """Combines with one statement, of which the server undoes everything if it refuses a row: no savepoint."""
+        """Combine with one statement, of which the server undoes everything if it refuses a row: no savepoint."""
         rows: Any = zip(*batch.columns, strict=True)
         if recipe.kind is not StateType.NON_TRANSACTIONAL:
             rows = ((*row, batch.txid) for row in rows)
@@ -120,7 +120,7 @@ class MySqlMaps(MySqlBulk):
         return self._combine_rows(connection, recipe, batch, wanted)
 
     def _combine_staged(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any]:
-        """Combines with one load and one statement. The rows are loaded in key order and read in that order."""
+        """Combine with one load and one statement. The rows are loaded in key order and read in that order."""
         columns, arrays = recipe.columns, list(batch.columns)
         if wanted:
             columns, arrays = [*columns, Column("trident_at", "bigint")], [*arrays, pa.array(range(len(batch)))]
@@ -143,7 +143,7 @@ class MySqlMaps(MySqlBulk):
         return self._combine_keys(connection, recipe, keys) if wanted else []
 
     def _combine_keys(self, connection: Any, recipe: Recipe, keys: Sequence[list[Any]]) -> list[Any]:
-        """The new values of the keys, given as columns."""
+        """Return the new values of the keys, given as columns."""
         rows = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(zip(*keys, strict=True)))
         return [row[0] for row in rows if row is not None]
 
@@ -169,7 +169,7 @@ class MySqlMaps(MySqlBulk):
 
 
 def _comparable(key: tuple) -> tuple:
-    """The key with dates, times and decimals as text, the form in which keys are asked."""
+    """Return the key with dates, times and decimals as text, the form in which keys are asked."""
     return tuple(v if isinstance(v, str | int | float | bytes) else _text(v) for v in key)
 
 
@@ -202,7 +202,8 @@ def _news(connection: Any, recipe: Recipe, staged: str, count: int) -> list[Any]
 
 
 def _changes(recipe: Recipe, new: Incoming, txid: str = "") -> str:
-    """The assignments of an upsert, which MySQL makes from left to right. ``txid``: if it is not in the rows' column.
+    """Return the assignments of an upsert, which MySQL makes from left to right. ``txid``: if it is not in the rows'
+    column.
 
     A row that may not be changed makes the statement fail with a number that no column holds.
     """
@@ -221,7 +222,8 @@ def _changes(recipe: Recipe, new: Incoming, txid: str = "") -> str:
 
 @lru_cache(maxsize=256)
 def _few_text(recipe: Recipe, count: int, new: Incoming) -> str:
-    """The statement; its parameters are the keys, the partial result and the txid of each row, if the table has one."""
+    """Return the statement; its parameters are the keys, the partial result and the txid of each row, if the table has
+    one."""
     columns: list[Any] = [*recipe.columns]
     if recipe.kind is not StateType.NON_TRANSACTIONAL:
         columns.append("txid")
@@ -242,7 +244,7 @@ def _has_negative_zero(numbers: Any) -> bool:
 
 
 def _normalize_zero(array: pa.Array) -> pa.Array:
-    """The array with -0.0 as 0.0, as an INSERT stores it; a load would keep -0.0."""
+    """Return the array with -0.0 as 0.0, as an INSERT stores it; a load would keep -0.0."""
     return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array
 
 

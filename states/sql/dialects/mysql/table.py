@@ -98,7 +98,8 @@ class MySqlTable(ServerDialect):
         return (column.family == "boolean" and self.ddl_of(type_name) == "tinyint") or super().fits(column, type_name)
 
     def narrow(self, column: Column, type_name: str) -> Column:
-        """A TEXT or BLOB type's name decides its length. (MariaDB truncates a longer value in INSERT ... SELECT.)"""
+        """Limit the length of a TEXT or BLOB by its type's name. (MariaDB truncates a longer value in INSERT ...
+        SELECT.)"""
         column = super().narrow(column, type_name)
         lob = _LOB.match(type_name.upper())
         most = 0 if lob is None else _LOB_BYTES[lob[1] or ""]
@@ -132,14 +133,14 @@ class MySqlTable(ServerDialect):
         return {name: kind for name, kind in super().type_names(engine, table).items() if name != OWN_KEY}
 
     def own_key(self, connection: Connection) -> sa.Column | None:
-        """A number that nobody sees, for servers that replicate rows by their key. (MySQL can make one, too: then it
-        does, if it has to.)"""
+        """Return a number that nobody sees, for servers that replicate rows by their key. (MySQL can make one, too:
+        then it does, if it has to.)"""
         text = f"SHOW VARIABLES WHERE variable_name IN ({', '.join(map(repr, _WANT_KEYS))}) AND value = 'ON'"
         wanted = connection.execute(text).fetchone() is not None
         return sa.Column(OWN_KEY, Invisible, primary_key=True) if wanted else None
 
     def unfit(self, connection: Connection, table: str) -> str | None:
-        """Why the table cannot hold a state; None for a plain or a missing table."""
+        """Return why the table cannot hold a state; None for a plain or a missing table."""
         kind, engine = _kind_and_engine(connection, table)
         if kind == "":
             return None
@@ -162,7 +163,7 @@ class MySqlTable(ServerDialect):
         return _find_auto_increment(connection, table)
 
     def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
-        """The columns of each unique index without prefixes or expressions."""
+        """Return the columns of each unique index without prefixes or expressions."""
         keys: dict[str, set[str]] = {}
         partial: set[str] = set()
         for index, column, part in _unique_columns(connection, table):
@@ -200,7 +201,7 @@ _definitions: dict[str, _Definition] = {}
 
 
 def refusing(connection: Any, table: str, rows: KeyedRows) -> Refusing:
-    """What the table may refuse of these rows. Holds until the transaction ends."""
+    """Return what the table may refuse of these rows. Holds until the transaction ends."""
     connection.execute(f'SELECT 1 FROM "{table}" LIMIT 0')  # locks the table's definition until the end
     text = _NUMBERED.sub("", connection.execute(f'SHOW CREATE TABLE "{table}"').fetchone()[1])
     if text not in _definitions:
@@ -217,7 +218,7 @@ def refusing(connection: Any, table: str, rows: KeyedRows) -> Refusing:
 
 
 def refuse_engine(connection: Any, table: str) -> bool:
-    """Whether this is a base table (not a view). Raises StateError if its engine has no transactions."""
+    """Return whether this is a base table (not a view). Raises StateError if its engine has no transactions."""
     kind, engine = _kind_and_engine(connection, table)
     if kind == "BASE TABLE" and engine != "InnoDB":
         raise StateError(f"table {table!r} {_without_transactions(table, engine)}")
@@ -269,8 +270,8 @@ def _needed(connection: Any, table: str) -> frozenset[str]:
 
 
 def _shows_triggers(connection: Any, table: str) -> bool:
-    """Whether the server shows this user the table's triggers: it needs the privilege TRIGGER. Asked once for each
-    connection."""
+    """Return whether the server shows this user the table's triggers: it needs the privilege TRIGGER. Asked once for
+    each connection."""
     tables = connection.__dict__.setdefault("shows_triggers", {})
     if table not in tables:
         tables[table] = _may_see_triggers(connection, table)

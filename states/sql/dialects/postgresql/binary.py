@@ -40,9 +40,8 @@ _TYPES = (
 def binary_kinds(
     connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]
 ) -> list[str] | None:  # fmt: skip
-    """The type of each column of the table (a quoted name); None if the rows should be sent as text. Called in a
-    transaction, which locks the table as COPY will: nobody can alter it in between.
-    """
+    """Return the type of each column of the table (a quoted name); None if the rows should be sent as text. Called in a
+    transaction, which locks the table as COPY will: nobody can alter it in between."""
     if len(arrays[0]) < _FEW:
         return None
     connection.execute(f"LOCK TABLE {table} IN ROW EXCLUSIVE MODE")
@@ -52,7 +51,7 @@ def binary_kinds(
 
 
 def binary_blocks(kinds: Sequence[str], parts: Iterable[Sequence[pa.Array]]) -> Iterator[bytes]:
-    """The rows of all parts, which have arrays of the same types."""
+    """Yield the rows of all parts, which have arrays of the same types."""
     count = pa.scalar(len(kinds).to_bytes(2, "big"), pa.large_binary())
     yield _HEADER
     for part in parts:
@@ -64,7 +63,7 @@ def binary_blocks(kinds: Sequence[str], parts: Iterable[Sequence[pa.Array]]) -> 
 
 
 def _holds(kind: str, column: Column, array: pa.Array) -> bool:
-    """Whether the type holds every value of the column, and the array is not the text of a value."""
+    """Return whether the type holds every value of the column, and the array is not the text of a value."""
     if kind not in KINDS.get(column.family, ()):
         return False
     if column.family == "integer":
@@ -73,7 +72,7 @@ def _holds(kind: str, column: Column, array: pa.Array) -> bool:
 
 
 def _pieces(kind: str, array: pa.Array) -> list[pa.Array]:
-    """The bytes of each row's value, in one array or as a length and the rest."""
+    """Return the bytes of each row's value, in one array or as a length and the rest."""
     if kind in _NUMBERS:
         return [_fixed(_number(kind, array), _NUMBERS[kind])]
     values = array.cast(pa.large_binary())

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy.engine import Engine
 
-from trident_py.sqlcodes import sqlstate_of
+from trident_py.databases.error_codes import sqlstate_of
 
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column
@@ -44,7 +44,7 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
         self, connection: Any, table: str, columns: Sequence[Column], parts: Iterable[Sequence[pa.Array]],
         temporary: bool = False,
     ) -> int:  # fmt: skip
-        """Sends rows, given in parts of columns, by COPY and returns their number. A refused row is an error, and so is
+        """Send rows, given in parts of columns, by COPY and return their number. A refused row is an error, and so is
         one that is left out."""
         sent = 0
 
@@ -71,9 +71,8 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
         return sent
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
-        """Copies the rows into the table. COPY fails at an existing key, but only after it was sent all rows: then,
-        and if a key is ``known``, looks up the keys first and copies the rows whose key is missing.
-        """
+        """Copy the rows into the table. COPY fails at an existing key, but only after it was sent all rows: then, and
+        if a key is ``known``, looks up the keys first and copies the rows whose key is missing."""
         for look in (False,) if every else (True,) if known else (False, True):
             connection.execute("SAVEPOINT trident_direct")
             try:
@@ -92,7 +91,7 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
         return None
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
-        """Creates a temporary table with the column types of ``table`` and without its constraints."""
+        """Create a temporary table with the column types of ``table`` and without its constraints."""
         first, *others = columns
         connection.execute(
             f'CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS SELECT 0::bigint AS "{first.name}", {names(others)}'
@@ -103,11 +102,11 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
         temporary: bool = False,
     ) -> None:  # fmt: skip
-        """Writes all rows; a refused row is an error."""
+        """Write all rows; a refused row is an error."""
         self.load(connection, table, columns, [arrays], temporary)
 
     def refuses(self, error: BaseException) -> bool:
-        """Whether the error is the table's refusal of a row, rather than a failure of the server."""
+        """Return whether the error is the table's refusal of a row, rather than a failure of the server."""
         state = sqlstate_of(error)
         return state[:2] in _OBJECTIONS or state in (_RAISED, _LIMIT)
 
@@ -118,13 +117,13 @@ def _text(columns: Sequence[Column], parts: Iterable[Sequence[pa.Array]]) -> Ite
 
 
 def _unique(rows: KeyedRows) -> Iterator[list[pa.Array]]:
-    """The first row of each key, in key order, part by part."""
+    """Yield the first row of each key, in key order, part by part."""
     for positions in rows.ordered():
         yield rows.take(positions.filter(rows.first(positions))).arrays
 
 
 def _missing(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRows) -> Iterator[list[pa.Array]]:
-    """The rows whose key is missing in the table, as `_unique` has them. Only these are sorted."""
+    """Yield the rows whose key is missing in the table, as `_unique` has them. Only these are sorted."""
     keys = [Column("trident_row", "bigint"), *rows.keys]
     arrays = [pa.array(np.arange(len(rows), dtype=np.int64)), *(rows.arrays[i] for i in rows.at)]
     connection.execute(f"DROP TABLE IF EXISTS pg_temp.{_KEYS}")

@@ -8,15 +8,15 @@ from typing import Any
 
 from sqlalchemy.engine import URL, Engine
 
-from trident_py.errors import DefinitionError
-from trident_py.sessions import local_postgresql, pin_postgresql
-from trident_py.sqlcodes import (
+from trident_py.databases.error_codes import (
     lost_a_lock_on_postgresql,
     postgresql_has_it,
     postgresql_is_away,
     postgresql_is_read_only,
     sqlstate_of,
 )
+from trident_py.databases.sessions import local_postgresql, pin_postgresql
+from trident_py.errors import DefinitionError
 
 from ...connection import Connection, Statement, driver_connection, pin_session
 from .maps import PostgreSqlMaps
@@ -68,7 +68,7 @@ class PostgreSql(PostgreSqlMaps):
         return True
 
     def begin(self, connection: Any, seconds: float, first: Sequence[Statement] = ()) -> list[Any]:
-        """Asks the server once, or twice if a value is not plain ASCII: the server reads all of a request in the
+        """Ask the server once, or twice if a value is not plain ASCII: the server reads all of a request in the
         encoding of the session, which is pinned only when the first request is over."""
         pinning = local_postgresql(max(int(seconds * 1000), 1))
         opening: list[Statement] = [("BEGIN ISOLATION LEVEL READ COMMITTED", ()), (pinning, ())]

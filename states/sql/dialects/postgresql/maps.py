@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.sqlcodes import sqlstate_of
+from trident_py.databases.error_codes import sqlstate_of
 from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
@@ -82,8 +82,8 @@ class PostgreSqlMaps(PostgreSqlBulk):
             check_taken(table, len(last), connection.execute(text).rowcount)
 
     def _combine_few(self, connection: Any, recipe: Recipe, batch: PartialResults) -> int | None:
-        """Sends the savepoint, without which a refused row would end the transaction, with the statement. It is
-        released with the next one, or by COMMIT."""
+        """Send the savepoint, without which a refused row would end the transaction, with the statement. It is released
+        with the next one, or by COMMIT."""
         before: list[Statement] = [("RELEASE SAVEPOINT trident", ())] if connection.saved else []
         insert = _rows_text(recipe), (*_txid(recipe, batch), *batch.columns)
         work = partial(connection.together, [*before, ("SAVEPOINT trident", ()), insert])
@@ -118,7 +118,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
 
 
 def _run_unless_refused(rows: int, work: Callable[[], int]) -> int | None:
-    """How many rows were written, if all were."""
+    """Return how many rows were written, if all were."""
     try:
         written = work()
     except Exception as error:
@@ -143,8 +143,8 @@ def _texts(array: pa.Array) -> pa.Array:
 
 @lru_cache(maxsize=256)
 def _text(recipe: Recipe, source: str) -> str:
-    """The statement; its first parameter is the txid, if the table has one. The row count leaves out rows that may not
-    be changed."""
+    """Return the statement; its first parameter is the txid, if the table has one. The row count leaves out rows that
+    may not be changed."""
     value = recipe.value.name
     changes = recipe.changes(f'excluded."{value}"', "excluded.txid")
     assignments = ", ".join(f'"{name}" = {change}' for name, change in changes.items())

@@ -28,8 +28,8 @@ class SqliteBulk(OnConflict, SqliteTable):
     stage_order = " ORDER BY trident_row"
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
-        """Inserts the rows that have a new key; returns how many, or None if the table refuses one or a trigger
-        may have left one out."""
+        """Insert the rows that have a new key; return how many, or None if the table refuses one or a trigger may have
+        left one out."""
         ordered = rows.take(pa.concat_arrays(list(rows.ordered())))
         connection.execute("SAVEPOINT trident_direct")
         text = f"{insert_text(table, rows.columns)}{self.unless_there(rows.keys)}"
@@ -46,7 +46,7 @@ class SqliteBulk(OnConflict, SqliteTable):
         return int(inserted)
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
-        """Creates a temporary table that accepts every row for ``table``."""
+        """Create a temporary table that accepts every row for ``table``."""
         stored = [sa.Column(c.name, self.storage(c), primary_key=i == 0) for i, c in enumerate(columns)]
         temporary = sa.Table(name, sa.MetaData(), *stored, prefixes=["TEMPORARY"])
         connection.execute(str(CreateTable(temporary).compile(dialect=engine.dialect)))
@@ -55,12 +55,12 @@ class SqliteBulk(OnConflict, SqliteTable):
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
         temporary: bool = False,
     ) -> None:  # fmt: skip
-        """Writes all rows; a refused row is an error."""
+        """Write all rows; a refused row is an error."""
         rows = KeyedRows(columns, arrays)
         check_taken(table, len(rows), connection.executemany(insert_text(table, columns), rows.python()).rowcount)
 
     def refuses(self, error: BaseException) -> bool:
-        """Whether the error is the table's refusal of a row."""
+        """Return whether the error is the table's refusal of a row."""
         return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)
 
 

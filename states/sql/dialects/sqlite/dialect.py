@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.pool import NullPool
 
+from trident_py.databases.error_codes import lost_a_lock_on_sqlite, sqlite_code_of
 from trident_py.errors import DefinitionError
-from trident_py.patience import again_for
-from trident_py.sqlcodes import lost_a_lock_on_sqlite, sqlite_code_of
+from trident_py.model.retry import again_for
 from trident_py.state import Needs
 
 from ...connection import Connection, Statement, driver_connection
@@ -73,7 +73,7 @@ class Sqlite(SqliteMaps):
         return connection.is_current()
 
     def begin(self, connection: Any, seconds: float, first: Sequence[Statement] = ()) -> list[Any]:
-        """Takes the write lock at once; retries every millisecond, since SQLite's own pauses last up to 100."""
+        """Take the write lock at once; retries every millisecond, since SQLite's own pauses last up to 100."""
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             again_for(seconds, 0.001, self.is_lock, partial(connection.execute, "BEGIN IMMEDIATE"))

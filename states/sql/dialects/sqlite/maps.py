@@ -43,7 +43,8 @@ class SqliteMaps(SqliteBulk):
         return [None if row[0] is None else row[1:] for row in rows]
 
     def _select(self, table: str, keys: Sequence[Column], columns: Sequence[Column], count: int) -> str:
-        """A SELECT of one row for each key, in order: the first key column (NULL if missing), and the columns."""
+        """Return a SELECT of one row for each key, in order: the first key column (NULL if missing), and the
+        columns."""
         wanted = ", ".join(f't."{column.name}"' for column in [keys[0], *columns])
         values = ", ".join([f"({', '.join('?' * len(keys))})"] * count)
         same = " AND ".join(f't."{key.name}" = q.column{i + 1}' for i, key in enumerate(keys))
@@ -60,7 +61,7 @@ class SqliteMaps(SqliteBulk):
         check_taken(table, len(rows), connection.executemany(insert_text(table, columns), rows).rowcount)
 
     def combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
-        """Combines many rows in one statement; the returned rows show whether the map would get the same result."""
+        """Combine many rows in one statement; the returned rows show whether the map would get the same result."""
         if sqlite3.sqlite_version_info < (3, 35):  # no RETURNING
             return None
         return undoing(connection, partial(self._combine, connection, recipe, batch, wanted))
@@ -84,7 +85,7 @@ class SqliteMaps(SqliteBulk):
 
 
 def _in_order(news: list[Any], rows: list[tuple], batch: PartialResults) -> list[Any]:
-    """The new values in the order of the batch, since SQL guarantees no order."""
+    """Return the new values in the order of the batch, since SQL guarantees no order."""
     keys = list(zip(*batch.columns[:-1], strict=True))
     if all(row[1:] == key for row, key in zip(rows, keys, strict=True)):
         return news
@@ -94,7 +95,7 @@ def _in_order(news: list[Any], rows: list[tuple], batch: PartialResults) -> list
 
 @lru_cache(maxsize=256)
 def _text(recipe: Recipe, count: int, wanted: bool) -> str:
-    """The statement; its parameters are the txid, then the keys and the partial result of each row."""
+    """Return the statement; its parameters are the txid, then the keys and the partial result of each row."""
     plain = recipe.kind is StateType.NON_TRANSACTIONAL
     columns: list[Any] = [*recipe.columns] if plain else [*recipe.columns, "txid"]
     width = len(recipe.columns)

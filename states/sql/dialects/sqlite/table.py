@@ -51,7 +51,7 @@ class FileConnection(sqlite3.Connection):
         return [QueryResult(cursor.fetchall(), cursor.rowcount, cursor.description) for cursor in cursors]
 
     def is_current(self) -> bool:
-        """Whether the path still names the open file."""
+        """Return whether the path still names the open file."""
         return self._file == _file_at(self._path)
 
 
@@ -64,8 +64,8 @@ def _file_at(path: str) -> tuple[int, int] | None:
 
 
 def unopenable(path: Path) -> str | None:
-    """Why the file cannot be opened; None if no problem is found. SQLite also writes the folder, for the log beside the
-    file."""
+    """Return why the file cannot be opened; None if no problem is found. SQLite also writes the folder, for the log
+    beside the file."""
     if not path.parent.is_dir():
         return f"the folder {path.parent} does not exist; create it"
     if path.is_dir():
@@ -114,7 +114,8 @@ class SqliteTable:
         return {column[1]: column[2].upper() for column in columns}
 
     def columns_now(self, table: str, columns: Sequence[Column]) -> Statement:
-        """The number of the last change to the file's tables. Only the transaction that may write can change them."""
+        """Return the number of the last change to the file's tables. Only the transaction that may write can change
+        them."""
         return "PRAGMA schema_version", ()
 
     def may_not_read(self, error: BaseException) -> bool:
@@ -153,7 +154,7 @@ class SqliteTable:
         return f"has a constraint with {clause[0].upper()}, which silently {effect}. Create it without that clause"
 
     def find_auto_increment(self, connection: Connection, table: str) -> set[str]:
-        """The column that is an alias of the rowid: INTEGER PRIMARY KEY, without an index of its own."""
+        """Return the column that is an alias of the rowid: INTEGER PRIMARY KEY, without an index of its own."""
         keys = [row for row in connection.execute(f'PRAGMA table_info("{table}")').fetchall() if row[5] > 0]
         indexes = connection.execute(f'PRAGMA index_list("{table}")').fetchall()
         alias = len(keys) == 1 and keys[0][2].upper() == "INTEGER" and "pk" not in [row[3] for row in indexes]
@@ -178,6 +179,6 @@ def _affinity(type_name: str) -> str:
 
 
 def _keeps(type_name: str, family: str) -> bool:
-    """Whether a column of this type returns the values of a family unchanged."""
+    """Return whether a column of this type returns the values of a family unchanged."""
     named = [kept for pattern, _, kept in _NAMED if pattern.fullmatch(type_name.upper())]
     return family in (named[0] if named else _KEPT.get(_affinity(type_name), set()))

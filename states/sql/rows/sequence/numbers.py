@@ -82,7 +82,7 @@ class Decided:
 def hold(
     arrived: Arrived, senders: dict[tuple, SenderRow], held: Collection[Key], queued: dict[tuple, set[int]]
 ) -> Decided:
-    """The rules of onGap="hold": a number behind a gap waits.
+    """Return the rules of onGap="hold": a number behind a gap waits.
 
     ``held``: the batch's numbers that already wait. ``queued``: all waiting numbers of the senders whose next number
     is in the batch.
@@ -106,7 +106,7 @@ def hold(
 def report(
     arrived: Arrived, senders: dict[tuple, SenderRow], gaps: dict[tuple, list[Gap]], txid: int | None, time: str
 ) -> Decided:
-    """The rules of onGap="report": a number behind a gap is applied and the gap is recorded.
+    """Return the rules of onGap="report": a number behind a gap is applied and the gap is recorded.
 
     ``gaps``: the recorded gaps of the senders that have past numbers in the batch.
     """
@@ -128,7 +128,7 @@ def report(
 
 
 def _late(decided: Decided, sender: tuple, gaps: list[Gap], past: list[int]) -> set[int]:
-    """Returns the past numbers that were missing; shrinks, splits or closes their gaps."""
+    """Return the past numbers that were missing; shrinks, split or closes their gaps."""
     late: set[int] = set()
     for gap in gaps:
         numbers = [n for n in past if gap.first <= n <= gap.last]

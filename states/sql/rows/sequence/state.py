@@ -41,20 +41,20 @@ class SequenceRows(RowPartition):
         self._txid: int | None = None
 
     def prepare(self, fields: Fields) -> Tables:
-        """Creates and checks the tables, outside of a transaction. ``fields``: the fields of the tuples."""
+        """Create and check the tables, outside of a transaction. ``fields``: the fields of the tuples."""
         if self._tables is None:
             self._tables = self.factory.tables(fields)
             self._transaction.table = CheckedTable(self.factory.place, Shape(self._tables.columns))
         return self._tables
 
     def beginCommit(self, txid: int | None) -> None:
-        """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
+        """Open the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
         attempt or batch, FailedException if the store stays locked."""
         self.counts, self.new_gaps, self._txid = Counter(), [], txid
         self._transaction.begin(txid, lazily=self._tables is None)
 
     def commit(self, txid: int | None) -> Any:
-        """Commits, logs new gaps as warnings, and returns the receipt with the counts that `SequenceState` names."""
+        """Commit, logs new gaps as warnings, and return the receipt with the counts that `SequenceState` names."""
         files = self._transaction.commit()
         for sender, gap in self.new_gaps:
             _LOG.warning("%s", _describe_gap(self.factory.table, sender, gap))
@@ -66,11 +66,11 @@ class SequenceRows(RowPartition):
             yield [*key, *row]
 
     def reports(self) -> list[StateError]:
-        """The gaps that this batch found with onGap="report", for ``collector.reportError``."""
+        """Return the gaps that this batch found with onGap="report", for ``collector.reportError``."""
         return [StateError(_describe_gap(self.factory.table, sender, gap)) for sender, gap in self.new_gaps]
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Applies the rows or holds them back; with ``tell`` returns the rows applied now, in the order of their keys.
+        """Apply the rows or holds them back; with ``tell`` returns the rows applied now, in the order of their keys.
 
         They include released rows of earlier batches, which have None in fields without a column. Raises StateError
         for a bad row.
@@ -93,7 +93,7 @@ class SequenceRows(RowPartition):
         return [new[key] for key in sorted(new)]
 
     def _apply(self, tables: Tables, rows: list[tuple], arrived: Arrived, tell: bool) -> tuple[Decided, list[tuple]]:
-        """Locks the senders, decides, and writes; repeated as a whole after a deadlock."""
+        """Lock the senders, decides, and write; repeated as a whole after a deadlock."""
         with self._transaction.using(0) as connection:
             senders = tables.lock(connection, arrived.senders())
             stood: dict[Key, tuple] = {}
@@ -136,7 +136,8 @@ class SequenceRows(RowPartition):
         self.new_gaps += decided.opened
 
     def _encoded(self, columns: Sequence[Column], fields: Fields, tuples: Sequence[TridentTuple]) -> list[tuple]:
-        """The rows in the order of the table's columns. Raises StateError for the first value that does not fit."""
+        """Return the rows in the order of the table's columns. Raises StateError for the first value that does not
+        fit."""
         table = self.factory.table
         if missing := [column.name for column in columns if column.name not in fields]:
             raise StateError(f"table {table!r} needs the columns {', '.join(missing)}; the tuples have {fields}")
@@ -156,7 +157,7 @@ class SequenceRows(RowPartition):
         return list(zip(*encoded, strict=True))
 
     def _tuple(self, tables: Tables, fields: Fields, key: Key, row: tuple) -> TridentTuple:
-        """A released row as a tuple with the fields of the current batch."""
+        """Return a released row as a tuple with the fields of the current batch."""
         dialect = tables.dialect
         values = dict(zip((c.name for c in tables.others), decode_row(row, [dialect.decoder(c) for c in tables.others]),
                           strict=True))  # fmt: skip
@@ -165,7 +166,7 @@ class SequenceRows(RowPartition):
 
 
 def _conflicts(tables: Tables, old: list[tuple], stood: dict[Key, tuple], new: dict[Key, tuple]) -> int:
-    """How many dropped rows differ from the row that was kept, in the store or earlier in the batch."""
+    """Return how many dropped rows differ from the row that was kept, in the store or earlier in the batch."""
     width, conflicts = len(tables.keys), 0
     for row in old:
         key = row[:width]
@@ -283,7 +284,7 @@ class SequenceState(RowFactory):
         return state
 
     def tables(self, fields: Fields) -> Tables:
-        """Returns the tables and their columns; creates missing tables. ``fields``: the fields of the tuples."""
+        """Return the tables and their columns; create missing tables. ``fields``: the fields of the tuples."""
         store, row = self.place.stores()[0], declare_fields(self.place, self._fields, fields)
         if missing := [name for name in self.key if name not in row]:
             raise StateError(f"table {self.table!r} needs {missing} for sender and number; the tuples have {fields}")
@@ -295,19 +296,19 @@ class SequenceState(RowFactory):
         return tables
 
     def stored(self) -> dict[tuple, tuple]:
-        """Returns the applied rows: (sender ..., number) -> tuple of the other columns, in declaration order."""
+        """Return the applied rows: (sender ..., number) -> tuple of the other columns, in declaration order."""
         return self._look("", len(self.key))
 
     def held(self) -> dict[tuple, tuple]:
-        """Returns the waiting rows, in the form of `stored`."""
+        """Return the waiting rows, in the form of `stored`."""
         return self._look("_held", len(self.key))
 
     def gaps(self) -> dict[tuple, tuple]:
-        """Returns the gaps, one for each run of missing numbers: (sender ..., first) -> (last, txid, time)."""
+        """Return the gaps, one for each run of missing numbers: (sender ..., first) -> (last, txid, time)."""
         return self._look("_gaps", len(self.key))
 
     def senders(self) -> dict[tuple, tuple]:
-        """Returns the senders: (sender ...) -> (last number, count of waiting rows, count of missing numbers)."""
+        """Return the senders: (sender ...) -> (last number, count of waiting rows, count of missing numbers)."""
         return self._look("_senders", len(self.key) - 1)
 
     def _look(self, suffix: str, width: int) -> dict[tuple, tuple]:

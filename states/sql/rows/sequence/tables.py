@@ -66,14 +66,14 @@ class Tables:
         return f"{self.table}_gaps"
 
     def beside(self, onGap: str) -> dict[str, list[Column]]:
-        """The further tables and their columns."""
+        """Return the further tables and their columns."""
         third = {self.held: list(self.columns)} if onGap == "hold" else {self.gaps: [*self.sender, *_GAP]}
         return {self.senders: [*self.sender, *_SENDER], **third}
 
     # -- senders
 
     def lock(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, SenderRow]:
-        """Locks the rows of these senders for this transaction and returns them; creates missing ones."""
+        """Lock the rows of these senders for this transaction and return them; create missing ones."""
         self._lock(connection, senders)
         rows = self._read(connection, senders)
         if new := [sender for sender in senders if sender not in rows]:
@@ -99,7 +99,7 @@ class Tables:
         return {sender: SenderRow(*row) for sender, row in zip(senders, rows, strict=True) if row is not None}
 
     def _make(self, connection: Connection, senders: Sequence[tuple]) -> None:
-        """Inserts a row for each of these senders; waits for another transaction that inserts the same row."""
+        """Insert a row for each of these senders; wait for another transaction that inserts the same row."""
         unless_there = self.dialect.instead(connection, [column.name for column in self.sender], [])
         rows = [(*sender, *SenderRow(self.first - 1)) for sender in senders]
         connection.executemany(insert_text(self.senders, [*self.sender, *_SENDER]) + unless_there, rows)
@@ -107,20 +107,20 @@ class Tables:
     # -- what has come before
 
     def stored(self, connection: Connection, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
-        """The other columns, encoded, of the keys that the table holds."""
+        """Return the other columns, encoded, of the keys that the table holds."""
         rows = self.dialect.read(connection, table, self.keys, self.others, keys)
         by_key = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
         return dict(zip(by_key, encode_rows(self.dialect, self.others, list(by_key.values())), strict=True))
 
     def same(self, row: tuple, other: tuple) -> bool:
-        """Whether the other columns of two encoded rows hold the same values."""
+        """Return whether the other columns of two encoded rows hold the same values."""
         return row == other or all(
             a == b or (column.family == "json" and None not in (a, b) and _sorted(a) == _sorted(b))
             for column, a, b in zip(self.others, row, other, strict=True)
         )
 
     def read_waiting(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, set[int]]:
-        """The waiting numbers of each sender."""
+        """Return the waiting numbers of each sender."""
         numbers: dict[tuple, set[int]] = {}
         for where, values in _chunks(self.sender, senders):
             text = f'SELECT {names(self.keys)} FROM "{self.held}" WHERE {where}'
@@ -130,7 +130,7 @@ class Tables:
         return numbers
 
     def missing(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, list[Gap]]:
-        """The gaps of each sender."""
+        """Return the gaps of each sender."""
         gaps: dict[tuple, list[Gap]] = {}
         columns, width = [*self.sender, *_GAP], len(self.sender)
         for where, values in _chunks(self.sender, senders):
@@ -143,7 +143,7 @@ class Tables:
     # -- what a batch changes
 
     def write(self, connection: Connection, decided: Decided, rows: dict[Key, tuple]) -> None:
-        """Writes everything that was decided. ``rows``: the encoded rows of the batch by key."""
+        """Write everything that was decided. ``rows``: the encoded rows of the batch by key."""
         self._insert(connection, self.table, [rows[key] for key in decided.applied])
         self._insert(connection, self.held, [rows[key] for key in decided.waiting])
         if decided.changed:
@@ -172,7 +172,7 @@ class Tables:
             ) from error
 
     def _release(self, connection: Connection, senders: Sequence[tuple], released: int) -> None:
-        """Moves the released rows into the table. Called after the senders' rows hold their new last numbers."""
+        """Move the released rows into the table. Called after the senders' rows hold their new last numbers."""
         moved = gone = 0
         same = " AND ".join(f's."{column.name}" = "{self.held}"."{column.name}"' for column in self.sender)
         last = f'(SELECT s."last" FROM "{self.senders}" AS s WHERE {same})'
@@ -186,13 +186,13 @@ class Tables:
         check_taken(self.held, released, gone)
 
     def waiting(self, connection: Connection, keys: Sequence[Key]) -> list[tuple]:
-        """The other columns of waiting rows, in the order of the keys."""
+        """Return the other columns of waiting rows, in the order of the keys."""
         rows = self.dialect.read(connection, self.held, self.keys, self.others, keys)
         return [row for row in rows if row is not None]
 
 
 def make_beside(place: TablePlace, tables: Tables, onGap: str) -> None:
-    """Creates and checks the further tables, once per process. Raises StateError for rows of the other ``onGap``."""
+    """Create and check the further tables, once per process. Raises StateError for rows of the other ``onGap``."""
     store = place.stores()[0]
     for name, columns in tables.beside(onGap).items():
         prepare(TablePlace(place.url, name), Shape(tuple(columns)))

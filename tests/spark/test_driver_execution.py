@@ -1,0 +1,205 @@
+"""Batches that run in the driver process, and those that turn out to be too large for it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trident_py import Config, Fields, TridentTopology
+from trident_py.operations import BaseFunction
+from trident_py.operations.builtin import Count
+from trident_py.operations.determinism import judge
+from trident_py.spark.driver_execution import HERE
+from trident_py.spouts import FeederBatchSpout, IPartitionedTridentSpout
+from trident_py.testing import Crashing, MemoryMapState
+from trident_py.testing.faults.feed import OneForAll
+
+pytestmark = pytest.mark.spark
+Cluster = Callable[..., Any]
+SIZES = (4, 4, 40, 4, 4)
+
+
+class Sized(OneForAll, IPartitionedTridentSpout):
+    """Batches of these `SIZES`, in two partitions."""
+
+    last = len(SIZES)
+
+    def getOutputFields(self) -> Fields:
+        return Fields("value")
+
+    def emitBatchNew(self, tx: Any, collector: Any, partitions: Sequence[int], lastPartitionMeta: dict) -> dict:
+        for partition in partitions:
+            self.reEmitPartitionBatch(tx, collector, partition, tx.txid)
+        return dict.fromkeys(partitions, tx.txid)
+
+    def reEmitPartitionBatch(self, tx: Any, collector: Any, partition: int, partitionMeta: int) -> None:
+        for n in range(partition, SIZES[partitionMeta - 1], 2):
+            collector.emit((n,))
+
+
+def inline(tuples: int, millis: float = 60_000) -> dict[str, Any]:
+    return {Config.TOPOLOGY_INLINE_MAX_TUPLES: tuples, Config.TOPOLOGY_INLINE_MAX_MILLIS: millis}
+
+
+def places(running: Any) -> dict[int, str]:
+    """Where each batch was committed."""
+    return {event.txid: event.reason for event in running.events if event.kind == "committed"}
+
+
+def moved(running: Any) -> list[tuple[int, int]]:
+    return [(event.txid, event.attempt) for event in running.events if event.kind == "moved"]
+
+
+def fed(cluster: Any, conf: dict[str, Any], sizes: list[int], function: Any) -> tuple[Any, dict]:
+    """The ended run of batches of these sizes through a function with two partitions, and the counts of its results."""
+    feeder, state = FeederBatchSpout(Fields("value")), MemoryMapState.Factory()
+    topology = TridentTopology()
+    stream = topology.newStream("in", feeder).parallelismHint(2).each("value", function, Fields("made"))
+    stream.groupBy("made").persistentAggregate(state, Count(), "count").parallelismHint(2)
+    for size in sizes:
+        feeder.feed([[n] for n in range(size)], wait=False)
+    feeder.close()
+    running = cluster.submitTopology("fed", conf, topology.build())
+    assert running.awaitTermination(200)
+    return running, {key[0]: value.curr for key, value in state.stored().items()}
+
+
+def test_a_batch_runs_in_the_driver_if_it_is_small_enough(spark_cluster: Cluster) -> None:
+    running, counts = fed(spark_cluster(), inline(10), [3, 11, 10, 40, 0], lambda value: [os.getpid()])
+    assert places(running) == {1: HERE, 2: "", 3: HERE, 4: "", 5: HERE}
+    assert counts.pop(os.getpid()) == 3 + 10
+    assert sum(counts.values()) == 11 + 40
+    assert running.attempts == dict.fromkeys(range(1, 6), 0)
+
+
+def test_a_class_keeps_its_source_when_a_batch_ran_in_the_driver(spark_cluster: Cluster) -> None:
+    class Own(BaseFunction):
+        def execute(self, tuple: Any, collector: Any) -> None:
+            collector.emit([tuple[0]])
+
+    running, _ = fed(spark_cluster(), inline(10), [2], Own())
+    assert places(running) == {1: HERE} and judge(Own()).deterministic, judge(Own())
+
+
+def test_none_does_unless_it_is_allowed(spark_cluster: Cluster) -> None:
+    """0 in the topology's settings; here also in the session's."""
+    for conf in ({}, inline(0)):
+        running, counts = fed(spark_cluster(), conf, [2, 2], lambda value: [os.getpid()])
+        assert list(places(running).values()) == ["", ""]
+        assert os.getpid() not in counts
+
+
+def test_a_batch_that_is_not_soon_over_runs_where_batches_take_less(spark_cluster: Cluster) -> None:
+    """The first batch on either side is not timed: it makes connections and imports."""
+    running, _ = fed(spark_cluster(), inline(10, 0), [2] * 6, lambda value: [value])
+    assert places(running) == {1: HERE, 2: HERE, 3: "", 4: "", 5: HERE, 6: HERE}
+
+
+def test_a_batch_of_much_memory_moves_to_spark(spark_cluster: Cluster) -> None:
+    """Few tuples, of 11 MB each."""
+    feeder, topology = FeederBatchSpout(Fields("value")), TridentTopology()
+    topology.newStream("in", feeder).filter("value", lambda value: True)
+    for size in (2, 7):
+        feeder.feed([["x" * 11_000_000] for _ in range(size)], wait=False)
+    feeder.close()
+    running = spark_cluster().submitTopology("large", inline(10), topology.build())
+    assert running.awaitTermination(200)
+    assert places(running) == {1: HERE, 2: ""}
+    assert moved(running) == [(2, 0)]
+
+
+class Open(BaseFunction):
+    """Leaves a file when it is cleaned up."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def execute(self, tuple: Any, collector: Any) -> None:
+        collector.emit([tuple[0]])
+
+    def cleanup(self) -> None:
+        Path(self.file).write_text(str(os.getpid()))
+
+
+def test_operations_are_cleaned_up_in_the_driver_when_the_run_ends(spark_cluster: Cluster, tmp_path: Path) -> None:
+    running, _ = fed(spark_cluster(), inline(10), [2], Open(str(tmp_path / "closed")))
+    assert places(running) == {1: HERE}
+    assert (tmp_path / "closed").read_text() == str(os.getpid())
+
+
+def test_a_failed_attempt_is_replayed_in_the_driver(spark_cluster: Cluster) -> None:
+    state = MemoryMapState.Factory()
+    crashing = Crashing(state, "afterCommit", {(1, 0), (2, 0)}, partition=1)
+    feeder = FeederBatchSpout(Fields("value"))
+    topology = TridentTopology()
+    stream = topology.newStream("in", feeder).groupBy("value")
+    stream.persistentAggregate(crashing, Count(), "count").parallelismHint(2)
+    for _ in range(2):
+        feeder.feed([["a"], ["b"], ["c"], ["d"]], wait=False)
+    feeder.close()
+    running = spark_cluster().submitTopology("replayed", inline(10), topology.build())
+    assert running.awaitTermination(200)
+    assert running.attempts == {1: 1, 2: 1}
+    assert places(running) == {1: HERE, 2: HERE}
+    assert {key[0]: value.curr for key, value in state.stored().items()} == dict.fromkeys("abcd", 2)
+
+
+def test_a_batch_that_turns_out_larger_is_the_next_attempt_on_spark(spark_cluster: Cluster) -> None:
+    """Nobody knows the size of these batches before they are emitted; the batch before is the guide. A move is no
+    failure, so one attempt is enough."""
+    state, conf = MemoryMapState.Factory(), inline(10) | {Config.TOPOLOGY_MAX_BATCH_ATTEMPTS: 1}
+    topology = TridentTopology()
+    topology.newStream("in", Sized()).groupBy("value").persistentAggregate(state, Count(), "count")
+    running = spark_cluster().submitTopology("sized", conf, topology.build())
+    assert running.awaitTermination(200)
+    assert places(running) == {1: "", 2: HERE, 3: "", 4: "", 5: HERE}
+    assert moved(running) == [(3, 0)]
+    assert running.attempts == {1: 0, 2: 0, 3: 1, 4: 0, 5: 0}
+    found = {key[0]: value.curr for key, value in state.stored().items()}
+    assert found == {n: sum(size > n for size in SIZES) for n in range(40)}
+
+
+def test_what_only_executors_can_import_runs_there(spark_cluster: Cluster) -> None:
+    driver = os.getpid()
+
+    def function(value: Any) -> list[Any]:
+        if os.getpid() == driver:
+            raise ModuleNotFoundError("No module named 'only_there'")
+        return [value]
+
+    running, counts = fed(spark_cluster(), inline(10), [3, 3], function)
+    assert places(running) == {1: "", 2: ""}
+    assert moved(running) == [(1, 0)]  # the second is not tried here
+    assert counts == {0: 2, 1: 2, 2: 2}
+
+
+def test_a_stop_does_not_wait_for_an_attempt_that_never_ends(spark_cluster: Cluster, tmp_path: Path) -> None:
+    folder = str(tmp_path)
+
+    def hangs(value: Any) -> list[Any]:
+        (Path(folder) / "begun").touch()
+        while not (Path(folder) / "go on").exists():
+            time.sleep(0.01)
+        return [value]
+
+    feeder = FeederBatchSpout(Fields("value"))
+    topology = TridentTopology()
+    topology.newStream("in", feeder).each("value", hangs, Fields("same"))
+    feeder.feed([[1]], wait=False)
+    conf = inline(10) | {Config.TOPOLOGY_STOP_GRACE_SECS: 0.2}
+    running = spark_cluster().submitTopology("hangs", conf, topology.build())
+    while not (tmp_path / "begun").exists():
+        assert running.isOpen
+        time.sleep(0.01)
+    stopper = threading.Thread(target=running.stop, daemon=True)
+    stopper.start()
+    stopper.join(60)
+    assert not stopper.is_alive()
+    assert places(running) == {}
+    (tmp_path / "go on").touch()

@@ -1,0 +1,1 @@
+"""What every client of a SQL database shares: how its sessions are pinned, and what error codes mean."""

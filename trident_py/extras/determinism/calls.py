@@ -1,0 +1,367 @@
+"""Evaluates calls of all possible values of an expression."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import inspect
+import logging
+import operator
+import pathlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import findings, tables
+from .atoms import (
+    ENTRIES,
+    FRESH,
+    NOTHING,
+    PLAIN,
+    READ,
+    SET,
+    UNKNOWN,
+    Args,
+    Argument,
+    Atom,
+    Bound,
+    Data,
+    KnownObject,
+    Local,
+    Method,
+    NewObject,
+    Value,
+    attribute_of,
+    container,
+    deep,
+    inside,
+    kind_of,
+    known,
+    marked,
+    outlives,
+    pair,
+    union,
+    unordered,
+)
+from .findings import CodePlace
+from .origins import Origins
+from .sources import is_ours, is_users
+
+_METACLASSES = ("builtins.type", "abc.ABCMeta", "enum.EnumType", "typing.NamedTupleMeta")
+_PLAIN_KINDS = (str, bytes, int, float, list, dict, tuple, set, frozenset, np.ndarray)
+
+
+class CallReader(Origins):
+    """The part of the reader that evaluates calls."""
+
+    local: Callable[[Local, Args], Value]
+    construct_users: Callable[[type, Args, CodePlace | None], Value]
+    use: Callable[[Atom, CodePlace | None], None]
+    touch: Callable[[Atom, CodePlace | None], None]
+    told: set[ast.AST]
+
+    # -- calls ------------------------------------------------------------------------------------------------------
+
+    def call(self, atom: Atom, args: Args, place: CodePlace | None) -> Value:
+        """Evaluate a call of the atom: reports findings, returns the result."""
+        match atom:
+            case KnownObject():
+                return self._call_known(atom.value, args, place)
+            case Bound():
+                declared = self.declared(atom.function, place)
+                return READ if declared else self.function(atom.function, args, atom.owner)
+            case Local():
+                return self.local(atom, args)
+            case Method():
+                return self.method(atom.owner, atom.name, args, place)
+            case NewObject():
+                return self._call_attribute(atom, "__call__", args, place)
+            case Data() if not atom.callables or any(_is_module(item) for value in args.values for item in value):
+                return self.unseen("a call", place)
+        return READ
+
+    def _call_attribute(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> Value:
+        return union(self.call(atom, args, place) for atom in self.attribute(owner, name, place))
+
+    def _call_known(self, thing: Any, args: Args, place: CodePlace | None) -> Value:
+        if self.declared(thing, place) or self._trusts(thing):
+            return READ
+        if (chance := tables.changing(thing, args)) is not None:
+            self.report(findings.calls(chance, place))
+            return PLAIN
+        if isinstance(thing, functools.partial):
+            for value in (*thing.args, *thing.keywords.values()):
+                self.use(KnownObject(value), place)
+            stored = tuple((name, known(value)) for name, value in thing.keywords.items())
+            positional = (*map(known, thing.args), *args.positional)
+            args = args._replace(positional=positional, keywords=(*stored, *args.keywords))
+            return self._call_known(thing.func, args, place)
+        if isinstance(thing, types.MethodType):
+            return self._call_method(thing, args, place)
+        if isinstance(thing, type):
+            return self._construct(thing, args, place)
+        if isinstance(thing, types.FunctionType):
+            return self._call_function(thing, args, place)
+        return self._call_object(thing, args, place)
+
+    def _call_method(self, thing: types.MethodType, args: Args, place: CodePlace | None) -> Value:
+        if is_users(thing.__func__):
+            self.use(KnownObject(thing.__self__), place)
+            return self.function(thing.__func__, args, KnownObject(thing.__self__))
+        if isinstance(thing.__self__, type) or is_ours(thing.__func__):
+            return self._call_known(thing.__func__, args, place)
+        return self.method(KnownObject(thing.__self__), thing.__name__, args, place)
+
+    def _call_function(self, thing: types.FunctionType, args: Args, place: CodePlace | None) -> Value:
+        registry = attribute_of(thing, "registry")
+        if isinstance(registry, types.MappingProxyType):  # functools.singledispatch
+            return union(self._call_known(function, args, place) for function in registry.values())
+        if is_users(thing):
+            return self.function(thing, args)
+        if is_ours(thing):
+            return READ
+        wrapped = attribute_of(thing, "__wrapped__")
+        if wrapped is not None and thing.__code__.co_filename == contextlib.contextmanager.__code__.co_filename:
+            return self._call_known(wrapped, args, place)
+        return self._library(thing, args, place)
+
+    def _call_object(self, thing: Any, args: Args, place: CodePlace | None) -> Value:
+        if isinstance(thing, functools._lru_cache_wrapper):
+            return self._call_known(thing.__wrapped__, args, place)
+        if isinstance(thing, operator.methodcaller):
+            return self.method(Data(), thing.__reduce__()[1][0], Args(), place)
+        if isinstance(thing, types.BuiltinFunctionType | types.MethodWrapperType):
+            owner = thing.__self__
+            if not isinstance(owner, types.ModuleType | type | None):
+                return self.method(KnownObject(owner), thing.__name__, args, place)
+            return self._library(thing, args, place)
+        if isinstance(thing, types.MethodDescriptorType | types.WrapperDescriptorType):
+            rest = args._replace(positional=args.positional[1:])
+            owners = args.positional[0] if args.positional else PLAIN
+            return union(self.method(owner, thing.__name__, rest, place) for owner in owners)
+        if is_users(type(thing)):
+            self.use(KnownObject(thing), place)
+            return self._call_attribute(KnownObject(thing), "__call__", args, place)
+        return READ if is_ours(type(thing)) else self._library(thing, args, place)
+
+    def _trusts(self, thing: Any) -> bool:
+        name = tables.name_of(thing)
+        return any(name == trusted or name.startswith(f"{trusted}.") for trusted in self.trusted)
+
+    # -- classes ----------------------------------------------------------------------------------------------------
+
+    def _construct(self, kind: type, args: Args, place: CodePlace | None) -> Value:
+        if is_ours(kind):
+            return PLAIN
+        if not is_users(kind):
+            return self._construct_library(kind, args, place)
+        if tables.name_of(type(kind)) not in _METACLASSES:
+            self.report(findings.unseen(f"{kind.__qualname__}, whose metaclass is {type(kind).__qualname__}", place))
+        return self.construct_users(kind, args, place)
+
+    def _construct_library(self, kind: type, args: Args, place: CodePlace | None) -> Value:
+        value = self._library(kind, args, place)
+        if issubclass(kind, set | frozenset):
+            return SET
+        name = tables.name_of(kind)
+        kept = name.startswith(("numpy.random.", "random.Random", "pathlib.", "collections.defaultdict"))
+        if kept or kind is object:
+            instance = NewObject(kind, place.node if place else None)
+            if name == "collections.defaultdict" and args.positional:
+                instance.attributes[ENTRIES] = union(self.call(atom, Args(), place) for atom in args.positional[0])
+            return frozenset([instance])
+        if kind is operator.methodcaller or kind is operator.attrgetter:
+            self._by_name(kind, args, place)
+        if issubclass(kind, map | filter | zip | enumerate | reversed) or attribute_of(kind, "__next__"):
+            return frozenset([Data(iterator=True, callables=_passes_callables(args))])
+        return PLAIN if name in tables.SCALARS else value
+
+    def _by_name(self, kind: type, args: Args, place: CodePlace | None) -> None:
+        """Handle ``methodcaller("now")``, which calls the named method, and ``attrgetter``, which may lead to it."""
+        names = [node.value for node in args.nodes[:1] if isinstance(node, ast.Constant)]
+        for name in names if kind is operator.methodcaller else set(names) & set(tables.CLOCK):
+            self.method(Data(), str(name), Args(), place)
+        if not names:
+            self.unseen(kind.__name__, place)
+
+    def item_of_class(self, atom: Atom, place: CodePlace | None) -> None:
+        """Evaluate ``Kind[...]`` of a user's class."""
+        if isinstance(atom, KnownObject) and isinstance(atom.value, type) and is_users(atom.value):
+            method = inspect.getattr_static(atom.value, "__class_getitem__", None)
+            if isinstance(method, classmethod) and is_users(method.__func__):
+                self._call_known(method.__get__(None, atom.value), UNKNOWN, place)
+
+    # -- libraries --------------------------------------------------------------------------------------------------
+
+    def _library(self, thing: Any, args: Args, place: CodePlace | None) -> Value:
+        name = tables.name_of(thing)
+        if name.startswith("numpy.random.") and args.nodes and callable(thing):
+            kind = thing if isinstance(thing, type) else np.random.Generator
+            return frozenset([NewObject(kind, place.node if place else None)])
+        self._check_arguments(name, args, place)
+        files = name.startswith("pathlib.") and name.rpartition(".")[2] in tables.FILE_METHODS
+        if name == "logging.getLogger":
+            return frozenset([NewObject(logging.Logger, None)])
+        if files or (tables.outside(name) and not tables.same_again(name)):
+            if name != "random.Random":
+                self.report(findings.calls(tables.shown(name), place))
+            return PLAIN
+        return _result(name, args) if tables.same_again(name) else self.unseen(tables.shown(name), place)
+
+    def _check_arguments(self, name: str, args: Args, place: CodePlace | None) -> None:
+        if place is None:
+            return
+        first = args.positional[0] if args.positional else NOTHING
+        if name in tables.TEXTS and Argument("attempt") in first:
+            self.report(findings.calls("TransactionAttempt.__str__, which shows the attempt,", place))
+        if name in tables.TEXTS and any(map(_by_address, deep(first))):
+            self.report(findings.calls("object.__repr__, which shows an address,", place))
+        if (name in tables.FIRST_CHANGES or name.endswith(".__setattr__")) and any(
+            outlives(atom) and atom != self.starting for atom in first
+        ):
+            self.report(findings.keeps(place))
+        within = deep if name in tables.GO_DEEP else iter
+        sets = any(unordered(atom) for value in args.values for atom in within(value))
+        if name == "builtins.next" and Data() in first:
+            self.unseen(name, place)
+        by_key = name in tables.BY_KEY and any(keyword == "key" for keyword, _ in args.keywords)
+        sorting = name in tables.ORDERLESS | tables.COPIES or name.partition(".")[0] == "logging"
+        if sets and (by_key or not sorting):
+            self.report(findings.set_order(place))
+
+    def method(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> Value:
+        """Evaluate a method call on a plain value, or on a library's object."""
+        kind = kind_of(owner)
+        self.touch(owner, place)
+        if kind is not None and tables.is_random(kind):
+            if outlives(owner):
+                self.report(findings.calls(tables.drawn(kind, name), place))
+            return PLAIN
+        if kind is not None and issubclass(kind, pathlib.PurePath):
+            if name in tables.FILE_METHODS:
+                self.report(findings.calls(f"Path.{name}", place))
+            return frozenset([NewObject(kind, None)])
+        if isinstance(owner, Argument):
+            return self._method_of_argument(owner, name, args, place)
+        self._check_method(owner, name, args, place)
+        return _method_result(owner, name, args)
+
+    def _method_of_argument(self, owner: Argument, name: str, args: Args, place: CodePlace | None) -> Value:
+        if owner.role == "collector" and name == "emit":
+            self.emitted(union(args.values), place)
+        if owner.role == "context" and name == "transaction":
+            return frozenset([Argument("attempt")])
+        if owner.role == "context" and name == "getPartitionIndex" and place and place.node in self.told:
+            return frozenset([Argument("partition")])
+        made = tables.MADE_BY_CONTEXT.get(name) if owner.role == "context" else None
+        if made is not None or (owner.role == "metric" and name in tables.MORE_METRICS):
+            called = [self.call(atom, Args(), place) for atom in union(args.positional)] if name == "time" else []
+            return union(called) | frozenset([Argument(made or "metric")])
+        same_again = {
+            "context": ("numPartitions",),
+            "attempt": ("txid", "getTransactionId"),
+            "metric": tables.COUNTS,
+            "partition": (),
+            "projection": ("create",),
+        }
+        if name not in same_again.get(owner.role, (name,)):
+            self.report(findings.calls(name, place))
+        return PLAIN
+
+    def emitted(self, value: Value, place: CodePlace | None) -> None:
+        """Check a value that travels in tuples. A set has another order in another process. Where the tuple is read, a
+        method of a user's object may be taken for one of a plain value, so it is read here."""
+        for atom in deep(value):
+            if unordered(atom) and place is not None:
+                self.report(findings.set_order(place))
+            if isinstance(atom, NewObject) and is_users(atom.kind):
+                for name in sorted(tables.data_methods() & set(dir(atom.kind))):
+                    method = inspect.getattr_static(atom.kind, name)
+                    if isinstance(method, types.FunctionType) and is_users(method):
+                        self.function(method, UNKNOWN, atom)
+
+    def _check_method(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> None:
+        plain = isinstance(owner, Data) or (isinstance(owner, KnownObject) and isinstance(owner.value, _PLAIN_KINDS))
+        special = name.startswith("__") and name.endswith("__")
+        fits = special or (name in tables.data_methods() if plain else not name.startswith("_"))
+        local = tables.machine_method(owner, name, args) if plain else None
+        if local or (name in tables.CLOCK and (plain or isinstance(owner, NewObject))):
+            self.report(findings.calls(local or name, place))
+        elif (name in tables.STREAMS and owner == Data()) or not fits:
+            self.unseen(f"method {name}", place)
+        if place is None:
+            return
+        starting = self.starting is not None and (isinstance(owner, Data | NewObject) or owner == self.starting)
+        if name in tables.MUTATORS and outlives(owner) and not starting:
+            self.report(findings.keeps(place))
+        through = name in tables.GO_THROUGH and any(unordered(atom) for value in args.values for atom in deep(value))
+        if through or (name == "pop" and unordered(owner)):
+            self.report(findings.set_order(place))
+
+
+# -- results and arguments --------------------------------------------------------------------------------------
+
+
+
+def _method_result(owner: Atom, name: str, args: Args) -> Value:
+    """Return the result of a method of a plain value or a library's object."""
+    if name in tables.SETS:
+        return SET
+    if name == "copy":
+        return SET if unordered(owner) else FRESH
+    if name in ("keys", "items", "values"):
+        within = {"items": pair(inside(owner)), "values": inside(owner)}.get(name, NOTHING)
+        return marked(container(within), view=name != "values")
+    if name in ("get", "pop", "setdefault", "popitem", "popleft"):
+        return inside(owner) | (union(args.values) if name in ("get", "setdefault", "pop") else NOTHING)
+    if tables.keeps_naive(owner, name, args):
+        return frozenset([Data(naive=True)])
+    callables = _passes_callables(args) or (isinstance(owner, Data) and owner.callables)
+    part = outlives(owner) and isinstance(owner, Data) and owner.inner  # the result may be a part of the owner
+    return frozenset([Data(callables=callables, held=part)])
+
+
+def _by_address(atom: Atom) -> bool:
+    """Return whether the object's text shows its memory address."""
+    if isinstance(atom, Bound | Local) or (isinstance(atom, Data) and atom.iterator):
+        return True
+    if isinstance(atom, KnownObject) and isinstance(atom.value, types.FunctionType | types.MethodType):
+        return True
+    kind = kind_of(atom)
+    if kind is None or not (kind is object or is_users(kind)):
+        return False
+    return kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+
+
+def _is_module(atom: Atom) -> bool:
+    return isinstance(atom, KnownObject) and isinstance(atom.value, types.ModuleType)
+
+
+def _passes_callables(args: Args) -> bool:
+    atoms = [atom for value in args.values for atom in value]
+    return any(atom.callables if isinstance(atom, Data) else not isinstance(atom, Argument) for atom in atoms)
+
+
+def _result(name: str, args: Args) -> Value:
+    """Return the result of a library's function."""
+    first = args.positional[0] if args.positional else NOTHING
+    if name in tables.SCALARS:
+        return PLAIN
+    if name in tables.COPIES and any(map(unordered, first)):
+        return SET
+    if tables.makes_naive(name, args):
+        return frozenset([Data(naive=True)])
+    if name == "builtins.iter":
+        return frozenset([Data(iterator=True, callables=_passes_callables(args))])
+    if name in ("builtins.next", "builtins.min", "builtins.max", "builtins.anext"):
+        return union(map(inside, first)) | union(args.positional[1:]) | PLAIN
+    returns_callables = name.partition(".")[0] in ("functools", "operator", "itertools", "types", "numpy")
+    # The user's objects that pass through a function such as `sorted`.
+    atoms = union(args.values)
+    holds = union(atom.holds for atom in atoms if isinstance(atom, Data)) | frozenset(
+        atom for atom in atoms if isinstance(atom, NewObject)
+    )
+    return frozenset([Data(container=True, callables=returns_callables or _passes_callables(args), holds=holds)])

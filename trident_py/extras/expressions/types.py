@@ -1,0 +1,85 @@
+"""The types of expressions, and which type two of them have in common, as in Spark's ANSI mode."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import DefinitionError
+from .tree import Constant
+
+INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+FLOATS = (pa.float32(), pa.float64())
+NUMBERS = INTEGERS + FLOATS
+STRING = pa.string()
+BOOLEAN = pa.bool_()
+DOUBLE = pa.float64()
+VOID = pa.null()
+DATE = pa.date32()
+TIMESTAMP_NTZ = pa.timestamp("us")
+
+_NAMES = {
+    "void": VOID, "boolean": BOOLEAN, "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(),
+    "bigint": pa.int64(), "float": pa.float32(), "double": DOUBLE, "string": STRING, "binary": pa.binary(),
+    "date": DATE, "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": TIMESTAMP_NTZ,
+}  # fmt: skip
+_OF = {kind: name for name, kind in _NAMES.items()}
+
+
+def shown(kind: pa.DataType) -> str:
+    """Return the name of a type in SQL."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return _OF.get(kind, str(kind))
+
+
+def kind_of(name: str) -> pa.DataType:
+    return _NAMES[name]
+
+
+def value_of(constant: Constant) -> tuple[Any, pa.DataType]:
+    """Return the value of a literal and its type. Raises DefinitionError if the type cannot hold it."""
+    text, name = constant.text, constant.kind
+    if name == "decimal":
+        value = decimal.Decimal(text)
+        scale = -int(value.as_tuple().exponent)
+        return value, pa.decimal128(max(len(value.as_tuple().digits), scale, 1), scale)
+    kind = _NAMES[name]
+    if name == "date":
+        return datetime.date.fromisoformat(text), kind
+    if kind in INTEGERS:
+        return _whole(int(text), name), kind
+    if kind in FLOATS:
+        return float(text), kind
+    return (text == "true" if name == "boolean" else text if name == "string" else None), kind
+
+
+def _whole(value: int, name: str) -> int:
+    bits = _NAMES[name].bit_width
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise DefinitionError(f"expr: {value} does not fit {name}")
+    return value
+
+
+def common(where: Any, *kinds: pa.DataType) -> pa.DataType:
+    """Return the type in which these meet: Spark's least common type. Raises DefinitionError if they need a CAST."""
+    return reduce(lambda a, b: _meet(where, a, b), kinds)
+
+
+def _meet(where: Any, a: pa.DataType, b: pa.DataType) -> pa.DataType:
+    if a == b or b == VOID:
+        return a
+    if a == VOID:
+        return b
+    if a in INTEGERS and b in INTEGERS:
+        return max(a, b, key=lambda kind: kind.bit_width)
+    if a in NUMBERS and b in NUMBERS:  # a bigint and a float meet in a double, in ANSI mode
+        return DOUBLE
+    if {a, b} & set(FLOATS) and any(map(pa.types.is_decimal, (a, b))):
+        return DOUBLE
+    hint = "write a fraction as 2.5D" if any(map(pa.types.is_decimal, (a, b))) else "use CAST"
+    raise DefinitionError(f"expr: {where} brings {shown(a)} and {shown(b)} together; {hint}")

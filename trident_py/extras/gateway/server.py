@@ -1,0 +1,45 @@
+"""Runs the gateway: uvicorn and its workers."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from contextlib import nullcontext
+from pathlib import Path
+
+import uvicorn
+
+from ...drpc.web_server import PatientProtocol, logging_settings
+from ...filesystems.tempdirs import own_folder
+from .app import CONFIG, claims
+from .metrics import FOLDER
+from .settings import read_settings
+
+
+def serve(config: str, app: str = "trident_py.extras.gateway.app:application") -> None:
+    """Serve until SIGTERM or Ctrl-C, then return. Raises DefinitionError for an invalid file, before it starts."""
+    settings = read_settings(config)
+    os.environ[CONFIG] = str(Path(config).resolve())
+    # uvicorn ends in order at SIGTERM, and then raises the signal again for the previous handler, which must not end
+    # us.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    with own_folder("trident-events-") if settings.workers > 1 else nullcontext() as folder:
+        if folder is not None:
+            os.environ.setdefault(FOLDER, str(folder))
+        uvicorn.run(
+            app, factory=True, host=settings.host, port=settings.port, workers=settings.workers, access_log=False,
+            log_config=logging_settings(), timeout_graceful_shutdown=int(settings.answerSeconds) + 1,
+            proxy_headers=False, server_header=False, http=PatientProtocol,
+            timeout_keep_alive=math.ceil(settings.limits.idleSeconds),
+        )  # fmt: skip
+
+
+def expire(config: str) -> int:
+    """Delete the events older than ``expirySeconds`` now; returns how many."""
+    settings = read_settings(config)
+    store = claims(settings)
+    try:
+        return store.expire(settings.expirySeconds)
+    finally:
+        store.close()

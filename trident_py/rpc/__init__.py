@@ -1,0 +1,1 @@
+"""Objects that live in the driver, called from its workers over authenticated connections."""

@@ -1,0 +1,167 @@
+"""The spouts that the kit feeds: batches that a test has written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import DefinitionError
+from ...spouts import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
+from ...tuples import Fields, FieldsLike, declare
+
+Row = tuple[Any, ...]
+Batch = tuple[Row, ...]
+KINDS = ("transactional", "opaque")
+_TYPES = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary"}
+
+
+class OneForAll:
+    """A partitioned spout that is its own coordinator and emitter, over txids up to ``last``."""
+
+    last: int
+    partitions: int = 2
+
+    def getCoordinator(self, conf: dict, context: Any) -> Any:
+        return self
+
+    def getEmitter(self, conf: dict, context: Any) -> Any:
+        return self
+
+    def isReady(self, txid: int) -> bool:
+        return txid <= self.last
+
+    def isExhaustedAt(self, txid: int) -> bool:
+        return txid > self.last
+
+    def getPartitionsForBatch(self) -> list[int]:
+        return list(range(self.partitions))
+
+    def getOrderedPartitions(self, allPartitionInfo: list[int]) -> Sequence[int]:
+        return allPartitionInfo
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class FedSpout(OneForAll, IPartitionedTridentSpout):
+    """Transactional: batch n has these rows in every attempt, every second one in each of two partitions."""
+
+    fields: Fields
+    batches: tuple[Batch, ...]
+    last: int = 0
+    partitions: int = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "last", len(self.batches))
+
+    def getOutputFields(self) -> Fields:
+        return self.fields
+
+    def emitBatchNew(self, tx: Any, collector: Any, partitions: Sequence[int], lastPartitionMeta: dict) -> dict:
+        for partition in partitions:
+            self.reEmitPartitionBatch(tx, collector, partition, tx.txid)
+        return dict.fromkeys(partitions, tx.txid)
+
+    def reEmitPartitionBatch(self, tx: Any, collector: Any, partition: int, partitionMeta: int) -> None:
+        for row in self.batches[partitionMeta - 1][partition :: self.partitions] if partitionMeta <= self.last else ():
+            collector.emit(row)
+
+
+@dataclass(frozen=True)
+class FedOpaqueSpout(OneForAll, IOpaquePartitionedTridentSpout):
+    """Opaque: goes on behind what it has committed, up to the end of batch n. ``other``: in the first attempt at this
+    batch it has, as a source that grows, only the first half. ``longer``: goes on for one batch more,
+    for the other half if that attempt has counted."""
+
+    fields: Fields
+    batches: tuple[Batch, ...]
+    other: int = 0
+    longer: bool = False
+    last: int = 0
+    partitions: int = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "last", len(self.batches) + self.longer)
+
+    def getOutputFields(self) -> Fields:
+        return self.fields
+
+    def emitBatchNew(self, tx: Any, collector: Any, partitions: Sequence[int], lastPartitionMeta: dict) -> dict:
+        made = {}
+        for partition in partitions:
+            start, end = lastPartitionMeta[partition] or 0, self._end(tx.txid, partition)
+            rows = [row for batch in self.batches for row in batch[partition :: self.partitions]]
+            if (tx.txid, tx.attemptId) == (self.other, 0):
+                end = start + (end - start + 1) // 2
+            for row in rows[start:end]:
+                collector.emit(row)
+            made[partition] = end
+        return made
+
+    def _end(self, txid: int, partition: int) -> int:
+        """Return how many rows the partition has in the batches up to this one."""
+        return sum(len(batch[partition :: self.partitions]) for batch in self.batches[:txid])
+
+
+@dataclass(frozen=True)
+class Feed:
+    """What a test feeds: for each spout its fields and batches. ``single``: build gets the spout itself, not a dict."""
+
+    fields: tuple[tuple[str, Fields], ...]
+    batches: tuple[tuple[str, tuple[Batch, ...]], ...]
+    kind: str = "transactional"
+    single: bool = True
+
+    @classmethod
+    def of(cls, batches: Any, fields: Any, kind: str) -> Feed:
+        """Build from the arguments of `everywhere`. Raises DefinitionError."""
+        if kind not in KINDS:
+            raise DefinitionError(f"kind={kind!r}: it is one of {', '.join(KINDS)}")
+        single = not isinstance(batches, Mapping)
+        named = {"": batches or ()} if single else dict(batches)
+        given = {"": fields} if single else dict(fields or {})
+        made = [(name, *_rows_of(name, list(of), given.get(name))) for name, of in named.items()]
+        return cls(tuple((name, f) for name, f, _ in made), tuple((name, b) for name, _, b in made), kind, single)
+
+    @property
+    def count(self) -> int:
+        """The number of batches."""
+        return max((len(batches) for _, batches in self.batches), default=0)
+
+    def spouts(self, other: int = 0, longer: bool = False) -> Any:
+        """Return the first argument of ``build``: a spout, or spouts by name; None if nothing is fed."""
+        fields = dict(self.fields)
+        made: dict[str, Any] = {}
+        for name, batches in self.batches:
+            if self.kind == "opaque":
+                made[name] = FedOpaqueSpout(fields[name], batches, other, longer)
+            else:
+                made[name] = FedSpout(fields[name], batches)
+        if self.single:
+            return made[""] if self.count else None
+        return made
+
+
+def _rows_of(name: str, batches: list, fields: FieldsLike | None) -> tuple[Fields, tuple[Batch, ...]]:
+    rows = [row for batch in batches for row in batch]
+    if fields is None and rows:
+        if not isinstance(rows[0], Mapping):
+            raise DefinitionError(f"batches{f' of {name!r}' if name else ''}: rows that are no dicts need fields=...")
+        fields = [_field(key, [row[key] for row in rows]) for key in rows[0]]
+    made = Fields() if fields is None else Fields.of(fields)
+    return made, tuple(tuple(_row(row, made) for row in batch) for batch in batches)
+
+
+def _field(name: str, values: Sequence[Any]) -> str:
+    """Return the field with its type, if all values have one."""
+    types = {type(value) for value in values if value is not None}
+    ddl = _TYPES.get(types.pop()) if len(types) == 1 else None
+    return declare(name, ddl)
+
+
+def _row(row: Any, fields: Fields) -> Row:
+    values = tuple(row[name] for name in fields) if isinstance(row, Mapping) else tuple(row)
+    if len(values) != len(fields):
+        raise DefinitionError(f"batches: the row {row!r} has {len(values)} values for the fields {fields}")
+    return values
