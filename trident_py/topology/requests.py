@@ -48,7 +48,7 @@ def last_statement(component: Plan, source: Node) -> Node:
 
 
 def _looking(component: Plan) -> set[int]:
-    """Return the nodes that only filter, peek or record, as all behind them do: such a branch has no rows of its own."""
+    """Return the nodes that only filter, peek or record, as all behind them: such a branch has no rows of its own."""
     looking: set[int] = set()
     for node in reversed(component.nodes):
         looks = isinstance(node, PartitionNode) or (
