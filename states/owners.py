@@ -45,7 +45,7 @@ class Tenure:
 
     @classmethod
     def of(cls, location: Location, conf: dict) -> Tenure:
-        """``conf``: as passed to a participant."""
+        """Build from the conf of a participant."""
         context = RunContext.of(conf)
         own = Owner(context.topology, context.state, location.shared)
         return cls(location, own, _replaced(conf), context.command_line)

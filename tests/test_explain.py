@@ -13,7 +13,7 @@ import pytest
 
 from examples import trident_reach
 from trident_py import DefinitionError, TridentError, TridentTopology
-from trident_py.explain import FORMS, explained
+from trident_py.explain import FORMS, render
 from trident_py.explain.diagrams import _svg
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.spouts import FileSpout
@@ -148,7 +148,7 @@ def test_a_repartition_between_single_partitions_is_no_exchange() -> None:
     assert [line.strip() for line in topology.explain("mermaid").splitlines() if "-->" in line or "==>" in line] == [
         'n0 -->|"partitionBy w"| n2'
     ]
-    assert explained(topology.plan()) == topology.explain()
+    assert render(topology.plan()) == topology.explain()
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "svg"])

@@ -123,7 +123,7 @@ def test_the_work_is_done_again_until_the_store_is_there() -> None:
             raise errors.pop(0)
         return 7
 
-    assert rule.until_there("state s", work) == 7
+    assert rule.wait_until_available("state s", work) == 7
     assert [line.rpartition(": ")[2] for line in lines] == ["away", "locked"]
 
 
@@ -131,7 +131,7 @@ def test_the_work_is_done_again_until_the_store_is_there() -> None:
 def test_what_waiting_cannot_mend_is_raised_at_once(error: Exception) -> None:
     rule, lines = patience()
     with pytest.raises(type(error)):
-        rule.until_there("state s", _raising(error))
+        rule.wait_until_available("state s", _raising(error))
     assert lines == []
 
 
@@ -139,7 +139,7 @@ def test_a_stop_ends_the_wait() -> None:
     rule, _ = patience()
     rule.stopping.set()
     with pytest.raises(Stopped):
-        rule.until_there("state s", _raising(FailedException("away")))
+        rule.wait_until_available("state s", _raising(FailedException("away")))
 
 
 def _raising(error: Exception) -> Callable[[], None]:

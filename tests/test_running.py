@@ -47,9 +47,9 @@ def test_txid_is_that_of_the_only_component_and_none_before_the_first_batch() ->
 
 def test_collected_rows_are_those_of_the_last_attempt() -> None:
     running = RunningTopology("t", ["a"])
-    running.attempted("a", 1, 0, [("out", 0, [(1,), (2,)]), ("gone", 0, [(9,)])])
-    running.attempted("a", 1, 1, [("out", 1, [(3,)]), ("out", 0, [(4,)])])
-    running.attempted("a", 2, 0, [("out", 0, [(5,)])])
+    running.record_attempt("a", 1, 0, [("out", 0, [(1,), (2,)]), ("gone", 0, [(9,)])])
+    running.record_attempt("a", 1, 1, [("out", 1, [(3,)]), ("out", 0, [(4,)])])
+    running.record_attempt("a", 2, 0, [("out", 0, [(5,)])])
     assert running.collected("out") == {1: [(3,), (4,)], 2: [(5,)]}
     assert running.collected_by_partition("out") == {1: {0: [(4,)], 1: [(3,)]}, 2: {0: [(5,)]}}
     assert running.collected("gone") == running.collected("unknown") == {}
@@ -58,8 +58,8 @@ def test_collected_rows_are_those_of_the_last_attempt() -> None:
 
 def test_components_do_not_touch_each_others_rows() -> None:
     running = RunningTopology("t", ["a", "b"])
-    running.attempted("a", 1, 2, [("one", 0, [(1,)]), ("same", 0, [(1,)])])
-    running.attempted("b", 1, 0, [("same", 0, [(2,)])])
+    running.record_attempt("a", 1, 2, [("one", 0, [(1,)]), ("same", 0, [(1,)])])
+    running.record_attempt("b", 1, 0, [("same", 0, [(2,)])])
     assert running.collected("one") == {1: [(1,)]}
     assert running.collected("same") == {1: [(1,), (2,)]}
     assert running.attempts == {1: 2}
@@ -87,7 +87,7 @@ def test_what_is_kept_of_events_and_attempts_is_bounded() -> None:
     running = RunningTopology("t", ["a"])
     for txid in range(1, 10_102):
         running.event("a", "committed", txid, 0)
-        running.attempted("a", txid, 0, [])
+        running.record_attempt("a", txid, 0, [])
     assert len(running.events) == len(running.attempts) == 10_000
     assert min(running.attempts) == 102
 

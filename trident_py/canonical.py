@@ -41,7 +41,7 @@ class UnkeyableError(TridentError):
 
 
 def identity(value: Any) -> Any:
-    """A hashable value. Those of two values are equal exactly if their canonical bytes are.
+    """Return a hashable value. Those of two values are equal exactly if their canonical bytes are.
 
     Raises UnkeyableError if the value has no canonical form.
     """
@@ -55,7 +55,7 @@ def identity(value: Any) -> Any:
 
 
 def key_of(values: Iterable[Any]) -> tuple:
-    """The identity of a list of values: the key of a group or of a state's row. Raises UnkeyableError."""
+    """Return the identity of a list of values: the key of a group or of a state's row. Raises UnkeyableError."""
     return tuple([v if type(v) is str or type(v) is int or v is None else identity(v) for v in values])
 
 
@@ -63,13 +63,13 @@ _OWN_IDENTITY = frozenset({str, int, type(None)})
 
 
 def keys_of(many: Iterable[Iterable[Any]]) -> list[tuple]:
-    """`key_of` of each. Keys of texts, integers and None are their own identity, and cost next to nothing."""
+    """Return `key_of` of each. Keys of texts, integers and None are their own identity, and cost next to nothing."""
     keys = list(map(tuple, many))
     return keys if _OWN_IDENTITY.issuperset(map(type, chain.from_iterable(keys))) else list(map(key_of, keys))
 
 
 def canonical(value: Any) -> bytes:
-    """The canonical bytes of a value, tagged with its type. Raises UnkeyableError if it has none."""
+    """Return the canonical bytes of a value, tagged with its type. Raises UnkeyableError if it has none."""
     kind: Any = type(value)
     encode = _ENCODERS.get(kind)
     try:
@@ -79,7 +79,7 @@ def canonical(value: Any) -> bytes:
 
 
 def meant(value: Any) -> Any:
-    """The plain value that this value stands for, else the value itself.
+    """Return the plain value that this value stands for, else the value itself.
 
     NumPy, pandas and Arrow scalars become numbers, texts and times (NaT, NA and Arrow's null: None). A subclass of a
     plain type, or an enum derived from one, becomes the value it holds. bytearray and memoryview become bytes. Raises
@@ -91,7 +91,7 @@ def meant(value: Any) -> Any:
 
 
 def plain_column(values: list) -> list:
-    """`meant` for each value; the list itself if all are plain. A value without a plain form stays as it is."""
+    """Return `meant` for each value; the list itself if all are plain. A value without a plain form stays as it is."""
     if set(map(type, values)) <= _ENCODERS.keys():
         return values
     return list(map(_plain_or_same, values))
@@ -105,7 +105,7 @@ def _plain_or_same(value: Any) -> Any:
 
 
 def is_null(value: Any) -> bool:
-    """Whether the value stands for None: None itself, NaT and NA of pandas, NaT of NumPy, null of Arrow."""
+    """Return whether the value stands for None: None itself, NaT and NA of pandas, NaT of NumPy, null of Arrow."""
     kind: Any = type(value)
     read = _reading(kind)
     if value is None or read is _no_value:
@@ -116,7 +116,7 @@ def is_null(value: Any) -> bool:
 
 
 def in_order(values: Iterable[Any]) -> Iterable[Any]:
-    """The values; those of a set ordered by their canonical bytes, so that the hash seed does not matter.
+    """Return the values; those of a set ordered by their canonical bytes, so that the hash seed does not matter.
 
     Raises UnkeyableError if an element of a set has no canonical form.
     """
@@ -150,7 +150,7 @@ def _no_value(value: Any) -> None:
 
 
 def _of_numpy(value: Any) -> Any:
-    """A NumPy scalar as a Python value."""
+    """Return a NumPy scalar as a Python value."""
     kind = value.dtype.kind
     if kind in "mM":
         return _numpy_time(value)
@@ -196,7 +196,7 @@ def _of_timedelta(value: Any) -> datetime.timedelta:
 
 
 def _of_arrow(value: Any) -> Any:
-    """An Arrow scalar as a Python value."""
+    """Return an Arrow scalar as a Python value."""
     try:
         return meant(value.as_py())
     except (ValueError, OverflowError) as error:  # its repr would fail too
@@ -236,7 +236,7 @@ _READ_BY_NAME: dict[tuple[str, str], Callable[[Any], Any]] = {
 
 @lru_cache(maxsize=4096)
 def _reading(kind: Any) -> Callable[[Any], Any] | None:
-    """The function that makes values of this type plain; None if the type is plain or has no plain form."""
+    """Return the function that makes values of this type plain; None if the type is plain or has no plain form."""
     for base in kind.__mro__:
         read = _READ_BY_NAME.get((base.__module__.partition(".")[0], base.__name__)) or _READ_AS.get(base)
         if read is not None:
@@ -274,7 +274,7 @@ def _fraction(value: fractions.Fraction) -> bytes:
 
 
 def _datetime(value: datetime.datetime) -> bytes:
-    """With a zone: the instant, whatever its zone and fold. Without: the clock time."""
+    """Encode, with a zone, the instant, whatever its zone and fold. Without: the clock time."""
     if value.tzinfo is None:
         return b"n" + _span(value - datetime.datetime.min)
     if value.utcoffset() is None:
@@ -302,7 +302,7 @@ def _dict(value: dict) -> bytes:
 
 
 def _row(parts: Iterable[bytes]) -> bytes:
-    """Joins several parts. Different lists of parts never give the same bytes."""
+    """Join several parts. Different lists of parts never give the same bytes."""
     return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
@@ -339,7 +339,7 @@ _ENCODERS: dict[type, Encoder] = {
 
 @lru_cache(maxsize=4096)
 def _encoder(kind: Any) -> Encoder:
-    """The encoder of a type that is not plain."""
+    """Return the encoder of a type that is not plain."""
     read = _reading(kind)
     if read is not None:
         return lambda value: _as_read(value, read(value))
@@ -357,7 +357,7 @@ def _as_read(value: Any, plain: Any) -> bytes:
 
 
 def _is_record(kind: type) -> bool:
-    """Whether the type is a dataclass that compares by its fields."""
+    """Return whether the type is a dataclass that compares by its fields."""
     return dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq  # type: ignore[attr-defined]
 
 

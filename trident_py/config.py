@@ -162,7 +162,7 @@ class Config(dict[str, Any]):
         self.setdefault(Config.TOPOLOGY_KRYO_DECORATORS, []).append(decorator)
 
     def registerSerialization(self, kind: Any, serializer: Any = None) -> None:
-        """Tuples carry any picklable value here; nothing has to be registered."""
+        """Do nothing: tuples carry any picklable value here."""
         entry = kind if serializer is None else {kind: serializer}
         self.setdefault(Config.TOPOLOGY_KRYO_REGISTER, []).append(entry)
 
@@ -172,7 +172,8 @@ class Config(dict[str, Any]):
         self.setdefault(Config.TOPOLOGY_EVENT_LOGGER_REGISTER, []).append(entry)
 
     def registerMetricsConsumer(self, consumer: Any, *more: Any) -> None:
-        """``(consumer[[, argument], parallelismHint])``. Instead, use ``running.addListener``, ``progress.metrics``."""
+        """Raise: instead of ``(consumer[[, argument], parallelismHint])`` use ``running.addListener``,
+        ``progress.metrics``."""
         argument, hint = (None, *more) if len(more) == 1 else more or (None, 1)
         entry = {"class": consumer, "parallelism.hint": hint, "argument": argument}
         self.setdefault(Config.TOPOLOGY_METRICS_CONSUMER_REGISTER, []).append(entry)
@@ -262,5 +263,5 @@ def check(conf: Mapping[str, Any] | None) -> None:
 
 
 def known_keys() -> list[str]:
-    """The keys that `Config` defines."""
+    """Return the keys that `Config` defines."""
     return [value for name, value in vars(Config).items() if name.isupper()]

@@ -75,15 +75,15 @@ class RunContext:
 
 
 def attempt_of(running: CurrentBatch | None) -> int:
-    """The number of the current attempt, from a `RunContext`'s ``running``; 0 outside of a run."""
+    """Return the number of the current attempt, from a `RunContext`'s ``running``; 0 outside of a run."""
     return 0 if running is None or running.transaction is None else int(running.transaction.attemptId)
 
 
 def with_context(conf: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """The conf with these fields of a RunContext added."""
+    """Return the conf with these fields of a RunContext added."""
     return {**conf, **{KEYS[name]: value for name, value in fields.items()}}
 
 
 def without_context(conf: Mapping[str, Any]) -> dict[str, Any]:
-    """The conf as the user wrote it."""
+    """Return the conf as the user wrote it."""
     return {key: value for key, value in conf.items() if not str(key).startswith(_OURS)}

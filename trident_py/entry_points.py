@@ -20,12 +20,13 @@ EXTRAS, COMMANDS = "trident_py.extras", "trident_py.commands"
 
 
 def names(group: str) -> list[str]:
-    """The names of a group, sorted. Loads none of them."""
+    """Return the names of a group, sorted. Loads none of them."""
     return sorted(_points(group))
 
 
 def load(what: str, name: str, group: str = EXTRAS) -> Any:
-    """What the entry point refers to. Raises DefinitionError, which says what is missing; ``what``: who needs it."""
+    """Return what the entry point refers to. Raises DefinitionError, which says what is missing; ``what``: who needs
+    it."""
     point = _points(group).get(name)
     if point is None:
         raise DefinitionError(missing_extra(what, name))
@@ -40,12 +41,14 @@ def load(what: str, name: str, group: str = EXTRAS) -> Any:
 
 
 def find(name: str) -> Any:
-    """The module of an extra, or None if there is no such extra. Raises DefinitionError if a library is missing."""
+    """Return the module of an extra, or None if there is no such extra. Raises DefinitionError if a library is
+    missing."""
     return load(name, name) if name in _points(EXTRAS) else None
 
 
 def names_of(module: str, extra: str, part: str | None = None) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module whose public names are those of an extra, or of a module in it, ``part``."""
+    """Return the ``__getattr__`` of a module whose public names are those of an extra, or of a module in it,
+    ``part``."""
 
     def name_of(name: str) -> Any:
         if name.startswith("__"):

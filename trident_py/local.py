@@ -13,7 +13,7 @@ from .drpc.functions import functions_of
 from .errors import DefinitionError
 from .rpc import service
 from .run.component import ComponentRun
-from .run.phases import phase, profiled, start
+from .run.phases import phase, profile, start
 from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from .run.progress import Requests, RunningTopology, kill
 from .run.task import run_attempt
@@ -47,7 +47,7 @@ class LocalCluster:
         self.shutdown()
 
     def submitTopology(self, name: str, conf: dict | None, topology: Topology) -> RunningTopology:
-        """Starts the topology and returns at once.
+        """Start the topology and return at once.
 
         Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, or if a
         state is below ``conf["topology.guarantee"]``. The logger ``trident_py`` logs the guarantees at INFO.
@@ -65,7 +65,7 @@ class LocalCluster:
         return running
 
     def killTopology(self, name: str) -> None:
-        """Stops a topology after its current attempt. Raises TridentError if none of this name is active."""
+        """Stop a topology after its current attempt. Raises TridentError if none of this name is active."""
         kill(self._running, name)
 
     def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
@@ -73,7 +73,7 @@ class LocalCluster:
         kill(self._running, name)
 
     def shutdown(self) -> None:
-        """Stops every topology that still runs."""
+        """Stop every topology that still runs."""
         for running in self._running:
             running.stop()
         self._running = []
@@ -106,15 +106,15 @@ class LocalComponent:
         self.batches = ComponentRun(program, program.spouts, batches, running, run)
 
     def run(self) -> None:
-        """Runs batch after batch until the spouts are exhausted or the run is stopped."""
+        """Run batch after batch until the spouts are exhausted or the run is stopped."""
         with closing(self.batches):
             self.batches.open()
-            start(profiled(self.batches.program.conf))
+            start(profile(self.batches.program.conf))
             while self.batches.await_next():
                 self.batches.run_next(self._execute)
 
     def _execute(self, batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
-        """Runs one attempt of a batch in this process."""
+        """Run one attempt of a batch in this process."""
         program = self.batches.program
         with phase("task rest"):
             return run_attempt(

@@ -66,7 +66,7 @@ class Partitioner:
         return ()
 
     def prepared(self, context: Any, stream: str, targets: int) -> Partitioner:
-        """The partitioner of one task that sends. Called once, before its first tuple."""
+        """Return the partitioner of one task that sends. Called once, before its first tuple."""
         return self
 
     def split(self, chunk: Chunk, route: Route) -> Targets:
@@ -101,7 +101,7 @@ class FieldsPartition(Partitioner):
         yield from _scatter(chunk, targets, route.targets)
 
     def _split_few(self, chunk: Chunk, count: int) -> Targets:
-        """The same without numpy, whose calls take longer than a few tuples."""
+        """Return the same without numpy, whose calls take longer than a few tuples."""
         columns = [_hashes_of(chunk, name) for name in self.fields]
         rows: dict[int, list[int]] = {}
         for row in range(chunk.length):
@@ -196,7 +196,7 @@ class Custom(Partitioner):
         return f"partition {type(self.grouping).__name__}({options})"
 
     def prepared(self, context: Any, stream: str, targets: int) -> Custom:
-        """A copy, so that what a grouping remembers is one task's, in one process or many."""
+        """Return a copy, so that what a grouping remembers is one task's, in one process or many."""
         if not (isinstance(self.grouping, Chooses) and isinstance(self.grouping, Prepares)):
             return self
         grouping = copy.copy(self.grouping)
@@ -224,7 +224,8 @@ class Custom(Partitioner):
 
 
 def _scatter(chunk: Chunk, targets: np.ndarray, count: int) -> Targets:
-    """The rows of each target, in their order. Sorts once: a look for each target would cost rows times targets."""
+    """Return the rows of each target, in their order. Sorts once: a look for each target would cost rows times
+    targets."""
     if chunk.length == 0:
         return
     narrow = targets.astype(np.uint16) if count <= 1 << 16 else targets  # numpy sorts 16 bits in linear time
@@ -244,8 +245,8 @@ def _all_arrow(chunk: Chunk) -> bool:
 
 
 def column_hashes(chunk: Chunk, name: str) -> np.ndarray:
-    """`java_hash` of each value of a column, as unsigned 32 bits. Each distinct value is hashed once, numbers all at
-    once.
+    """Return `java_hash` of each value of a column, as unsigned 32 bits. Each distinct value is hashed once, numbers
+    all at once.
 
     Raises UnkeyableError, naming the field, if a value cannot be a key.
     """
@@ -266,7 +267,7 @@ def column_hashes(chunk: Chunk, name: str) -> np.ndarray:
 
 
 def _hashes_of(chunk: Chunk, name: str) -> list[int]:
-    """As `column_hashes`, for a few tuples."""
+    """Return `column_hashes` of a few tuples."""
     try:
         return [java_hash(value) for value in chunk.pylist(name)]
     except UnkeyableError as error:
@@ -274,7 +275,7 @@ def _hashes_of(chunk: Chunk, name: str) -> list[int]:
 
 
 def _number_hashes(numbers: pa.Array) -> np.ndarray | None:
-    """`java_hash` of numbers of at most 64 bits, all of them at once; None for any other type."""
+    """Return `java_hash` of numbers of at most 64 bits, all of them at once; None for any other type."""
     kind = numbers.type
     if pa.types.is_signed_integer(kind):
         bits = numbers.cast(pa.int64()).fill_null(0).to_numpy().view(np.uint64)
@@ -287,7 +288,7 @@ def _number_hashes(numbers: pa.Array) -> np.ndarray | None:
 
 
 def _text_hashes(texts: pa.Array) -> np.ndarray | None:
-    """`java_hash` of short ASCII texts, letter by letter for all of them at once; None for any others."""
+    """Return `java_hash` of short ASCII texts, letter by letter for all of them at once; None for any others."""
     if not pa.types.is_string(texts.type) or not len(texts) or texts.null_count:
         return None
     _, offsets, data = texts.buffers()
@@ -317,7 +318,7 @@ def _list_hashes(values: list) -> np.ndarray:
 
 
 def java_hash(value: Any) -> int:
-    """Java's hashCode of the value (int as Long, float as Double), as unsigned 32 bits.
+    """Return Java's hashCode of the value (int as Long, float as Double), as unsigned 32 bits.
 
     A function of the value's canonical form. A value without a counterpart in Java gets a hash of its canonical bytes.
     A time with a zone hashes like the UTC time without one, a whole decimal like the integer: a table's column may
@@ -355,7 +356,7 @@ def _joined(hashes: Iterable[int]) -> int:
 
 
 def _signed(code: int) -> int:
-    """32 bits as Java's int."""
+    """Return 32 bits as Java's int."""
     return code - (1 << 32) if code >= 1 << 31 else code
 
 

@@ -31,7 +31,7 @@ _LOCK = RLock()
 
 
 def dumps(value: Any) -> bytes:
-    """Pickles a value; `pickle.loads` reads it. Called in the driver and in workers. A memoryview becomes bytes.
+    """Pickle a value; `pickle.loads` reads it. Called in the driver and in workers. A memoryview becomes bytes.
 
     Raises what pickle raises if the value cannot be pickled.
     """
@@ -43,7 +43,7 @@ def dumps(value: Any) -> bytes:
 
 
 def loads(block: bytes) -> Any:
-    """Reads what cloudpickle has written, in the driver: the classes that are here keep what they are.
+    """Read what cloudpickle has written, in the driver: the classes that are here keep what they are.
 
     `pickle.loads` would set their attributes, and methods without a source, to those at the time of the writing.
     """
@@ -64,7 +64,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def remember(modules: Iterable[ModuleType]) -> None:
-    """From now on the classes of these modules go with their definition. Called in the driver when a run starts."""
+    """Pickle the classes of these modules with their definition from now on. Called in the driver when a run starts."""
     _WHOLE.update({module.__name__: module for module in modules})
 
 
@@ -84,8 +84,8 @@ def by_value(modules: Iterable[ModuleType]) -> Iterator[None]:
 
 
 def _named(module: str) -> bytes:
-    """What the pickle of a thing of this module contains: a text of this length, which pickle memoizes. The bytes
-    around the name are rare in texts, so the search is fast."""
+    """Return what the pickle of a thing of this module contains: a text of this length, which pickle memoizes. The
+    bytes around the name are rare in texts, so the search is fast."""
     name = module.encode()
     return pickle.SHORT_BINUNICODE + bytes([len(name) & 255]) + name + pickle.MEMOIZE
 
@@ -110,7 +110,7 @@ class _Pickler(cloudpickle.Pickler):
 
 
 def _has_a_name(kind: type) -> bool:
-    """Whether another process finds the class by its module and name."""
+    """Return whether another process finds the class by its module and name."""
     if kind.__module__ == _MAIN or kind.__module__ in _WHOLE:
         return False
     try:
@@ -120,7 +120,7 @@ def _has_a_name(kind: type) -> bool:
 
 
 def _definition(kind: type) -> bytes:
-    """The definition of a class. Made once in a process: it holds what the class's methods use."""
+    """Return the definition of a class. Made once in a process: it holds what the class's methods use."""
     with _LOCK:
         if kind not in _DEFINITIONS:
             _DEFINITIONS[kind] = _defined(kind)
@@ -134,6 +134,7 @@ def _defined(thing: Any) -> bytes:
 
 
 def _class(key: str, definition: bytes) -> Any:
-    """The class with this key in this process. cloudpickle gives the key, and knows the classes that it has loaded."""
+    """Return the class with this key in this process. cloudpickle gives the key, and knows the classes that it has
+    loaded."""
     known = internals._DYNAMIC_CLASS_TRACKER_BY_ID.get(key)
     return pickle.loads(definition) if known is None else known

@@ -127,7 +127,7 @@ class Plan:
         return children
 
     def children(self, node: Node) -> Sequence[tuple[Node, int]]:
-        """The nodes that read this node's output, each with the number of the input."""
+        """Return the nodes that read this node's output, each with the number of the input."""
         return self._children[node.id]
 
     def before(self, node: Node) -> list[Node]:
@@ -140,7 +140,7 @@ class Plan:
         return [self.by_id[node_id] for node_id in sorted(ids)]
 
     def components(self) -> list[Plan]:
-        """The connected components. Each has its own sequence of txids. Sharing a state does not connect nodes."""
+        """Return the connected components. Each has its own sequence of txids. Sharing a state does not connect nodes."""
         sets = DisjointSets()
         for node in self.nodes:
             for parent in node.parents:
@@ -151,18 +151,18 @@ class Plan:
         return [Plan(tuple(nodes)) for nodes in parts.values()]
 
     def without_requests(self) -> Plan:
-        """The components that workers may run: without those of DRPC streams, which the driver answers."""
+        """Return the components that workers may run: without those of DRPC streams, which the driver answers."""
         parts = [part for part in self.components() if not any(isinstance(node, DRPCNode) for node in part.nodes)]
         ids = {node.id for part in parts for node in part.nodes}
         return Plan(tuple(node for node in self.nodes if node.id in ids))
 
     def updates(self) -> list[tuple[ProcessorNode, StateUse]]:
-        """The nodes that update a state, each with the state."""
+        """Return the nodes that update a state, each with the state."""
         processors = [node for node in self.nodes if isinstance(node, ProcessorNode) and node.committer]
         return [(node, node.state) for node in processors if node.state is not None]
 
     def check(self) -> None:
-        """Raises DefinitionError if two streams have the same name."""
+        """Raise DefinitionError if two streams have the same name."""
         names: set[str] = set()
         for node in self.nodes:
             if isinstance(node, SpoutNode) and not isinstance(node, DRPCNode):
@@ -175,14 +175,14 @@ class Plan:
 
 
 def operations_of(node: Node) -> list[Any]:
-    """The user code that determines a node's output. (A consumer of ``peek`` does not.)"""
+    """Return the user code that determines a node's output. (A consumer of ``peek`` does not.)"""
     if isinstance(node, PartitionNode):
         return list(node.partitioner.operations)
     return list(node.spec.operations) if isinstance(node, ProcessorNode) else []
 
 
 def explain(plan: Plan) -> str:
-    """The plan as text, one line for each node. Untyped fields have a question mark."""
+    """Return the plan as text, one line for each node. Untyped fields have a question mark."""
     lines = []
     for node in plan.nodes:
         inputs = ", ".join(f"#{parent}" for parent in node.parents)
@@ -194,7 +194,7 @@ def explain(plan: Plan) -> str:
 
 
 def describe(node: Node) -> str:
-    """A short description of a node."""
+    """Return a short description of a node."""
     if isinstance(node, DRPCNode):
         return f"DRPC {node.spout_id}"
     if isinstance(node, SpoutNode):

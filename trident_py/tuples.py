@@ -21,7 +21,7 @@ _QUOTED = re.compile(r"`((?:[^`]|``)*)`(?:\s+(.*\S))?\s*", re.DOTALL)
 
 
 def _parsed(declaration: str) -> tuple[str, str]:
-    """The name and the type of a field; without a type, the whole text is the name, as in Storm."""
+    """Return the name and the type of a field; without a type, the whole text is the name, as in Storm."""
     if quoted := _QUOTED.fullmatch(declaration):
         return quoted[1].replace("``", "`"), (quoted[2] or "").lower()
     typed = _TYPED.fullmatch(declaration)
@@ -29,7 +29,7 @@ def _parsed(declaration: str) -> tuple[str, str]:
 
 
 def declare(name: str, ddl: str | None = None) -> str:
-    """The text that `Fields` takes for this name and type. A name that is no plain word gets backquotes."""
+    """Return the text that `Fields` takes for this name and type. A name that is no plain word gets backquotes."""
     plain = f"{name} {ddl}" if ddl else name
     if not re.search(r"[\s,]", name) and _parsed(plain) == (name, ddl or ""):
         return plain
@@ -81,14 +81,15 @@ class Fields:
 
     @classmethod
     def named(cls, names: Iterable[str], types: Mapping[str, str | None] | None = None) -> Fields:
-        """Fields of exactly these names, none of which is read as a declaration, with the types that are known."""
+        """Return fields of exactly these names, none of which is read as a declaration, with the types that are
+        known."""
         made = object.__new__(cls)
         made._fill(list(names), types or {})
         return made
 
     @classmethod
     def of(cls, fields: FieldsLike | None) -> Fields:
-        """Converts names to Fields. None means no fields (never all of them)."""
+        """Convert names to Fields. None means no fields (never all of them)."""
         if isinstance(fields, Fields):
             return fields
         if fields is None:
@@ -97,7 +98,8 @@ class Fields:
 
     @classmethod
     def of_columns(cls, columns: FieldsLike) -> Fields:
-        """As `of`, for a store's columns: behind a blank there is a type. Raises DefinitionError for ``b strng``."""
+        """Parse as `of` does a store's columns: behind a blank there is a type. Raises DefinitionError for ``b
+        strng``."""
         fields = cls.of(columns)
         if isinstance(columns, Fields):
             return fields
@@ -141,7 +143,7 @@ class Fields:
         return f"[{', '.join(self.names)}]"
 
     def declarations(self) -> list[str]:
-        """The fields as they were declared: the name, and the type if it has one."""
+        """Return the fields as they were declared: the name, and the type if it has one."""
         return [declare(name, self.types.get(name)) for name in self.names]
 
     def get(self, index: int) -> str:
@@ -166,19 +168,20 @@ class Fields:
         return field in self.names
 
     def select(self, selector: FieldsLike, tuple: Sequence[Any]) -> list[Any]:
-        """The values of the selector's fields, of a tuple that has these fields. Raises DefinitionError for others."""
+        """Return the values of the selector's fields, of a tuple that has these fields. Raises DefinitionError for
+        others."""
         return [tuple[self.fieldIndex(name)] for name in Fields.of(selector)]
 
     def concat(self, other: Fields) -> Fields:
-        """These fields, then the others. Raises DefinitionError if a name is in both."""
+        """Return these fields, then the others. Raises DefinitionError if a name is in both."""
         return Fields.named(self.names + other.names, {**other.types, **self.types})
 
     def only(self, names: Iterable[str]) -> Fields:
-        """The named fields, in the order of the names, with their types."""
+        """Return the named fields, in the order of the names, with their types."""
         return Fields.named(names, self.types)
 
     def without(self, names: Iterable[str]) -> Fields:
-        """These fields without the named ones, in their order."""
+        """Return these fields without the named ones, in their order."""
         excluded = set(names)
         return self.only(name for name in self.names if name not in excluded)
 
@@ -187,7 +190,7 @@ FieldsLike = str | Sequence[str] | Fields
 
 
 def Values(*values: Any) -> tuple:
-    """The values of one tuple, as ``new Values(...)`` in Java."""
+    """Return the values of one tuple, as ``new Values(...)`` in Java."""
     return values
 
 
@@ -226,7 +229,7 @@ class RichSpoutBatchId(NamedTuple):
         return self.id
 
     def getAttemptId(self) -> int:
-        """0: a request is not tried again."""
+        """Return 0: a request is not tried again."""
         return 0
 
     def __str__(self) -> str:
@@ -263,12 +266,13 @@ class TridentTuple(tuple):
 
     @staticmethod
     def createFreshTuple(fields: FieldsLike, *values: Any) -> TridentTuple:
-        """As `of`, with the values as arguments or as one list. Storm's TridentTupleView has it, for tests."""
+        """Build as `of` does, with the values as arguments or as one list. Storm's TridentTupleView has it, for
+        tests."""
         return TridentTuple.of(fields, values[0] if len(values) == 1 and isinstance(values[0], list) else values)
 
     @staticmethod
     def of(fields: FieldsLike | None, values: Iterable[Any]) -> TridentTuple:
-        """A tuple for tests. Raises DefinitionError if the numbers of fields and values differ."""
+        """Return a tuple for tests. Raises DefinitionError if the numbers of fields and values differ."""
         named = Fields.of(fields)
         instance = tuple_class(named)(values)
         if len(instance) != len(named):
@@ -299,11 +303,11 @@ class TridentTuple(tuple):
         return self[index]
 
     def indexOf(self, value: Any) -> int:
-        """The first place of the value, else -1. As in Java, 1, 1.0 and True are three values."""
+        """Return the first place of the value, else -1. As in Java, 1, 1.0 and True are three values."""
         return next((n for n, item in enumerate(self) if type(item) is type(value) and item == value), -1)
 
     def lastIndexOf(self, value: Any) -> int:
-        """The last place of the value, else -1."""
+        """Return the last place of the value, else -1."""
         return max((n for n, item in enumerate(self) if type(item) is type(value) and item == value), default=-1)
 
     def subList(self, start: int, end: int) -> list[Any]:
@@ -374,7 +378,7 @@ class ShortTuple(TridentTuple):
         return hash(self._whole())
 
     def _whole(self) -> tuple:
-        """All values. Raises MissingValueError if one is missing."""
+        """Return all values. Raises MissingValueError if one is missing."""
         return tuple(iter(self))
 
     def __reduce__(self) -> tuple:
@@ -385,7 +389,7 @@ class ShortTuple(TridentTuple):
 
 
 def missing_value(field: str) -> MissingValueError:
-    """The error for reading this field."""
+    """Return the error for reading this field."""
     return MissingValueError(
         f"a tuple was emitted with too few values: it has none for field {field!r}; "
         "emit as many values as there are output fields"
@@ -423,7 +427,7 @@ _accessors("Binary", bytes, bytearray)
 
 @lru_cache(maxsize=1024)
 def tuple_class(fields: Fields) -> type[TridentTuple]:
-    """The class of tuples with these fields. A tuple holds only its values; its class holds the names."""
+    """Return the class of tuples with these fields. A tuple holds only its values; its class holds the names."""
     return type("TridentTuple", (TridentTuple,), {"__slots__": (), "_fields": fields})
 
 
@@ -433,5 +437,5 @@ def _short_class(fields: Fields) -> type[ShortTuple]:
 
 
 def short_tuple(fields: Fields, values: Iterable[Any]) -> ShortTuple:
-    """A tuple in which some values are MISSING."""
+    """Return a tuple in which some values are MISSING."""
     return _short_class(fields)(values)

@@ -50,7 +50,7 @@ class KeyedRows:
         return ordered.filter(self.first(ordered))
 
     def first(self, positions: pa.Array) -> pa.Array:
-        """For each of these rows, which are in key order: whether it is the first of its key."""
+        """Return for each of these rows, which are in key order: whether it is the first of its key."""
         if len(positions) == 0:
             return pa.array([], pa.bool_())
         same: Any = None
@@ -94,7 +94,7 @@ class KeyedRows:
 
 
 def _edges(key: pa.Array) -> list[pa.Scalar]:
-    """Keys that cut the rows into parts of about equal size."""
+    """Return keys that cut the rows into parts of about equal size."""
     step = max(1, len(key) // _SAMPLE)
     sample = key.take(pa.array(range(0, len(key), step), pa.int64()))
     sample = sample.take(pc.array_sort_indices(sample))

@@ -156,8 +156,8 @@ class Column:
         return stored
 
     def strangers(self, values: Sequence[Any]) -> dict[int, str]:
-        """Where the column `folds`: the keys that differ from the table's kind, or from the first key's if that is
-        open; index to reason."""
+        """Return where the column `folds`: the keys that differ from the table's kind, or from the first key's if that
+        is open; index to reason."""
         if not self.folds or len(values) == 0:
             return {}
         zoned = [_plain(value).utcoffset() is not None for value in values]

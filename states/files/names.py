@@ -39,8 +39,8 @@ def parse_staged_name(name: str) -> StagedName | None:
 
 
 def file_name(visible: str, epoch: int, txid: int, partition: int, number: int, suffix: str) -> str:
-    """``part-<txid>-<partition>``; from the second file of a partition on with its number. Where the txids of a folder
-    were begun anew, with the epoch: no name comes twice.
+    """Return ``part-<txid>-<partition>``; from the second file of a partition on with its number. Where the txids of a
+    folder were begun anew, with the epoch: no name comes twice.
 
     Readers by the manifest alone get ``_part=...``: pandas and Arrow take a name with an underscore for hidden, Spark
     does not if there is a ``=`` in it.
@@ -57,7 +57,7 @@ def folder_of(visible: str, txid: int) -> str:
 
 
 def waiting_folder(txid: int) -> str:
-    """Where the files of a batch wait until their folder is renamed."""
+    """Return where the files of a batch wait until their folder is renamed."""
     return f"{HIDDEN}/waiting/{txid}"
 
 

@@ -75,7 +75,7 @@ class FileParticipant(BatchParticipant):
         return record.generation
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Before the first batch of a run the folder becomes this checkpoint's. Shuts out earlier attempts."""
+        """Make the folder this checkpoint's before the first batch of a run. Shuts out earlier attempts."""
         if self._fence is None:
             return
         self._join()

@@ -57,8 +57,8 @@ def _place_folder(folder: StateFolder, txid: int, files: Pairs, shown: str) -> N
 
 
 def strays(folder: StateFolder, visible: str, before: Record, after: Record) -> list[str]:
-    """Files under final names that no version of the ledger has named: a batch that was decided and then given up left
-    them. Only batches between the two versions are looked at."""
+    """Return files under final names that no version of the ledger has named: a batch that was decided and then given
+    up left them. Only batches between the two versions are looked at."""
     counted = {file.name for file in after.files}
     found = []
     for entry in folder.list_folder("") if visible != BATCHES else []:

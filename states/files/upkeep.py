@@ -85,7 +85,8 @@ class Upkeep:
         return record
 
     def _merge(self, record: Record, small: Sequence[DataFile]) -> DataFile:
-        """One file with the rows of all these, under its final name. Raises StateError if one of them is damaged."""
+        """Return one file with the rows of all these, under its final name. Raises StateError if one of them is
+        damaged."""
         factory = self._factory
         token, first, last = secrets.token_hex(8), small[0].first, small[-1].last
         name = merged_name(first, last, token, factory.rows.suffix)

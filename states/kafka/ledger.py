@@ -146,7 +146,7 @@ class TopicLedger(BatchParticipant):
         context = RunContext.of(conf)
         self._joins = context.txid, context.forget, context.lineage
         self._run, self._known = context.token, {}
-        self._owner.comes(conf)
+        self._owner.register_owner(conf)
         return generation
 
     def _take_over(self, place: MarkPlace, conf: dict) -> int:
@@ -199,8 +199,8 @@ class TopicLedger(BatchParticipant):
             self._written = -RENEWED
 
     def _joined(self) -> Mark | None:
-        """Before the first batch of a run, or the end of one that was decided: the driver's mark with this checkpoint,
-        if it must record it."""
+        """Write, before the first batch of a run or the end of one that was decided, the driver's mark with this
+        checkpoint, if it must record it."""
         if self._joins is None:
             return None
         over, forget, lineage = self._joins
@@ -323,7 +323,7 @@ class UnfencedLedger(BatchParticipant):
 
     def open(self, conf: dict) -> int:
         run_when_available(self._topic.cluster, lambda: self._topic.open(conf))
-        self._owner.comes(conf)
+        self._owner.register_owner(conf)
         return 0
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:

@@ -93,7 +93,7 @@ class MarkPlace:
 
     @classmethod
     def of(cls, cluster: Cluster, topic: str, conf: dict) -> MarkPlace:
-        """``conf``: as passed to a state or a participant. Raises DefinitionError for names that are too long."""
+        """Build from the conf of a state or a participant. Raises DefinitionError for names that are too long."""
         context = RunContext.of(conf)
         place = cls(cluster, topic, context.topology, context.state or topic)
         if len(place.transactional_id(DRIVER)) > LONGEST_NAME:

@@ -74,7 +74,7 @@ class TopicOwner:
         """Called before a start. Only reads. Raises StateError if another state owns the topic."""
         Tenure.of(self._location, conf).stays(self._place.owner(settled=False))
 
-    def comes(self, conf: dict) -> None:
+    def register_owner(self, conf: dict) -> None:
         """Called at a start; sets the owner for whom `claim` claims the topic."""
         self._tenure = Tenure.of(self._location, conf)
 

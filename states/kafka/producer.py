@@ -94,7 +94,7 @@ class TransactionalProducer:
             producer = self._open_sender.producer
             for offsets, metadata in [(self.place.offsets(mark), self._metadata), *others]:
                 _in_time(partial(producer.send_offsets_to_transaction, offsets, metadata, PATIENCE))
-            _patiently(partial(producer.commit_transaction, ANSWER))
+            _retry(partial(producer.commit_transaction, ANSWER))
             clean = self._open_sender.was_clean()
         self._active = False
         if not clean:
@@ -173,7 +173,7 @@ def _why_again(cause: Any, first: Any) -> str:
     return "The broker is unreachable or busy" if is_passing(first) else ""
 
 
-def _patiently(call: Callable[[], Any]) -> None:
+def _retry(call: Callable[[], Any]) -> None:
     """Repeat the call while the broker reports a retriable error, for at most ``ANSWER`` seconds."""
 
     def passes(error: Exception) -> bool:
@@ -190,7 +190,7 @@ def _in_time(call: Callable[[], Any]) -> None:
 
     def work() -> None:
         try:
-            _patiently(call)
+            _retry(call)
             outcome.set_result(None)
         except BaseException as error:
             outcome.set_exception(error)

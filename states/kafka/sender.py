@@ -41,7 +41,7 @@ class Witness:
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """``settings``: the user's settings, which decide what of librdkafka's log is passed on."""
+        """Build for the user's settings, which decide what of librdkafka's log is passed on."""
         debug = str(settings.get("debug", ""))
         self.settings = {"debug": ",".join(filter(None, (debug, *_WANTED))), "log_level": 7}
         self._least = _LEVELS[int(settings.get("log_level", 7 if debug else _USUAL))]

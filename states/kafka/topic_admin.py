@@ -30,10 +30,10 @@ def reach(cluster: Cluster) -> Any:
 def run_when_available(cluster: Cluster, work: Callable[[], T]) -> T:
     """Run a start's work on a topic after a broker has answered. Raises FailedException at once if none does."""
     reach(cluster)
-    return patiently(work)
+    return retry_while_away(work)
 
 
-def patiently(call: Callable[[], T]) -> T:
+def retry_while_away(call: Callable[[], T]) -> T:
     """Repeat the call for some seconds while brokers are busy: coordinators load, topics get their leaders."""
     return again_for(PATIENCE, PAUSE, lambda error: isinstance(error, FailedException), call)
 

@@ -238,7 +238,7 @@ class RedisState(RedisFactory, StateFactory):
 
     @classmethod
     def Factory(cls, url: str, hash: str | None = None) -> RedisState:
-        """Storm's name of the constructor."""
+        """Build; Storm's name of the constructor."""
         return cls(url, hash)
 
     @property

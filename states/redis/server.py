@@ -99,7 +99,7 @@ class RedisDatabase:
             return script(keys, arguments)
 
     def run_until_answered(self, text: str, keys: Sequence[str], arguments: Sequence[Any], doing: str) -> Any:
-        """As `run`, for a script that changes nothing when it runs again: repeats it while its outcome is unknown."""
+        """Run a script that changes nothing when it runs again: repeats it while its outcome is unknown."""
 
         def passes(error: Exception) -> bool:
             return isinstance(error, FailedException)
@@ -152,7 +152,7 @@ _LOCK = threading.Lock()
 
 
 def server_of(url: str) -> RedisDatabase:
-    """This process's client for the URL. After a fork redis-py opens connections of the child's own."""
+    """Return this process's client for the URL. After a fork redis-py opens connections of the child's own."""
     with _LOCK:
         return _SERVERS.setdefault(url, _SERVERS.get(url) or RedisDatabase(url))
 

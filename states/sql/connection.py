@@ -59,8 +59,8 @@ class FormatConnection:
     """PostgreSQL only: whether the transaction has a savepoint that is no longer needed."""
 
     def __init__(self, raw: Any, quoting: Callable[[Any], Any] | None = None) -> None:
-        """``quoting``: makes the driver's cursor that puts quoted values into the text (``mogrify``); None if the
-        server takes no more than one statement in a request."""
+        """Connect. ``quoting``: makes the driver's cursor that puts quoted values into the text (``mogrify``); None if
+        the server takes no more than one statement in a request."""
         self.raw = raw
         self.quoting = quoting
 
@@ -97,7 +97,7 @@ def _quote_parameters(cursor: Any, text: str, parameters: Sequence[Any]) -> str:
 
 
 def _answers(cursor: Any) -> Iterator[QueryResult]:
-    """All answers: none may stay unread on the connection. Raises the error of the statement that failed."""
+    """Return all answers: none may stay unread on the connection. Raises the error of the statement that failed."""
     while True:
         rows = cursor.fetchall() if cursor.description else ()
         yield QueryResult(rows, cursor.rowcount, cursor.description)

@@ -121,7 +121,7 @@ def _file(url: URL) -> Iterator[Finding]:
 
 
 def _table(look: _Look) -> Iterator[Finding]:
-    """For a missing table: the columns it would get, or why it cannot be created."""
+    """Describe for a missing table the columns it would get, or why it cannot be created."""
     table, keys, others = look.place.table, look.created_keys, look.others
     declared = keys.declarations() if others is None else keys.concat(others).declarations()
     untyped = [name for name in keys.concat(others or Fields()) if name not in {**keys.types, **(others or keys).types}]
@@ -199,7 +199,7 @@ def _nameable(name: str) -> bool:
 
 
 def _unfilled(store: Store, place: TablePlace, described: list[Any], shape: Shape) -> list[str]:
-    """Columns that require a value and get none from this state."""
+    """Return columns that require a value and get none from this state."""
     with store.reading() as connection:  # SQLAlchemy does not see that an invisible column of MariaDB is numbered
         filled = {column.name for column in shape.columns} | store.dialect.find_auto_increment(connection, place.table)
     return [

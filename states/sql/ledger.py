@@ -31,7 +31,7 @@ from ..owners import Tenure
 from . import key_types, owner
 from .connection import Connection, Statement
 from .dialects.base import Dialect, insert_text
-from .store import Store, patiently
+from .store import Store, retry_transient
 
 _PART_KEY = [
     *(Column(name, "varchar(190)", True) for name in ("topology", "state")),
@@ -173,7 +173,7 @@ class SqlFence(Fence):
             self._refuse_to_complete(connection, txid, receipts)
 
     def complete_at_once(self, store: Store, txid: int, receipts: int, attempt: int) -> None:
-        """`complete` in a transaction of its own; called again it changes nothing."""
+        """Run `complete` in a transaction of its own; called again it changes nothing."""
         moved, *_ = store.at_once(*self._completing(txid, receipts, attempt))
         if moved.rowcount == 0:
             with store.reading() as connection:
@@ -290,7 +290,7 @@ class SqlLedger(BatchParticipant):
             store.ready.clear()  # an earlier run of this process may have checked another table
         stores = list(self._stores())
         with stores[0].errors("open the ledger"):
-            self._fence = patiently(stores[0], lambda: self._take_over(stores, context))
+            self._fence = retry_transient(stores[0], lambda: self._take_over(stores, context))
         self._opened = stores  # making them again would look at the table in every batch
         self._joins = context.txid, context.forget
         self._tenure = Tenure.of(self.location, conf)
@@ -350,7 +350,7 @@ class SqlLedger(BatchParticipant):
         txid, forget = self._joins
         for store in reversed(self._opened):
             with store.errors("join the checkpoint in the ledger"):
-                patiently(store, partial(self._join, store, txid, forget))
+                retry_transient(store, partial(self._join, store, txid, forget))
         self._joins = None
 
     def _join(self, store: Store, txid: int, forget: bool) -> None:

@@ -114,7 +114,7 @@ class UnfencedClaim(PartitionClaim):
         return parse_fence_row(answer) or FenceRow(0, "", 0, 0, 0)
 
     def follows(self, row: Any, txid: int) -> Any:
-        """Nobody completes batches without a driver."""
+        """Do nothing: nobody completes batches without a driver."""
         return row
 
 
@@ -143,7 +143,7 @@ class AppendLedger(SqlLedger):
         return generation
 
     def remembered(self, conf: dict) -> Remembered:
-        """As `SqlLedger.remembered`. Raises StateError also if marks of the current batch are gone."""
+        """Ask as `SqlLedger.remembered` does. Raises StateError also if marks of the current batch are gone."""
         remembered, store = super().remembered(conf), self._places()[0]
         context = RunContext.of(conf)
         row = peek(store, context.topology, context.state).row if remembered.last > 0 else None

@@ -32,7 +32,8 @@ class Select:
 
     @classmethod
     def of(cls, text: str, fields: Fields) -> Select:
-        """``text`` has ``:name`` for an input field, or one ``?`` for each in their order. Raises DefinitionError."""
+        """Parse ``text``, which has ``:name`` for an input field, or one ``?`` for each in their order. Raises
+        DefinitionError."""
         text = _check_select(text)
         found = list(_TOKENS.finditer(text))
         if any(match["end"] for match in found):

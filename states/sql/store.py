@@ -174,7 +174,7 @@ _INHERITED: list[Any] = []
 
 
 def store_of(url: URL) -> Store:
-    """This process's store for the URL. Closes the idle connections of all but the ``OPEN_STORES`` used last."""
+    """Return this process's store for the URL. Closes the idle connections of all but the ``OPEN_STORES`` used last."""
     name = url.render_as_string(hide_password=False)
     with _LOCK:
         store = _STORES.pop(name, None) or Store(url)
@@ -240,7 +240,7 @@ def driver_error(error: BaseException) -> BaseException | None:
     return error.orig if isinstance(error, sa.exc.StatementError) else None
 
 
-def patiently(store: Store, work: Callable[[], T]) -> T:
+def retry_transient(store: Store, work: Callable[[], T]) -> T:
     """Repeat set-up work while another process holds the store or creates the same table."""
 
     def passes(error: Exception) -> bool:

@@ -21,7 +21,7 @@ from ..columns.values import Column, RefusedValue, build_columns, nameable
 from . import key_types, ledger
 from .connection import Connection, Statement
 from .dialects.registry import dialect_of
-from .store import Store, parse_url, patiently, shown, store_of
+from .store import Store, parse_url, retry_transient, shown, store_of
 
 LAYOUT = "trident_layout"
 ROUTING = "crc32-1"
@@ -42,7 +42,7 @@ class TablePlace:
         return list(_urls(self.url, self.files, Path.cwd()))
 
     def stores(self) -> list[Store]:
-        """This process's stores, one for each file."""
+        """Return this process's stores, one for each file."""
         return [store_of(url) for url in self.urls()]
 
     def file_of(self, key: Sequence[Any]) -> int:
@@ -102,7 +102,7 @@ def existing(store: Store, table: str) -> dict[str, str] | None:
 def describe(store: Store, table: str) -> dict[str, str] | None:
     """Return the columns of a table with the database's own types; None if the table is missing."""
     with store.errors(f"look at table {table!r}"):
-        return patiently(store, lambda: _describe(store, table))
+        return retry_transient(store, lambda: _describe(store, table))
 
 
 def nearest(store: Store, type_names: Mapping[str, str]) -> dict[str, str]:
@@ -139,7 +139,7 @@ def _prepare(store: Store, place: TablePlace, shape: Shape, index: int) -> Shape
     checked = store.ready.get((place, shape))
     if checked is None:
         with store.errors(f"prepare table {place.table!r}"):
-            patiently(store, lambda: _make(store, place, shape, index))
+            retry_transient(store, lambda: _make(store, place, shape, index))
             now = _columns_before(store, place, shape)
             checked = store.ready[place, shape] = _check(store, place, shape)
             store.ready[CheckedTable(place, checked)] = now
@@ -190,7 +190,7 @@ def _columns_now(store: Store, table: str, shape: Shape) -> Any:
 
 
 def _columns_before(store: Store, place: TablePlace, shape: Shape) -> Any:
-    """`_columns_now`, before the check: what is altered later differs from it. If it fails, the check says why."""
+    """Read `_columns_now` before the check: what is altered later differs from it. If it fails, the check says why."""
     try:
         return _columns_now(store, place.table, shape)
     except Exception:
@@ -206,7 +206,7 @@ def prepare_ledger(place: TablePlace) -> None:
     """Create only the ledger's tables; the first rows decide the columns of the state's table."""
     for store in place.stores():
         with store.errors("prepare the ledger"):
-            patiently(store, lambda s=store: _make_ledger(s))  # type: ignore[misc]
+            retry_transient(store, lambda s=store: _make_ledger(s))  # type: ignore[misc]
 
 
 def create(store: Store, connection: Connection, table: sa.Table) -> None:

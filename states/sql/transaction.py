@@ -50,7 +50,8 @@ class Transaction:
                 store.used_by(fence.run)
 
     def begin(self, txid: int | None, lazily: bool = False) -> None:
-        """``lazily``: a single file, too, is locked only when first touched (its table may have to be created)."""
+        """Begin. ``lazily``: a single file, too, is locked only when first touched (its table may have to be
+        created)."""
         if self.active:
             self.rollback()  # a failed attempt left it open
         self.txid = txid
@@ -167,7 +168,7 @@ class Transaction:
         return cause is not None and any(store.dialect.is_lock(cause) for store in self.stores)
 
     def _check_commit(self, store: Store) -> bool:
-        """After a COMMIT without an answer: reads the ledger once the server has ended that transaction."""
+        """Resolve a COMMIT without an answer: read the ledger once the server has ended that transaction."""
         if self.fence is None or self.txid is None:
             return False
         refused = FailedException, StateError

@@ -193,7 +193,7 @@ class SqlWindowBacking:
         self.transaction.rollback()
 
     def close(self) -> None:
-        """Its connections are the process's."""
+        """Do nothing: its connections are the process's."""
 
 
 class Marker(NamedTuple):

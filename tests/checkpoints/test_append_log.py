@@ -257,6 +257,6 @@ def test_a_folder_that_a_stopped_process_has_locked_is_told(
 ) -> None:
     store.put("p", 1, "one")
     monkeypatch.setattr(append_log, "LOCK_SECONDS", 0.05)
-    with store._locked(), pytest.raises(TridentError, match=r"is locked: .*fuser .*lock"):
+    with store._lock_folder(), pytest.raises(TridentError, match=r"is locked: .*fuser .*lock"):
         read(store.file.parent)
     assert read(store.file.parent) == {"p": {1: "one"}}

@@ -158,5 +158,49 @@ def test_each_batch_makes_one_file_and_one_is_left(tmp_path: Path) -> None:
 def test_a_log_that_is_lost_beside_the_record_of_the_first_start_is_told(tmp_path: Path) -> None:
     store = AppendLogStore(tmp_path)
     store.put("component", 0, {"base": 0, "lineage": "x"})
-    with pytest.raises(TridentError, match="no log of batches"):
+    with pytest.raises(TridentError, match="has only one of the record of its first start and the log"):
         log_of(store).standing(None)  # type: ignore[arg-type]
+
+
+def test_a_component_whose_first_record_is_lost_is_not_taken_for_a_new_one(made: Made, tmp_path: Path) -> None:
+    log = taken(made, tmp_path)
+    log.begin(1, {"n": 1})
+    log.begin(2, {"n": 2})
+    log.end(2, {"n": 2})
+    with pytest.raises(TridentError, match="has only one of the record of its first start and the log"):
+        log.standing(None)  # type: ignore[arg-type]
+
+
+def test_an_older_driver_writes_no_other_path_after_a_newer_one_has_taken_the_log(made: Made, tmp_path: Path) -> None:
+    """Such as an opaque spout's positions, which it writes behind the commit of its states."""
+    older = taken(made, tmp_path)
+    older.store.put("s/positions", 1, {"at": 1})
+    newer = taken(made, tmp_path)
+    assert newer.store.get("s/positions", 1) == {"at": 1}
+    with pytest.raises(ZombieError):
+        older.store.put("s/positions", 2, {"at": 2})
+    newer.store.put("s/positions", 2, {"at": 3})
+    assert made(tmp_path).store.get("s/positions", 2) == {"at": 3}
+
+
+def test_the_end_of_a_batch_that_none_follows_is_made_durable(made: Made, tmp_path: Path) -> None:
+    log = taken(made, tmp_path)
+    log.begin(1, {"n": 1})
+    log.end(1, {"n": 1})
+    log.settle()
+    found = made(tmp_path).last()
+    assert found is not None and found.txid == 1
+
+
+def test_a_note_does_not_make_the_file_anew_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new file is durable whole, and the note behind it is not: what was dropped in memory would be lost with it."""
+    store = AppendLogStore(tmp_path)
+    store.put("s/positions", 1, {"at": 1})
+    store.put("s/positions", 2, {"at": 2})
+    store.cleanup_before("s/positions", 2)
+    monkeypatch.setattr(store, "_limit", 0)
+    before = store.file.stat().st_ino
+    store.note(LOG, 0, {})
+    assert store.file.stat().st_ino == before
+    store.put(LOG, 0, {})
+    assert store.file.stat().st_ino != before

@@ -18,7 +18,7 @@ import databases
 import pytest
 
 from trident_py.guarantees import AT_LEAST, EXACTLY, IN_EFFECT, NONE, STATE_KINDS, WRONG, Guarantee, _cell
-from trident_py.guarantees.matrix import seen_as
+from trident_py.guarantees.matrix import effective_kind
 
 from .cell_source import FUNCTIONS, SPOUTS, Shrinking
 from .cell_topology import MAPS, Cell, CellStart
@@ -199,12 +199,12 @@ def test_s12_does_not_reach_rows_with_a_key(folder: Path) -> None:
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_a_measured_topology_stands_in_its_cell_of_the_matrix(cell: Cell) -> None:
     deterministic, moved = cell.functions == "deterministic", cell.functions == "other keys"
-    assert told(cell).guarantee == _cell(seen_as(cell.spout, not deterministic), cell.kind, moved).guarantee
+    assert told(cell).guarantee == _cell(effective_kind(cell.spout, not deterministic), cell.kind, moved).guarantee
     assert bool(told(cell).functions) != deterministic
 
 
 def test_every_cell_of_the_matrix_is_measured() -> None:
-    seen = {(seen_as(cell.spout, cell.functions != "deterministic"), cell.functions == "other keys", cell.kind)
+    seen = {(effective_kind(cell.spout, cell.functions != "deterministic"), cell.functions == "other keys", cell.kind)
             for cell in CELLS}  # fmt: skip
     columns = {(spout, moved) for spout, moved, _ in seen}
     assert columns >= {("transactional", False), ("opaque", False), ("opaque", True), ("non-transactional", False)}

@@ -111,7 +111,7 @@ class KafkaContract:
         """A new topic under the old name."""
         self.gone(factory)
         if isinstance(factory, CompactedTopicState):
-            factory.settled()
+            factory.ensure_topic()
         else:
             make(factory.cluster, factory.cluster.admin(), factory.topic, 2)
 

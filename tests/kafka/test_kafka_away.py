@@ -136,7 +136,7 @@ def test_what_is_asked_without_an_answer_in_time_is_never_an_empty_error(hasty: 
         factory = make(NOBODY, "x")
         calls: list[Callable[[], Any]] = [factory.check, lambda made=factory: made.participant().open(CONF)]
         if isinstance(factory, CompactedTopicState):
-            calls += [factory.stored, factory.settled]
+            calls += [factory.stored, factory.ensure_topic]
         for call in calls:
             with pytest.raises(TridentError) as told:
                 call()

@@ -138,7 +138,7 @@ def replaced(kafka: Any, topic: str) -> None:
 
 def test_a_record_with_a_txid_that_is_none_is_told(make: Make) -> None:
     factory = make()
-    factory.settled()
+    factory.ensure_topic()
     producer = Cluster.of(factory.bootstrap).producer({})
     producer.produce(factory.topic, b"5", b"a", headers=[("trident-txid", b"x")])
     assert producer.flush(30) == 0

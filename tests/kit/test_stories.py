@@ -9,7 +9,7 @@ import pytest
 from trident_py import DefinitionError
 from trident_py.testing.faults import Story
 from trident_py.testing.faults.feed import Feed
-from trident_py.testing.faults.selection import chosen, from_text, shrunk, to_text, whole
+from trident_py.testing.faults.selection import choose, from_text, select_all, shrink, to_text
 
 from . import wordcount
 from .wordcount import FIELDS
@@ -50,18 +50,18 @@ def test_a_crash_that_does_not_come_and_a_run_that_fails_are_told() -> None:
 
 def test_a_selection_is_its_text_and_shrinks_to_what_fails() -> None:
     feed = Feed.of({"clicks/1": [[{"n": 1}, {"n": 2}], [{"n": 3}]], "views": [[{"n": 4}]]}, None, "transactional")
-    everything = whole(feed)
+    everything = select_all(feed)
     assert to_text(everything) == "1:clicks%2F1.0,clicks%2F1.1,views.0+2:clicks%2F1.0"
     assert from_text(to_text(everything)) == everything
-    assert chosen(feed, everything) == Feed(feed.fields, (
+    assert choose(feed, everything) == Feed(feed.fields, (
         ("clicks/1", (((1,), (2,)), ((3,),))), ("views", (((4,),), ()))), "transactional", False)  # fmt: skip
 
     def fails(selection: Any) -> bool:
         return any((2, place) == (n, ("clicks/1", 0)) for n, rows in selection for place in rows)
 
-    assert to_text(shrunk(everything, fails)) == "2:clicks%2F1.0"
+    assert to_text(shrink(everything, fails)) == "2:clicks%2F1.0"
     with pytest.raises(DefinitionError, match="names rows that the test does not feed"):
-        chosen(feed, from_text("1:views.7"))
+        choose(feed, from_text("1:views.7"))
     with pytest.raises(DefinitionError, match="expected batches as"):
         from_text("x")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from trident_py.errors import ZombieError
 from trident_py.run.component import PAUSE
 from trident_py.spark.txids import READY_WAIT
 from trident_py.spouts import ITridentSpout, SparkSpout
-from trident_py.testing import Crashing, collect, failing
+from trident_py.testing import Crashing, FixedBatchSpout, collect, failing
 from trident_py.testing.faults.disturbances import forget
 
 from .folder import FolderFactory, WriteRows, attempts, copy_topology, numbers, written
@@ -188,6 +189,29 @@ def test_stop_does_not_wait_for_a_batch_that_hangs(spark_cluster: Any, tmp_path:
     assert running.awaitTermination(0)
     assert running.exception is None
     assert over(tmp_path / "checkpoints") == 0
+
+
+class Blocks(FixedBatchSpout):
+    """Emits in the driver, and never comes back."""
+
+    def __init__(self, reached: Path) -> None:
+        super().__init__(Fields("n bigint"), 1, [1])
+        self.reached = reached
+
+    def emitBatch(self, batchId: int, collector: Any) -> None:
+        self.reached.touch()
+        threading.Event().wait(60)
+
+
+def test_stop_does_not_wait_for_a_spout_that_blocks_in_the_driver(spark_cluster: Any, tmp_path: Path) -> None:
+    reached, topology = tmp_path / "reached", TridentTopology()
+    collect(topology.newStream("s", Blocks(reached)), "rows")
+    running = spark_cluster().submitTopology("t", {"topology.stop.grace.secs": 0.2}, topology.build())
+    while not reached.exists():
+        time.sleep(0.02)
+    begun = time.monotonic()
+    running.stop()
+    assert time.monotonic() - begun < 30 and running.exception is None
 
 
 def test_a_second_driver_on_a_checkpoint_is_found_out(spark_cluster: Any, tmp_path: Path) -> None:

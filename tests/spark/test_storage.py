@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trident_py.errors import ZombieError
-from trident_py.spark.failures import translated
+from trident_py.spark.failures import translate
 from trident_py.spark.storage import storage_error
 
 HDFS = "hdfs://namenode:8020/checkpoints/t"
@@ -43,19 +43,19 @@ def test_an_error_names_the_place_the_cause_and_the_step(text: str, where: str, 
 
 
 def test_a_namenode_that_is_away_is_not_taken_for_sparks_java_process() -> None:
-    said = str(translated(["an error of the query", REFUSED], HDFS))
+    said = str(translate(["an error of the query", REFUSED], HDFS))
     assert said.startswith(f"the checkpoint {HDFS}: it does not answer")
     assert "start the topology again, and it continues where it stopped" in said
-    gone = str(translated(["py4j: [Errno 111] Connection refused"], HDFS))
+    gone = str(translate(["py4j: [Errno 111] Connection refused"], HDFS))
     assert gone.startswith("Spark's Java process is gone")
 
 
 def test_a_connection_that_a_task_was_refused_is_not_taken_for_sparks_java_process() -> None:
     task = "org.apache.spark.SparkException: Job aborted: ConnectionError: [Errno 111] Connection refused (host w1)"
-    assert "Spark's Java process is gone" not in str(translated(["the query ended", task], HDFS))
+    assert "Spark's Java process is gone" not in str(translate(["the query ended", task], HDFS))
 
 
 def test_a_log_that_another_driver_has_written_is_a_second_driver() -> None:
-    error = translated(["[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log"], HDFS)
+    error = translate(["[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log"], HDFS)
     assert isinstance(error, ZombieError)
     assert f"another driver runs on the checkpoint {HDFS}" in str(error)

@@ -13,12 +13,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from linked_files import LinkedFiles
 
 from states.sql import BatchState, RowUpdater, SqlMapState
 from trident_py import Config, Fields, TopologyError, TridentTopology
 from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.checkpoints.hash_seed import own_order
 from trident_py.checkpoints.metadata_store import LOG, MemoryMetadataStore
+from trident_py.checkpoints.versioned_store import VersionedStore
 from trident_py.errors import LineageError, ZombieError
 from trident_py.operations import builtin
 from trident_py.spark.driver_execution import HERE
@@ -296,7 +298,7 @@ def test_a_log_and_a_checkpoint_of_spark_that_do_not_belong_together_are_refused
         (MicroBatch("q", 4, ["7"], ["9"]), True), (MicroBatch("q", 5, ["9"], ["11"]), False),
         (MicroBatch("q", 7, ["9"], ["9"]), False), (MicroBatch("q", 4, ["7"], ["8"]), None),
         (MicroBatch("q", 5, ["8"], ["11"]), None), (MicroBatch("q", 3, ["5"], ["7"]), None),
-        (MicroBatch("other", 4, ["7"], ["9"]), None),
+        (MicroBatch("other", 4, ["7"], ["9"]), None), (MicroBatch("q", 5, None, ["11"]), None),
     ],
 )  # fmt: skip
 def test_a_micro_batch_is_the_last_one_or_begins_where_that_ended(
@@ -313,6 +315,72 @@ def test_a_micro_batch_is_the_last_one_or_begins_where_that_ended(
             txids._is_over(micro_batch)
     else:
         assert txids._is_over(micro_batch) is is_over
+
+
+def test_a_newer_driver_goes_on_when_the_older_one_waits_for_a_source_of_spark(
+    spark_cluster: Cluster, tmp_path: Path
+) -> None:
+    def start() -> Any:
+        topology = TridentTopology()
+        collect(topology.newStream("files", files(tmp_path / "in", 1)), "rows")
+        return spark_cluster(str(tmp_path / "c")).submitTopology("t", {}, topology.build())
+
+    def wait_for(running: Any, rows: dict[int, list[Any]]) -> None:
+        end = time.monotonic() + 60
+        while running.collected("rows") != rows and running.isActive and time.monotonic() < end:
+            time.sleep(0.05)
+        assert running.collected("rows") == rows, running.exception
+
+    older = start()
+    wait_for(older, {1: [(1,)]})
+    newer = start()
+    with pytest.raises(TopologyError, match="another driver runs on the checkpoint"):
+        older.awaitTermination(60)
+    files(tmp_path / "in", 2)
+    wait_for(newer, {2: [(2,)]})
+    newer.stop()
+
+
+def test_a_log_that_knows_no_source_of_spark_takes_one_that_begins(tmp_path: Path) -> None:
+    """One that has read on already belongs to another log."""
+    log = BatchLog(MemoryMetadataStore(), "here", "t", own_order)
+    log.enter(MicroBatch("a query of Python spouts", 4).to_json())
+    log.begin(3, {})
+    log.end(3, {})
+    made: Any = SimpleNamespace(log=log, txid=3, program=SimpleNamespace(conf={}))
+    txids = Txids(made, False, True, threading.Event())
+    assert not txids._is_over(MicroBatch("q", 0, None, ["9"]))
+    with pytest.raises(LineageError, match="the log has no micro-batch"):
+        txids._is_over(MicroBatch("q", 57, ["7"], ["9"]))
+
+
+def test_the_end_of_a_txid_of_a_source_of_spark_is_durable_before_sparks_own(tmp_path: Path) -> None:
+    """Spark's is on the disk when it is killed while it is idle; a note of ours, in HDFS and S3, would not be."""
+    log = BatchLog(VersionedStore(LinkedFiles(tmp_path)), "here", "t", own_order)
+    log.take()
+    log.enter(MicroBatch("q", 4, ["7"], ["9"]).to_json())
+    log.begin(3, {})
+    log.end(3, {})
+    found = BatchLog(VersionedStore(LinkedFiles(tmp_path)), "here", "t", own_order)
+    assert (found.last() or pytest.fail()).txid == 3 and found.begun(3) is None
+
+
+def test_a_source_of_spark_that_reads_on_without_rows_beside_python_spouts_is_a_txid_too(
+    spark_cluster: Cluster, tmp_path: Path
+) -> None:
+    feeder, topology = FeederBatchSpout(Fields("n bigint")), TridentTopology()
+    spout = files(tmp_path / "in", 101)
+    (tmp_path / "in" / "empty.json").write_text("")
+    collect(topology.merge(topology.newStream("ours", feeder), topology.newStream("files", spout)), "rows")
+    running = spark_cluster(str(tmp_path / "c")).submitTopology("t", {}, topology.build())
+    end = time.monotonic() + 40
+    while len(numbers_of(tmp_path / "c")) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    feeder.feed([[1]])
+    running.stop()
+    assert running.exception is None
+    assert running.collected("rows") == {txid: rows for txid, rows in running.collected("rows").items() if rows}
+    assert sorted(n for rows in running.collected("rows").values() for (n,) in rows) == [1, 101]
 
 
 def test_python_spouts_beside_a_source_of_spark_wait_neither_for_it_nor_without_end(

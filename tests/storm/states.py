@@ -22,7 +22,7 @@ from trident_py.state import (
     StateUpdater,
 )
 from trident_py.testing import CallLog, LoggingBackingMap, LRUMemoryMapState, MemoryMapState, stored
-from trident_py.testing.logged import shown
+from trident_py.testing.logged import show
 
 from .ops import Script
 
@@ -52,7 +52,7 @@ class CaseState:
             return []
         found = stored(self.factory).items()
         in_memory = self.kind in ("memory", "lru")
-        return [[self.key(key) if in_memory else list(key), shown(value)] for key, value in found]
+        return [[self.key(key) if in_memory else list(key), show(value)] for key, value in found]
 
     def key(self, key: tuple) -> list:
         return [MEMORY_KEY] if key == ("$GLOBAL$",) else list(key)

@@ -1,4 +1,4 @@
-"""A metadata store in one file to which every write is appended: one write and one sync, however many paths there are.
+"""Append-only metadata store: one write and one fsync per entry, however many paths there are.
 
     <folder>/journal    a line for each write: its checksum, and JSON
     <folder>/lock       locked while a store reads or writes
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import SpoutError, TridentError
-from .metadata_store import LOG, SharedMetadataStore, make_folder, sync_folder, taken_by, to_json
+from .metadata_store import LOG, SharedMetadataStore, make_folder, ownership_error, sync_folder, to_json
 
 log = logging.getLogger("trident_py")
 
@@ -76,17 +76,17 @@ class AppendLogStore(SharedMetadataStore):
 
     def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
         """Replace the entries in one step: no other store writes in between."""
-        with self._lock, self._locked():
+        with self._lock, self._lock_folder():
             self._catch_up()
             txid, value = change(self._read(path))
             self._append(path, txid, to_json(value, path), sync=True)
 
     def reread(self, path: str) -> None:
-        with self._lock, self._locked():
+        with self._lock, self._lock_folder():
             self._catch_up()
 
     def newest(self, path: str) -> Any:
-        entries = _parsed(self._content() or HEADER, self.file)[1].get(path)
+        entries = _parse(self._content() or HEADER, self.file)[1].get(path)
         return entries[max(entries)] if entries else None
 
     def entries(self) -> dict[str, dict[int, Any]]:
@@ -94,11 +94,16 @@ class AppendLogStore(SharedMetadataStore):
         with self._lock:
             return {path: dict(self._read(path)) for path in self._all() if self._read(path)}
 
+    def settle(self) -> None:
+        with self._lock:
+            inode, size, durable = self._written
+            if self._file is not None and durable < size and self._failed is None:
+                os.fdatasync(self._file)
+                self._written = _Extent(inode, size, size)
+
     def close(self) -> None:
         with self._lock:
-            unsure = self._written.durable < self._written.size
-            if self._file is not None and unsure and self._failed is None:
-                os.fdatasync(self._file)
+            self.settle()
             self._close_file()
             os.close(self._lock_file)
             self._lock_file = -1
@@ -110,16 +115,16 @@ class AppendLogStore(SharedMetadataStore):
         since this store read or wrote."""
         with self._lock:
             self._read(path)
-            with self._locked():
+            with self._lock_folder():
                 if self._failed is None and self._differs(path):
-                    raise taken_by(str(self._folder), self.newest(LOG))
+                    raise ownership_error(str(self._folder), self.newest(LOG))
                 self._append(path, txid, text, sync)
 
     def _append(self, path: str, txid: int, text: str | None, sync: bool) -> None:
         """Append a line. The folder is locked."""
         if self._failed is not None:
             raise self._failed
-        if self._file is None or self._written.size > self._limit:
+        if self._file is None or (sync and self._written.size > self._limit):  # a new file is durable, notes are not
             self._rewrite()
         assert self._file is not None
         inode, size, durable = self._written
@@ -157,7 +162,7 @@ class AppendLogStore(SharedMetadataStore):
 
     def _read(self, path: str) -> dict[int, Any]:
         if not self._loaded:
-            with self._locked():
+            with self._lock_folder():
                 self._catch_up()
         return self._entries.get(path, {})
 
@@ -174,8 +179,8 @@ class AppendLogStore(SharedMetadataStore):
         return (now.st_ino, now.st_size) != self._written[:2]
 
     def _catch_up(self) -> None:
-        """Read the file, if it is not as this store has left it. Cuts off an incomplete end: nobody was told that it
-        is written. The folder is locked."""
+        """Re-read the file if another process changed it. Truncates an incomplete last record, which was never
+        acknowledged. The folder is locked."""
         self._loaded = True
         if not self._differs(""):
             return
@@ -184,7 +189,7 @@ class AppendLogStore(SharedMetadataStore):
             self._entries, self._written = {}, _Extent(0, 0, 0)
             self._close_file()
             return
-        end, self._entries = _parsed(data, self.file)
+        end, self._entries = _parse(data, self.file)
         if end < len(data):
             log.warning("%s: its end was being written when the machine or the driver stopped; dropped", self.file)
             os.truncate(self.file, end)
@@ -212,7 +217,7 @@ class AppendLogStore(SharedMetadataStore):
             self._file = None
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock_folder(self) -> Iterator[None]:
         """Locks the folder against all other stores, also those of this process. A dead process holds no lock."""
         deadline, pause = time.monotonic() + LOCK_SECONDS, _FIRST_PAUSE
         while True:
@@ -250,7 +255,7 @@ def write_journal(folder: Path, entries: Mapping[str, Mapping[int, Any]]) -> Non
 def entries_of(data: bytes, file: object) -> dict[str, dict[int, Any]]:
     """Return what a journal's content says, by path and txid. Raises SpoutError if it is damaged."""
     _check_header(data, file)
-    return _parsed(data, file)[1]
+    return _parse(data, file)[1]
 
 
 def _line(durable: int, path: str, txid: int, text: str | None) -> bytes:
@@ -270,10 +275,10 @@ def _record(line: bytes) -> list[Any] | None:
 
 def _check_header(data: bytes, file: object) -> None:
     if not data.startswith(HEADER):
-        raise _damaged(file, f"it does not begin with {HEADER.decode().strip()!r}")
+        raise _damage_error(file, f"it does not begin with {HEADER.decode().strip()!r}")
 
 
-def _parsed(data: bytes, file: object) -> tuple[int, dict[str, dict[int, Any]]]:
+def _parse(data: bytes, file: object) -> tuple[int, dict[str, dict[int, Any]]]:
     """Return how long the content is without an incomplete end, and what it says. Raises SpoutError if something is
     damaged that was durable."""
     found: dict[str, dict[int, Any]] = {}
@@ -297,7 +302,7 @@ def _check_end(data: bytes, at: int, file: object) -> None:
     whole = not _has_hole(line) if end else not line.endswith(b"\0") and _record(line[:-1]) is not None
     later = (_record(other) for other in behind.split(b"\n"))
     if whole or any(record is not None and record[0] > at for record in later):
-        raise _damaged(file, f"what stands at byte {at} is not what was written there")
+        raise _damage_error(file, f"what stands at byte {at} is not what was written there")
 
 
 def _has_hole(line: bytes) -> bool:
@@ -314,5 +319,5 @@ def _apply(entries: dict[str, dict[int, Any]], path: str, txid: int, value: list
         of_path.pop(txid, None)
 
 
-def _damaged(file: object, why: str) -> SpoutError:
+def _damage_error(file: object, why: str) -> SpoutError:
     return SpoutError(f"the checkpoint's file {file} is damaged: {why}; restore the file from a copy")

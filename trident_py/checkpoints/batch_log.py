@@ -1,4 +1,4 @@
-"""The log of a component's batches: the only history of its Python spouts, in one format wherever it is kept.
+"""The log of a component's batches: started, committed, and owned by one driver. The only history of its Python spouts.
 
 It is one record, replaced in one step with each batch:
 
@@ -26,8 +26,8 @@ from ..run.startup import AGREEMENT
 from ..run.store_position import BASE, CheckpointState
 from ..run.two_phase import DECIDED
 from .append_log import AppendLogStore
-from .hash_seed import seeded
-from .metadata_store import LOG, MemoryMetadataStore, taken_by
+from .hash_seed import find_other_seed
+from .metadata_store import LOG, MemoryMetadataStore, ownership_error
 
 MicroBatch = Mapping[str, Any]
 _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
@@ -72,19 +72,19 @@ class BatchLog:
     def standing(self, program: Program) -> CheckpointState:
         """Return what the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
         record = self.store.get(AGREEMENT, 0)
-        if record is None:
+        if record is None and self.last() is None:
             return CheckpointState.new(self.where, self._topology)
-        if self.store.get(LOG, 0) is None:
+        if record is None or self.store.get(LOG, 0) is None:
             raise LineageError(
-                f"the checkpoint {self.where} has the record of its first start, but no log of batches: it is damaged, "
-                "or of a version of trident_py before the log. Restore it from a copy, or move it away: the next start "
-                f"names the {BASE} with which a new one continues"
+                f"the checkpoint {self.where} has only one of the record of its first start and the log of batches: it "
+                "is damaged, or of a version of trident_py before the log. Restore it from a copy, or move it away: "
+                f"the next start names the {BASE} with which a new one continues"
             )
         last = self.last()
         txid = record["base"] if last is None else last.txid
         begun = self.begun(txid + 1)
         decided = self.store.get(DECIDED, txid + 1) is not None
-        other = None if begun is None else seeded(program, begun.order, self.order["order"])
+        other = None if begun is None else find_other_seed(program, begun.order, self.order["order"])
         return CheckpointState(
             self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other
         )
@@ -96,7 +96,7 @@ class BatchLog:
         def taken(entries: dict[int, Any]) -> tuple[int, Any]:
             return 0, {**(entries.get(0, _EMPTY)), "driver": self.driver}
 
-        self.store.seize(LOG, taken)
+        self.store.take_over(LOG, taken)
 
     def moved(self) -> bool:
         """Return whether another driver has written since this one has read the log."""
@@ -105,17 +105,17 @@ class BatchLog:
     def check(self) -> None:
         """Raise ZombieError if another driver owns the checkpoint now."""
         if self.moved():
-            raise taken_by(self.where, self.store.newest(LOG))
+            raise ownership_error(self.where, self.store.newest(LOG))
 
     # -- batches --------------------------------------------------------------------------------------------------
 
     def last(self) -> Logged | None:
         """Return the last committed batch."""
-        return _logged(self._record()["over"])
+        return _to_logged(self._record()["over"])
 
     def begun(self, txid: int) -> Logged | None:
         """Return this batch if it has started and is not committed."""
-        begun = _logged(self._record()["begun"])
+        begun = _to_logged(self._record()["begun"])
         return begun if begun is not None and begun.txid == txid else None
 
     def enter(self, micro_batch: MicroBatch) -> None:
@@ -134,12 +134,18 @@ class BatchLog:
         try:
             self.store.put(LOG, 0, {**record, "begun": begun})
         except ZombieError:
-            raise taken_by(self.where, self.store.newest(LOG)) from None
+            raise ownership_error(self.where, self.store.newest(LOG)) from None
 
     def end(self, txid: int, metadata: dict) -> None:
-        """Called after a batch. Durable with the next batch: without it, the batch would be repeated as it was."""
+        """Called after a batch. Durable with the next batch or `settle`: without it, the batch would be repeated as it
+        was. If Spark's own checkpoint will have it too, this is durable first."""
         over = Logged(txid, metadata, self._micro_batch)._asdict()
-        self.store.note(LOG, 0, {**self._record(), "over": over, "begun": None})
+        write = self.store.put if "ends" in (self._micro_batch or {}) else self.store.note
+        write(LOG, 0, {**self._record(), "over": over, "begun": None})
+
+    def settle(self) -> None:
+        """Make the end of the last batch durable. Called when no other one follows at once."""
+        self.store.settle()
 
     def close(self) -> None:
         """Called when the component ends."""
@@ -150,7 +156,7 @@ class BatchLog:
         return record
 
 
-def _logged(record: Mapping[str, Any] | None) -> Logged | None:
+def _to_logged(record: Mapping[str, Any] | None) -> Logged | None:
     return None if record is None else Logged(**record)
 
 

@@ -32,7 +32,7 @@ def order_of_workers() -> dict[str, str]:
     return {"order": printed.strip(), "seed": WORKERS_SEED}
 
 
-def seeded(program: Program, record: Mapping[str, Any] | None, own: str) -> Seeded | None:
+def find_other_seed(program: Program, record: Mapping[str, Any] | None, own: str) -> Seeded | None:
     """Return what is known if another order than our ``own`` began the next batch, and an operation depends on it."""
     if record is None or record["order"] == own:
         return None

@@ -37,8 +37,6 @@ class MetadataStore(Protocol):
     def put_all(self, txid: int, values: dict[str, Any]) -> None:
         """Write a value for each path. All are durable when the call returns; a crash may leave the first ones."""
 
-    def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None: ...
-
     def has_later(self, path: str, txid: int) -> bool: ...
 
     def remove(self, path: str, txid: int) -> None: ...
@@ -49,7 +47,7 @@ class MetadataStore(Protocol):
     def paths(self, prefix: str) -> list[str]: ...
 
 
-def other_driver(seen: str) -> ZombieError:
+def other_driver_error(seen: str) -> ZombieError:
     """Return the error that another driver uses this checkpoint. ``seen``: the evidence."""
     return ZombieError(
         f"another driver runs on the checkpoint{seen}. Run one driver per checkpoint, or give the other topology "
@@ -57,20 +55,20 @@ def other_driver(seen: str) -> ZombieError:
     )
 
 
-def taken_by(where: str, record: dict | None) -> ZombieError:
+def ownership_error(where: str, record: dict | None) -> ZombieError:
     """Return the error for a driver whose checkpoint another one has taken. ``record``: who, as `DRIVER` has it."""
     if record is None:
-        return other_driver(f" {where}: it was moved or deleted while this one ran. Nothing more is written")
+        return other_driver_error(f" {where}: it was moved or deleted while this one ran. Nothing more is written")
     other = record.get("driver", {})
-    return other_driver(
+    return other_driver_error(
         f" {where}: process {other.get('pid')} on host {other.get('host')} has taken it over since this one "
         "started. Nothing more is written"
     )
 
 
-def taken_over(file: object) -> ZombieError:
+def overwrite_error(file: object) -> ZombieError:
     """Return the error for a write over another driver's."""
-    return other_driver(f": it has changed {file} since this one read it. Nothing is written")
+    return other_driver_error(f": it has changed {file} since this one read it. Nothing is written")
 
 
 def to_json(value: Any, whose: str) -> str:
@@ -121,6 +119,10 @@ class MemoryMetadataStore:
         with self._lock:
             self.put(path, *change(dict(self._read(path))))
 
+    def take_over(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
+        """Seize the path; from then on another driver can write no other path either."""
+        self.seize(path, change)
+
     def has_later(self, path: str, txid: int) -> bool:
         with self._lock:
             return any(stored > txid for stored in self._read(path))
@@ -150,6 +152,9 @@ class MemoryMetadataStore:
     def newest(self, path: str) -> Any:
         """Return the path's stored value of the highest txid; None if there is none."""
         return self.previous(path, sys.maxsize)
+
+    def settle(self) -> None:
+        """Make durable what was noted."""
 
     def close(self) -> None:
         """Called when the run ends. What was noted is durable when it returns."""
@@ -182,12 +187,10 @@ class SharedMetadataStore(MemoryMetadataStore):
             return self._differs(path)
 
     def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
-        """Raise ZombieError if another driver writes the path at the same moment. Reads all other paths anew."""
+        """Raise ZombieError if another driver writes the path at the same moment."""
         for last in reversed(range(TRIES)):
             try:
                 super().seize(path, change)
-                for other in self._entries.keys() - {path}:
-                    self.reread(other)
                 return
             except ZombieError:
                 if not last:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
+from collections.abc import Callable
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 from ..errors import SpoutError, TridentError
-from .metadata_store import SharedMetadataStore, other_driver, taken_over, to_json
+from .metadata_store import SharedMetadataStore, other_driver_error, overwrite_error, to_json
 
 TRIES = 5
 _SUFFIX = ".json"
@@ -70,14 +71,28 @@ class VersionedStore(SharedMetadataStore):
         for path, value in values.items():
             self.put(path, txid, value)
 
-    def close(self) -> None:
-        with self._lock, contextlib.suppress(TridentError):  # then the next start repeats the batch as it was
+    def take_over(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
+        """Seize every path: who has read one of them before finds its number taken."""
+        self.seize(path, change)
+        for other in self._all():
+            if other == path:
+                continue
+            self.reread(other)
+            if self._read(other):
+                self.seize(other, lambda entries: (max(entries), entries[max(entries)]))
+
+    def settle(self) -> None:
+        with self._lock:
             for path in sorted(self._noted):
                 self._write(path, self._entries[path])
 
+    def close(self) -> None:
+        with contextlib.suppress(TridentError):  # then the next start repeats the batch as it was
+            self.settle()
+
     def newest(self, path: str) -> Any:
         """Do not count as read: after another driver's write this store stays refused."""
-        entries = self._parsed(path, *self._newest(path))
+        entries = self._parse(path, *self._newest(path))
         return entries[max(entries)] if entries else None
 
     def _differs(self, path: str) -> bool:
@@ -86,11 +101,11 @@ class VersionedStore(SharedMetadataStore):
     def _read(self, path: str) -> dict[int, Any]:
         if path not in self._entries:
             version, text = self._newest(path)
-            self._entries[path] = self._parsed(path, version, text)
+            self._entries[path] = self._parse(path, version, text)
             self._versions[path] = version
         return self._entries[path]
 
-    def _parsed(self, path: str, version: int, text: str | None) -> dict[int, Any]:
+    def _parse(self, path: str, version: int, text: str | None) -> dict[int, Any]:
         try:
             entries = json.loads(text or '{"entries": {}}')["entries"]
             return {int(txid): value for txid, value in entries.items()}
@@ -106,24 +121,24 @@ class VersionedStore(SharedMetadataStore):
             text = self._folder.read(_file(path, version)) if version else None
             if text is not None or version == 0:
                 return version, text
-        raise taken_over(f"{self._folder.where}/{quote(path, safe='')}")
+        raise overwrite_error(f"{self._folder.where}/{quote(path, safe='')}")
 
     def _write(self, path: str, entries: dict[int, Any]) -> None:
         text = json.dumps({"by": self._id, "entries": {str(txid): entries[txid] for txid in sorted(entries)}})
-        version = self._made(path, self._versions.get(path, 0) + 1, text)
-        stored = self._stored(path)
+        version = self._make(path, self._versions.get(path, 0) + 1, text)
+        stored = self._list_versions(path)
         if max(stored, default=version) > version:
             # A driver that has missed several writes may find its number free again, deleted as an old one. Or the
             # other has read this write and gone on from it: then it counts, and ends this driver all the same.
             self._folder.delete(_file(path, version))
-            raise other_driver(f": it has gone on after {self._folder.where}/{_file(path, version)}")
+            raise other_driver_error(f": it has gone on after {self._folder.where}/{_file(path, version)}")
         self._entries[path], self._versions[path] = entries, version
         self._noted.discard(path)
         for old in stored:
             if old < version:
                 self._folder.delete(_file(path, old))
 
-    def _made(self, path: str, version: int, text: str) -> int:
+    def _make(self, path: str, version: int, text: str) -> int:
         """Make the next version and return its number. An answer that was lost leaves a version of ours behind."""
         for _ in range(TRIES):
             name = _file(path, version)
@@ -135,15 +150,15 @@ class VersionedStore(SharedMetadataStore):
             if found == text:
                 return version
             if found is None or f'"by": "{self._id}"' not in found:
-                raise taken_over(f"{self._folder.where}/{name}")
+                raise overwrite_error(f"{self._folder.where}/{name}")
             version += 1
         raise TridentError(f"{self._folder.where}/{_file(path, version)} cannot be made, and does not exist")
 
     def _last(self, path: str) -> int:
         """Return the newest version; 0 if there is none."""
-        return max(self._stored(path), default=0)
+        return max(self._list_versions(path), default=0)
 
-    def _stored(self, path: str) -> list[int]:
+    def _list_versions(self, path: str) -> list[int]:
         """Return the versions of a path, in order."""
         names = self._folder.names(quote(path, safe=""))
         numbers = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]

@@ -30,7 +30,7 @@ for _command in (check, drpc, drpc_client, explain, run, states):
 
 
 def _pin_hash_seed(arguments: list[str]) -> None:
-    """Restarts a local run with PYTHONHASHSEED=0, unless one is set, so that all runs have the same order of sets, as
+    """Restart a local run with PYTHONHASHSEED=0, unless one is set, so that all runs have the same order of sets, as
     on Spark. Only a new process can change the seed."""
     runs = arguments[:1] in (["run"], ["profile"]) or arguments[:2] == ["drpc", "serve"]
     if runs and "--local" in arguments and "PYTHONHASHSEED" not in os.environ:
@@ -39,6 +39,6 @@ def _pin_hash_seed(arguments: list[str]) -> None:
 
 
 def main() -> None:
-    """The console script `trident`."""
+    """Run the console script `trident`."""
     _pin_hash_seed(sys.argv[1:])
     trident(prog_name="trident")

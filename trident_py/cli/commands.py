@@ -34,7 +34,7 @@ class Commands(click.Group):
 
 
 def _installed(name: str) -> click.Command:
-    """The command of an extra; if it cannot be loaded, one that says what is missing."""
+    """Return the command of an extra; if it cannot be loaded, one that says what is missing."""
     try:
         return load(f"trident {name}", name, COMMANDS)
     except DefinitionError as error:

@@ -41,7 +41,7 @@ def terminable() -> Iterator[None]:
 
 
 def follow(running: RunningTopology, display: JsonLines | ProgressLine) -> int:
-    """Displays a run until it ends, and returns the exit code. Ctrl-C and SIGTERM stop the run after its batch.
+    """Display a run until it ends, and return the exit code. Ctrl-C and SIGTERM stop the run after its batch.
 
     Raises TopologyError if the run failed.
     """
@@ -79,7 +79,7 @@ def now() -> datetime:
 
 
 def print_record(event: str, time: datetime | None = None, **more: Any) -> None:
-    """Prints an event as one JSON object in one line of stdout, with its time in ISO 8601."""
+    """Print an event as one JSON object in one line of stdout, with its time in ISO 8601."""
     moment = (time or now()).isoformat(timespec="milliseconds")
     print(json.dumps({"event": event, "time": moment, **more}, default=str), flush=True)
 
@@ -149,7 +149,7 @@ class ProgressLine:
 
 
 def standing(progress: Progress) -> str:
-    """The progress of a component, in one line."""
+    """Return the progress of a component, in one line."""
     tuples = [f"{count:,} from {spout}" for spout, count in progress.emitted.items()]
     written = [f"{count:,} into {state}" for state, count in progress.persisted.items()]
     waiting = [f"{sum(lag.values()):,} waiting for {spout}" for spout, lag in progress.backlog.items()]

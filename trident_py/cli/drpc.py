@@ -21,7 +21,7 @@ FAILED, WRONG = 1, 2
 
 
 def serve_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of the server to a click command, which gets them as ``**serving``."""
+    """Add the options of the server to a click command, which gets them as ``**serving``."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -35,7 +35,7 @@ _OPTIONS = (
 
 
 def served(conf: Config, port: int, host: str | None, acl: str | None) -> None:
-    """Puts the options of the server into the conf of the run."""
+    """Put the options of the server into the conf of the run."""
     conf[Config.DRPC_HTTP_PORT] = port
     if host is not None:
         conf[Config.DRPC_HTTP_HOST] = host
@@ -44,14 +44,14 @@ def served(conf: Config, port: int, host: str | None, acl: str | None) -> None:
 
 
 def tell_server(running: RunningTopology) -> None:
-    """Prints where requests go. Raises DefinitionError for a topology without a DRPC stream."""
+    """Print where requests go. Raises DefinitionError for a topology without a DRPC stream."""
     if running.requests is None:
         raise DefinitionError("the topology has no DRPC stream, so there is nothing to serve; see newDRPCStream")
     print(f"DRPC at {running.requests.url}", file=sys.stderr, flush=True)
 
 
 def serve_on(running: RunningTopology) -> None:
-    """Waits, after the batches have ended, until Ctrl-C or SIGTERM."""
+    """Wait, after the batches have ended, until Ctrl-C or SIGTERM."""
     print("the spouts are exhausted; requests are answered until Ctrl-C", file=sys.stderr, flush=True)
     threading.Event().wait()
 

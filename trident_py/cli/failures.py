@@ -17,7 +17,7 @@ FAILED, WRONG = 1, 2
 
 
 def guarded(body: Callable[[], int], full: bool) -> int:
-    """The exit code of ``body``. Errors are printed, not raised."""
+    """Return the exit code of ``body``. Errors are printed, not raised."""
     try:
         return body()
     except KeyboardInterrupt as stopped:
@@ -51,6 +51,6 @@ def describe(error: BaseException) -> str:
 
 
 def origin(error: BaseException) -> str:
-    """The innermost line of the user's own code, if the traceback has one."""
+    """Return the innermost line of the user's own code, if the traceback has one."""
     line = blame(error).origin
     return f"\n  at {line}" if line else ""

@@ -51,7 +51,7 @@ class RunCommand:
         return command
 
     def check(self) -> None:
-        """Raises UsageError for options that contradict each other."""
+        """Raise UsageError for options that contradict each other."""
         self.spark.arguments()
         settings_of(self.settings)
         if self.local and self.available_now:
@@ -60,7 +60,7 @@ class RunCommand:
             raise click.UsageError("--local runs without Spark, and so without its options (--master, --conf ...)")
 
     def load(self) -> tuple[str, Chosen, Config]:
-        """The name of the run, the topology, and the whole conf. Gives Spark its options."""
+        """Return the name of the run, the topology, and the whole conf. Gives Spark its options."""
         here = Path.cwd()
         target = Target.of(self.target)
         name = self.name or target.name
@@ -75,7 +75,7 @@ class RunCommand:
         return name, loaded, Config(conf | settings | self.more)
 
     def __call__(self, serve: bool = False) -> int:
-        """Runs the topology to its end; with ``serve`` answers requests after that too, until Ctrl-C or SIGTERM."""
+        """Run the topology to its end; with ``serve`` answers requests after that too, until Ctrl-C or SIGTERM."""
         name, loaded, conf = self.load()
         show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
         with cluster_for(self.local, loaded.storage) as cluster:
@@ -92,7 +92,7 @@ class RunCommand:
         return cluster.submitTopology(name, conf, loaded.topology, **only_now)
 
     def dry(self) -> int:
-        """Shows the guarantees and checks the stores of the states. Starts nothing, writes nothing."""
+        """Show the guarantees and check the stores of the states. Starts nothing, writes nothing."""
         with leaving_no_trace():
             name, loaded, conf = self.load()
         check_submission(name, conf, loaded.topology)
@@ -101,7 +101,7 @@ class RunCommand:
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of `RunCommand` to a click command."""
+    """Add the options of `RunCommand` to a click command."""
     for option in reversed(_RUN):
         command = option(command)
     return command
@@ -141,7 +141,7 @@ def run(dry_run: bool, **options: Any) -> None:
 
 @click.group()
 def drpc() -> None:
-    """Requests to the states of a running topology."""
+    """Send requests to the states of a running topology."""
 
 
 @drpc.command()
@@ -156,7 +156,7 @@ def serve(port: int, host: str | None, acl: str | None, **options: Any) -> None:
 
 
 def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None:
-    """Prints the guarantee of each state before anything starts. Raises DefinitionError if one is below the conf's."""
+    """Print the guarantee of each state before anything starts. Raises DefinitionError if one is below the conf's."""
     require(guarantees, conf)
     if as_json:
         for guarantee in guarantees:
@@ -166,7 +166,7 @@ def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None
 
 
 def settings_of(settings: tuple[str, ...]) -> Config:
-    """Makes a Config of `KEY=VALUE` pairs. A value that is not JSON is text."""
+    """Make a Config of `KEY=VALUE` pairs. A value that is not JSON is text."""
     conf = Config()
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -180,7 +180,8 @@ def settings_of(settings: tuple[str, ...]) -> Config:
 
 
 def cluster_for(local: bool, checkpoint: str | None) -> Any:
-    """The cluster of a run. Both have the same checkpoint by default, and either goes on where the other stopped."""
+    """Return the cluster of a run. Both have the same checkpoint by default, and either goes on where the other
+    stopped."""
     if checkpoint is None:
         checkpoint = str(Path("checkpoints").absolute())
     return LocalCluster(checkpoint) if local else cluster_on_spark(checkpoint)

@@ -29,7 +29,7 @@ class SparkOptions:
     properties_file: str | None
 
     def arguments(self) -> list[str]:
-        """The arguments for spark-submit. Raises click.UsageError for a setting that is none of Spark's."""
+        """Return the arguments for spark-submit. Raises click.UsageError for a setting that is none of Spark's."""
         named = {
             "--master": self.master,
             "--py-files": self.py_files,
@@ -41,7 +41,7 @@ class SparkOptions:
         return [*given, *settings]
 
     def within(self, folder: Path) -> SparkOptions:
-        """The same with whole paths: relative ones begin in ``folder``, where the command was typed."""
+        """Return the same with whole paths: relative ones begin in ``folder``, where the command was typed."""
         def whole(paths: str | None) -> str | None:
             return paths and ",".join(absolute(path, folder) for path in paths.split(","))
 
@@ -49,7 +49,7 @@ class SparkOptions:
         return replace(self, py_files=whole(self.py_files), archives=whole(self.archives), properties_file=files)
 
     def apply(self, name: str, settings: Mapping[str, str] | None = None) -> None:
-        """Gives the options to the session that this process will make, and makes ``--py-files`` importable here too.
+        """Give the options to the session that this process will make, and make ``--py-files`` importable here too.
         An option of the command line precedes one of ``settings``, this one of PYSPARK_SUBMIT_ARGS, and this one of
         spark-defaults.conf."""
         settings = settings or {}
@@ -73,7 +73,7 @@ class SparkOptions:
 
 
 def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options to a click command, which gets them as ``**spark``: the fields of a `SparkOptions`."""
+    """Add the options to a click command, which gets them as ``**spark``: the fields of a `SparkOptions`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -89,7 +89,7 @@ _OPTIONS = (
 
 
 def absolute(path: str, folder: Path) -> str:
-    """A path that does not depend on the current folder; a URI as it is."""
+    """Return a path that does not depend on the current folder; a URI as it is."""
     return path if "://" in path or path.startswith("file:") or not path else str(folder / path)
 
 

@@ -63,13 +63,13 @@ def check(file: str | None, as_json: bool) -> None:
 
 
 def looks_of(plan: Plan, hide: Callable[[str], str]) -> list[Any]:
-    """The findings at the store of each state of a topology. Connects, and writes nothing."""
+    """Return the findings at the store of each state of a topology. Connects, and writes nothing."""
     used = [node.state for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
     return [loading().look_at(state.name, state.factory, hide) for state in {use.id: use for use in used}.values()]
 
 
 def show_looks(looks: list[Any], form: Literal["text", "list", "events"]) -> int:
-    """Prints the findings: as text, as a JSON list, or as a JSON event per line. Returns the exit code."""
+    """Print the findings: as text, as a JSON list, or as a JSON event per line. Returns the exit code."""
     if form == "list":
         print(json.dumps(list(map(as_record, looks)), indent=2))
     for look in looks if form != "list" else ():
@@ -81,7 +81,7 @@ states.add_command(check)
 
 
 def listing(installed: Any) -> dict[str, Any]:
-    """A type as a JSON object."""
+    """Return a type as a JSON object."""
     record = {"type": installed.name, "package": installed.package, "summary": installed.summary}
     if installed.settings is None:
         return record | {"problem": installed.problem}
@@ -90,7 +90,7 @@ def listing(installed: Any) -> dict[str, Any]:
 
 
 def settings(model: Any) -> list[dict[str, Any]]:
-    """The keys of a type. Keys of nested mappings are joined with a dot."""
+    """Return the keys of a type. Keys of nested mappings are joined with a dot."""
     schema = model.model_json_schema()
     return list(flattened(schema, schema.get("$defs", {}), ""))
 
@@ -106,7 +106,7 @@ def flattened(model: dict[str, Any], definitions: dict[str, Any], before: str) -
 
 
 def describe_type(record: dict[str, Any]) -> str:
-    """A type as text."""
+    """Return a type as text."""
     lines = [f"{record['type']} ({record['package']}): {record['summary']}"]
     if "problem" in record:
         return f"{record['type']} ({record['package']}): cannot be used: {record['problem']}"
@@ -119,7 +119,7 @@ def describe_type(record: dict[str, Any]) -> str:
 
 
 def sentence(setting: dict[str, Any]) -> str:
-    """The description of a key, in one line."""
+    """Return the description of a key, in one line."""
     choices = " | ".join(setting.get("enum", []))
     default = setting.get("default")
     shown = ", ".join(default) if isinstance(default, list) else default
@@ -128,7 +128,7 @@ def sentence(setting: dict[str, Any]) -> str:
 
 
 def describe_look(look: Any) -> str:
-    """The findings of one state as text."""
+    """Return the findings of one state as text."""
     findings = (f"  {finding.level + ':':8} {finding.text}" for finding in look.findings)
     return "\n".join([f"{look.name} ({look.type}): {look.state}", *findings])
 

@@ -31,7 +31,7 @@ class Target:
 
     @classmethod
     def of(cls, text: str | None) -> Target:
-        """Finds the file, and says on stderr which it took. Raises NotFound, and DefinitionError for a file that is no
+        """Find the file, and say on stderr which it took. Raises NotFound, and DefinitionError for a file that is no
         YAML."""
         if text is not None and not is_file(text):
             return cls(text, None)
@@ -52,12 +52,12 @@ class Target:
         return self.text.partition(":")[0].rsplit(".", 1)[-1]
 
     def spark(self) -> dict[str, str]:
-        """Spark's settings of the file."""
+        """Return Spark's settings of the file."""
         return {} if self.draft is None else self.draft.spark()
 
     def load(self) -> Chosen:
-        """The topology. A file's folder becomes the current one, because relative paths in it begin there. Raises
-        NotFound and DefinitionError; exceptions of a module pass through."""
+        """Return the topology. A file's folder becomes the current one, because relative paths in it begin there.
+        Raises NotFound and DefinitionError; exceptions of a module pass through."""
         here = str(Path.cwd())
         if here not in sys.path:
             sys.path.insert(0, here)
@@ -89,7 +89,7 @@ def leaving_no_trace() -> Iterator[None]:
 
 
 def topology_files() -> Any:
-    """The extra that reads topology files. Raises DefinitionError without it."""
+    """Return the extra that reads topology files. Raises DefinitionError without it."""
     return load("a topology file", "topology_files")
 
 
@@ -98,7 +98,7 @@ def is_file(text: str) -> bool:
 
 
 def topology_of(target: str) -> Topology:
-    """The topology that `MODULE:build` returns. Raises NotFound; exceptions of the module pass through."""
+    """Return the topology that `MODULE:build` returns. Raises NotFound; exceptions of the module pass through."""
     module_name, _, function = target.partition(":")
     build = getattr(find_module(module_name), function or "build", None)  # the user's module, by the user's name
     if not callable(build):

@@ -22,42 +22,42 @@ _AWAY_TOO = {
 
 
 def sqlstate_of(error: BaseException | None) -> str:
-    """The SQLSTATE of a psycopg error; "" for other errors, which have no such attribute, and for None."""
+    """Return the SQLSTATE of a psycopg error; "" for other errors, which have no such attribute, and for None."""
     return getattr(error, "sqlstate", None) or ""
 
 
 def mysql_code_of(error: BaseException | None) -> int | None:
-    """The number of a PyMySQL error, from the server or the driver; None for other errors and for None."""
+    """Return the number of a PyMySQL error, from the server or the driver; None for other errors and for None."""
     return error.args[0] if error is not None and error.args and isinstance(error.args[0], int) else None
 
 
 def sqlite_code_of(error: BaseException | None) -> int:
-    """The result code of an SQLite error; 0 for other errors and for None."""
+    """Return the result code of an SQLite error; 0 for other errors and for None."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors that the module raises by itself have none
 
 
 def lost_a_lock_on_sqlite(code: int) -> bool:
-    """Whether another connection holds the file or the table."""
+    """Return whether another connection holds the file or the table."""
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def postgresql_has_it(sqlstate: str) -> bool:
-    """Whether a row or table exists already; any of the three if two processes create one table at once."""
+    """Return whether a row or table exists already; any of the three if two processes create one table at once."""
     return sqlstate in ("23505", "42P07", "42710")
 
 
 def lost_a_lock_on_postgresql(sqlstate: str) -> bool:
-    """Whether a transaction lost to another one (class 40; 55P03 lock not available; 72 snapshot too old)."""
+    """Return whether a transaction lost to another one (class 40; 55P03 lock not available; 72 snapshot too old)."""
     return sqlstate == "55P03" or (sqlstate[:2] in ("40", "72") and sqlstate not in ("40002", "40003"))
 
 
 def postgresql_is_away(sqlstate: str) -> bool:
-    """Whether the connection or its server is gone (classes 08 and 57), or lacks connections or memory (53)."""
+    """Return whether the connection or its server is gone (classes 08 and 57), or lacks connections or memory (53)."""
     return sqlstate in _AWAY_TOO or (sqlstate[:2] in ("08", "53", "57") and sqlstate not in _AWAY_BUT)
 
 
 def postgresql_is_read_only(sqlstate: str) -> bool:
-    """Whether the server takes no writes, as a replica or by ``default_transaction_read_only``."""
+    """Return whether the server takes no writes, as a replica or by ``default_transaction_read_only``."""
     return sqlstate == "25006"
 
 
@@ -82,17 +82,17 @@ _AWAY = {
 
 
 def lost_a_lock_on_mysql(code: int | None) -> bool:
-    """Whether a transaction lost to another one."""
+    """Return whether a transaction lost to another one."""
     return code in _LOCKS
 
 
 def mysql_is_away(code: int | None) -> bool:
-    """Whether the connection or its server is gone, or lacks connections, threads or memory for now."""
+    """Return whether the connection or its server is gone, or lacks connections, threads or memory for now."""
     return code in _AWAY
 
 
 def mysql_is_read_only(error: BaseException | None) -> bool:
-    """Whether the server takes no writes, by ``read_only`` or ``innodb_read_only``. Other options refuse statements by
-    the same number; their names are in the text, in every language."""
+    """Return whether the server takes no writes, by ``read_only`` or ``innodb_read_only``. Other options refuse
+    statements by the same number; their names are in the text, in every language."""
     code = mysql_code_of(error)
     return code == 1836 or (code == 1290 and re.search("read[-_]only", str(error)) is not None)

@@ -63,7 +63,7 @@ _MARIADB = {**_MYSQL, "check_constraint_checks": "1", "old_mode": "''", "sql_if_
 
 
 def pin_postgresql(raw: Any) -> None:
-    """Pins the session of a psycopg connection.
+    """Pin the session of a psycopg connection.
 
     Raises DefinitionError if the database's encoding changes texts, or if ``session_replication_role`` is not "origin".
     """
@@ -84,7 +84,8 @@ def pin_postgresql(raw: Any) -> None:
 
 
 def local_postgresql(lock_milliseconds: int) -> str:
-    """The statement that begins every transaction and pins again: a pooler may have switched the server session."""
+    """Return the statement that begins every transaction and pins again: a pooler may have switched the server
+    session."""
     return f"SELECT {_settings(True)}, set_config('lock_timeout', '{lock_milliseconds}ms', true)"
 
 
@@ -95,7 +96,7 @@ def _settings(local: bool) -> str:
 
 
 def pin_mysql(raw: Any) -> None:
-    """Pins the session of a PyMySQL connection to MySQL or MariaDB."""
+    """Pin the session of a PyMySQL connection to MySQL or MariaDB."""
     settings = _MARIADB if "mariadb" in raw.get_server_info().lower() else _MYSQL
     raw.set_character_set("utf8mb4", "utf8mb4_bin")
     raw.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
@@ -113,7 +114,7 @@ def driver_of(url: URL) -> Iterator[None]:
 
 
 def pin_engine(engine: Engine) -> None:
-    """Pins every connection of an engine before SQLAlchemy's first statement. (SQLite has no session settings.)"""
+    """Pin every connection of an engine before SQLAlchemy's first statement. (SQLite has no session settings.)"""
     pins = {"postgresql": pin_postgresql, "mysql": pin_mysql, "mariadb": pin_mysql}
     pin = pins.get(engine.url.get_backend_name())
     if pin is not None:

@@ -23,7 +23,7 @@ class Unusable(Exception):
 
 
 def expanded(text: str) -> tuple[str, dict[str, str]]:
-    """Fills in the variables. Returns the text, and the values that it contains now, by variable.
+    """Fill in the variables. Returns the text, and the values that it contains now, by variable.
 
     Raises Unusable if a variable is not set and has no default, or has an unknown form. As in a shell,
     ``${VAR:-default}`` uses the default also if the variable is empty.
@@ -80,7 +80,7 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
 
     def line(self, where: Where) -> int:
-        """Returns the line of a value, or of the nearest value that would contain it."""
+        """Return the line of a value, or of the nearest value that would contain it."""
         while where and where not in self.lines:
             where = where[:-1]
         return self.lines.get(where, 1)
@@ -89,7 +89,7 @@ class Document:
         self.problems.append(Problem(line or self.line(where), where, text))
 
     def quote(self, where: Where) -> str:
-        """Returns the file's own text at this place: variables by name, passwords hidden."""
+        """Return the file's own text at this place: variables by name, passwords hidden."""
         if where[-1:] == (0,) and where[:-1] in self.written:
             where = where[:-1]  # one text, read as a list of one
         if where not in self.written:
@@ -100,7 +100,7 @@ class Document:
         return repr(shown(self.written[where]))
 
     def hide(self, text: str, words: bool = False) -> str:
-        """Returns another program's text without values of the environment and without passwords.
+        """Return another program's text without values of the environment and without passwords.
 
         ``words``: also hides single words of those values, which an error message may quote alone.
         """
@@ -113,16 +113,16 @@ class Document:
         return text
 
     def stop(self) -> None:
-        """Raises DefinitionError with all problems, in the order of their lines, if there are any."""
+        """Raise DefinitionError with all problems, in the order of their lines, if there are any."""
         stop([self])
 
     def wrong(self, where: Where) -> bool:
-        """Whether this value, or one inside it, has a problem."""
+        """Return whether this value, or one inside it, has a problem."""
         return any(problem.where[: len(where)] == where for problem in self.problems)
 
 
 def stop(documents: Sequence[Document]) -> None:
-    """Raises one DefinitionError with the problems of all these files, if there are any."""
+    """Raise one DefinitionError with the problems of all these files, if there are any."""
     lines = [
         f"{document.file}:{line}: {f'{dotted(where)}: ' if where else ''}{text}"
         for document in documents
@@ -136,12 +136,12 @@ def stop(documents: Sequence[Document]) -> None:
 
 
 def dotted(where: Where) -> str:
-    """Returns the place as a person writes it: ``states.rows.columns[1]``."""
+    """Return the place as a person writes it: ``states.rows.columns[1]``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).lstrip(".")
 
 
 def read(path: str | Path, purpose: str, begins: str, free: int = 0) -> Document:
-    """Returns the values of a file. Raises DefinitionError if it cannot be read or is not YAML.
+    """Return the values of a file. Raises DefinitionError if it cannot be read or is not YAML.
 
     The errors state the file's ``purpose`` and how it ``begins``.
     """
@@ -185,7 +185,7 @@ def _composed(document: Document, text: str) -> Any:
 
 
 def _find_duplicates(document: Document, node: Any, where: Where, visited: set[int]) -> None:
-    """Reports repeated keys. Runs before the values are constructed, where the last of two equal keys wins."""
+    """Report repeated keys. Runs before the values are constructed, where the last of two equal keys wins."""
     if id(node) in visited or isinstance(node, yaml.ScalarNode):
         return
     visited.add(id(node))

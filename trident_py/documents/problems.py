@@ -15,7 +15,7 @@ from .document import Document, Where
 def describe_errors(
     document: Document, where: Where, settings: type[BaseModel], type_name: str, error: ValidationError
 ) -> None:
-    """Adds pydantic's errors to the document; ``type_name`` is the name of the settings in messages."""
+    """Add pydantic's errors to the document; ``type_name`` is the name of the settings in messages."""
     for detail in error.errors(include_url=False, include_input=False):
         at = (*where, *detail["loc"])
         if not _already(document, at):
@@ -23,7 +23,7 @@ def describe_errors(
 
 
 def _already(document: Document, where: Where) -> bool:
-    """Whether the value, or one that contains it, already has a problem: further ones only follow from it."""
+    """Return whether the value, or one that contains it, already has a problem: further ones only follow from it."""
     places = [problem.where for problem in document.problems if len(problem.where) > document.free]
     return any(where[: len(place)] == place for place in places)
 
@@ -72,7 +72,7 @@ _BOUNDS = {
 
 
 def wanted(kind: str, context: dict[str, Any]) -> str | None:
-    """Returns what an error kind of pydantic asks for, in our words; None for the errors of our own validators."""
+    """Return what an error kind of pydantic asks for, in our words; None for the errors of our own validators."""
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
         return words.format(context[name])
@@ -85,7 +85,7 @@ def wanted(kind: str, context: dict[str, Any]) -> str | None:
 
 
 def _keys_at(settings: type[BaseModel], inside: Iterable[Any]) -> dict[str, FieldInfo]:
-    """Returns the keys and fields of a mapping in the settings; none if there is no mapping."""
+    """Return the keys and fields of a mapping in the settings; none if there is no mapping."""
     fields = settings.model_fields
     for part in inside:
         fields = _keys_in(fields[part].annotation) if part in fields else {}
@@ -93,13 +93,13 @@ def _keys_at(settings: type[BaseModel], inside: Iterable[Any]) -> dict[str, Fiel
 
 
 def _keys_in(kind: Any) -> dict[str, FieldInfo]:
-    """Returns the fields of the model in a key's type, also in ``Model | None``."""
+    """Return the fields of the model in a key's type, also in ``Model | None``."""
     models = (part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, BaseModel))
     return next((model.model_fields for model in models), {})
 
 
 def close(word: str, words: Iterable[str]) -> str:
-    """Returns `. Did you mean ...?` if one of the words is similar, else an empty text."""
+    """Return `. Did you mean ...?` if one of the words is similar, else an empty text."""
     by_lower = {candidate.lower(): candidate for candidate in words}
     matches = difflib.get_close_matches(word.lower(), by_lower, 1)
     return f". Did you mean {by_lower[matches[0]]}?" if matches else ""

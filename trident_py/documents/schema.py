@@ -8,7 +8,7 @@ _VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 
 def open_to_variables(definition: dict[str, Any]) -> dict[str, Any]:
-    """Allows a variable of the environment where another type than text is expected."""
+    """Allow a variable of the environment where another type than text is expected."""
     properties = {name: _or_variable(value) for name, value in definition.get("properties", {}).items()}
     return definition | ({"properties": properties} if properties else {})
 

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from ..errors import DRPCExecutionException
 from ..model.user_traceback import describe_error
 from .access import Access, Refused
-from .local_drpc import LocalDRPC, timed_out
+from .local_drpc import LocalDRPC, timeout_error
 
 log = logging.getLogger("trident_py.drpc")
 
@@ -45,16 +45,16 @@ class Door:
         self.inside += 1
         try:
             args = await _body(request) if request.method == "POST" else request.path_params.get("args", "")
-            return Response(await self._asked(function, args), media_type=JSON)
+            return Response(await self._ask(function, args), media_type=JSON)
         finally:
             self.inside -= 1
 
-    async def _asked(self, function: str, args: str) -> str:
+    async def _ask(self, function: str, args: str) -> str:
         answer, seconds = self.drpc.ask(function, args)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(answer), seconds)  # a late one is cancelled
         except TimeoutError:
-            raise timed_out(function, seconds) from None
+            raise timeout_error(function, seconds) from None
 
 
 def application(drpc: LocalDRPC, access: Access, room: int) -> FastAPI:

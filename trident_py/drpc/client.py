@@ -81,7 +81,7 @@ class DRPCClient:
             text = f"{self!r}: no DRPC server answers: {type(error).__name__}: {error}"
             raise DRPCExecutionException(text, "SERVER_SHUTDOWN") from error
         if status != 200:
-            raise _failed(status, body)
+            raise _to_error(status, body)
         return body.decode()
 
     def close(self) -> None:
@@ -94,15 +94,15 @@ class DRPCClient:
         old = self._of_thread.__dict__.get("connection")
         if old is not None:
             try:
-                return self._sent(old, path, body)
+                return self._send(old, path, body)
             except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                 self._drop()  # the server has closed it while nothing was asked
         connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
         self._of_thread.connection = connection
         self._open.add(connection)
-        return self._sent(connection, path, body)
+        return self._send(connection, path, body)
 
-    def _sent(self, connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, bytes]:
+    def _send(self, connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, bytes]:
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
@@ -117,7 +117,7 @@ class DRPCClient:
             connection.close()
 
 
-def _failed(status: int, body: bytes) -> DRPCExecutionException:
+def _to_error(status: int, body: bytes) -> DRPCExecutionException:
     try:
         said = json.loads(body)
         return DRPCExecutionException(str(said["errorMessage"]), str(said["error"]))

@@ -47,7 +47,7 @@ class Engine:
         finally:
             _close(self._of_request)
         if outcome.failures:
-            raise _failed(self.program.component, outcome)
+            raise _to_error(self.program.component, outcome)
         rows = [row for report in outcome.reports if report.kind == "answer" for row in report.value]
         return "[" + ",".join(rows) + "]"
 
@@ -94,7 +94,7 @@ def _close(states: dict[tuple[str, int], Any]) -> None:
             state.close()
 
 
-def _failed(function: str, outcome: AttemptOutcome) -> DRPCExecutionException:
+def _to_error(function: str, outcome: AttemptOutcome) -> DRPCExecutionException:
     failure = min(outcome.failures, key=lambda failure: failure.level)
     lines = [describe_error(failure.error), *notes_of(failure.error)]
     where = f"in {failure.operation}, partition {failure.partition}, of the function {function!r}"

@@ -91,7 +91,7 @@ class Functions:
     def _ready(self, function: str, until: float) -> None:
         """Return when the states that the function asks are open."""
         assert self._running is not None
-        if not self._running.opened(self._needs[function], max(0.0, until - time.monotonic())):
+        if not self._running.await_open(self._needs[function], max(0.0, until - time.monotonic())):
             raise DRPCExecutionException(
                 f"the function {function!r} was not answered in time: the topology {self.name!r} has not yet opened "
                 "the states that it asks",

@@ -37,7 +37,7 @@ class DRPCServer:
         check_host(self.host, access)
         room = (conf.get(Config.DRPC_WORKER_THREADS) or THREADS) + (conf.get(Config.DRPC_QUEUE_SIZE) or QUEUE)
         port = conf.get(Config.DRPC_HTTP_PORT)
-        self._socket = _listening(self.host, PORT if port is None else port)
+        self._socket = _listen(self.host, PORT if port is None else port)
         self.port: int = self._socket.getsockname()[1]
         self._server = uvicorn.Server(
             uvicorn.Config(
@@ -80,7 +80,7 @@ class DRPCServer:
         self.stop()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=256)

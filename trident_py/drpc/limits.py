@@ -1,4 +1,4 @@
-"""How many requests run and wait at a time, and for how long a caller waits, unless the conf says otherwise. And the
+"""Default limits of DRPC: requests that run and wait at a time, and a caller's timeout. And the
 variable of the environment with the one token of server and client."""
 
 TIMEOUT_SECONDS = 600.0

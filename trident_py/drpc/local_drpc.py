@@ -59,7 +59,7 @@ class LocalDRPC:
             return answer.result(seconds)
         except TimeoutError:
             answer.cancel()
-            raise timed_out(function, seconds) from None
+            raise timeout_error(function, seconds) from None
 
     def ask(self, function: str, args: str, timeout: float | None = None) -> tuple[Future[str], float]:
         """Ask; returns the answer to come, as JSON text, and for how many seconds to wait for it."""
@@ -114,7 +114,7 @@ class LocalDRPC:
                 del self._functions[function]
 
 
-def timed_out(function: str, seconds: float) -> DRPCExecutionException:
+def timeout_error(function: str, seconds: float) -> DRPCExecutionException:
     return DRPCExecutionException(
         f"the function {function!r} did not answer within {seconds:g} s (drpc.request.timeout.secs); its topology may "
         "still be working on it, and drops the answer",

@@ -1,5 +1,5 @@
-"""Topologies explained: as text, and as a picture."""
+"""Topologies render: as text, and as a picture."""
 
-from .diagrams import FORMS, explained
+from .diagrams import FORMS, render
 
-__all__ = ["FORMS", "explained"]
+__all__ = ["FORMS", "render"]

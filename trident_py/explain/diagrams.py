@@ -1,4 +1,4 @@
-"""A sketch as text, as Mermaid text, as DOT text, and as SVG by graphviz."""
+"""Renders a sketch as text, Mermaid, DOT, and SVG by graphviz."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .sketch import Arrow, Sketch, StateSketch, Step, sketch
 SECONDS = 60
 
 
-def explained(plan: Plan, form: str = "text") -> str:
+def render(plan: Plan, form: str = "text") -> str:
     """Return the topology in one of `FORMS`. Raises DefinitionError for another form, and for a picture of a topology
     that cannot be built; TridentError if "svg" finds no graphviz."""
     if form not in FORMS:
@@ -67,7 +67,7 @@ def _mermaid(plan: Plan) -> str:
     drawn = sketch(plan)
     lines = ["flowchart TB"]
     for stage in drawn.stages:
-        lines.append(f'  subgraph s{stage.number}["{_safe(_titled(stage.title, stage.component))}"]')
+        lines.append(f'  subgraph s{stage.number}["{_safe(_add_title(stage.title, stage.component))}"]')
         lines += [f"    {_mermaid_step(step)}" for step in stage.steps]
         lines.append("  end")
     lines += [f"  {_mermaid_arrow(arrow)}" for arrow in drawn.arrows]
@@ -79,7 +79,7 @@ def _mermaid(plan: Plan) -> str:
 
 
 def _mermaid_step(step: Step) -> str:
-    words = f"{_safe(_numbered(step))}<br>{_safe(step.columns or 'no fields')}"
+    words = f"{_safe(_step_label(step))}<br>{_safe(step.columns or 'no fields')}"
     return f'n{step.id}["{words}"]'
 
 
@@ -104,21 +104,21 @@ def _dot(plan: Plan) -> str:
     lines = ["digraph topology {", '  node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];']
     for stage in drawn.stages:
         lines.append(f"  subgraph cluster_{stage.number} {{")
-        lines.append(f'    label={_quoted([_titled(stage.title, stage.component)])}; fontname="sans-serif";')
-        words = [(step.id, [_numbered(step), step.columns or "no fields"]) for step in stage.steps]
-        lines += [f"    n{node} [label={_quoted(text)}];" for node, text in words]
+        lines.append(f'    label={_quote([_add_title(stage.title, stage.component)])}; fontname="sans-serif";')
+        words = [(step.id, [_step_label(step), step.columns or "no fields"]) for step in stage.steps]
+        lines += [f"    n{node} [label={_quote(text)}];" for node, text in words]
         lines.append("  }")
     for arrow in drawn.arrows:
         style = "bold" if arrow.sends is not None else "solid"
-        lines.append(f"  n{arrow.source} -> n{arrow.target} [style={style}, label={_quoted(_arrow_words(arrow))}];")
+        lines.append(f"  n{arrow.source} -> n{arrow.target} [style={style}, label={_quote(_arrow_words(arrow))}];")
     for number, state in enumerate(drawn.states):
-        lines.append(f"  state{number} [shape=cylinder, label={_quoted(_state_words(state))}];")
+        lines.append(f"  state{number} [shape=cylinder, label={_quote(_state_words(state))}];")
         lines += [f'  n{node} -> state{number} [label="updates"];' for node in state.updated_by]
         lines += [f'  state{number} -> n{node} [style=dashed, label="answers"];' for node in state.queried_by]
     return "\n".join([*lines, "}"])
 
 
-def _quoted(words: list[str]) -> str:
+def _quote(words: list[str]) -> str:
     return '"' + "\\n".join(word.replace("\\", "\\\\").replace('"', '\\"') for word in words) + '"'
 
 
@@ -138,11 +138,11 @@ def _svg(plan: Plan, program: str = "dot") -> str:
 # -- words ------------------------------------------------------------------------------------------------------------
 
 
-def _titled(title: str, component: str) -> str:
+def _add_title(title: str, component: str) -> str:
     return f"{title} ({component})" if component else title
 
 
-def _numbered(step: Step) -> str:
+def _step_label(step: Step) -> str:
     return f"#{step.id} {step.shown}"
 
 

@@ -154,7 +154,7 @@ def hidden_path(path: str) -> str:
 
 
 def _match(files: FileSystem, at: FileInfo, parts: list[str]) -> Iterator[FileInfo]:
-    """As Python's ``glob``: a pattern matches no name that begins with a dot, ``**`` any number of folders."""
+    """Match as Python's ``glob``: a pattern matches no name that begins with a dot, ``**`` any number of folders."""
     if not parts:
         yield at
         return

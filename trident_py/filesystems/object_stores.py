@@ -58,7 +58,8 @@ class ArrowFileSystem(FileSystem):
         return list(dict.fromkeys(each for info in found for each in (*_folders(path, info.path), info)))
 
     def identify(self, path: str) -> FileInfo:
-        """By size and ETag (Google's also changes with labels; its generation does not), new for other content."""
+        """Identify by size and ETag (Google's also changes with labels; its generation does not), new for other
+        content."""
         with self.open(path) as file:
             told = {_text(name).lower(): _text(value) for name, value in file.metadata().items()}
             version = told.get("generation") or told.get("etag") or told.get("last-modified")
@@ -87,14 +88,14 @@ class S3FileSystem(ArrowFileSystem):
 
     def read(self, path: str) -> bytes | None:
         try:
-            with _translated():
+            with _translate_errors():
                 return bytes(self._client.get_object(**self._object(path))["Body"].read())
         except FileNotFoundError:
             return None
 
     def create(self, path: str, data: bytes) -> bool:
         try:
-            with _translated():
+            with _translate_errors():
                 self._client.put_object(**self._object(path), Body=data, IfNoneMatch="*")
         except FileExistsError:
             return False
@@ -105,14 +106,14 @@ class S3FileSystem(ArrowFileSystem):
 
     def rename(self, source: str, target: str) -> bool:
         try:
-            with _translated():
+            with _translate_errors():
                 self._client.copy_object(**self._object(target), CopySource=self._object(source))
         except FileNotFoundError:
             return False
         return True
 
     def delete(self, path: str) -> None:
-        with _translated():
+        with _translate_errors():
             self._client.delete_object(**self._object(path))
 
     def _object(self, path: str) -> dict[str, str]:
@@ -161,7 +162,7 @@ def _client(storage: Storage) -> Any:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """A context in which boto3's errors become Python's own."""
     from botocore.exceptions import BotoCoreError, ClientError
 

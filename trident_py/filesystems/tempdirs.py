@@ -28,7 +28,7 @@ def own_folder(prefix: str) -> Iterator[Path]:
 
 
 def sweep(prefix: str) -> list[Path]:
-    """Deletes the folders that killed processes left, and returns them. A dead process holds no lock."""
+    """Delete the folders that killed processes left, and return them. A dead process holds no lock."""
     deleted = []
     for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with contextlib.suppress(OSError):  # another user's, still locked, or already deleted

@@ -26,7 +26,7 @@ class WebHdfsFileSystem(FileSystem):
         self._client, self._errors = client_of(*http_address(uri, storage), storage)
 
     def stat(self, path: str) -> FileInfo | None:
-        """By size, modification time and file id; a file that replaces another has a new id."""
+        """Identify by size, modification time and file id; a file that replaces another has a new id."""
         try:
             return _info(path, self._client.info(path or "/"))
         except FileNotFoundError:

@@ -76,8 +76,8 @@ _NO_PROMISE: dict[str, str] = {
 
 
 def cell(spout_kind: str, state_kind: str, moved: bool = False) -> Cell:
-    """Return the cell for a spout kind, as the state sees it (`seen_as`), and a state kind. An unknown kind is at least
-    once.
+    """Return the cell for a spout kind, as the state sees it (`effective_kind`), and a state kind. An unknown kind is
+    at least once.
 
     ``moved``: a replay may bring other keys.
     """
@@ -93,7 +93,7 @@ def cell(spout_kind: str, state_kind: str, moved: bool = False) -> Cell:
     return _CELLS.get((spout_kind, state_kind), unknown)
 
 
-def seen_as(spout_kind: str, changing: bool) -> str:
+def effective_kind(spout_kind: str, changing: bool) -> str:
     """Return the spout kind as a state behind functions sees it. ``changing``: their results may differ on a replay."""
     return OPAQUE if changing and spout_kind == TRANSACTIONAL else spout_kind
 

@@ -115,7 +115,7 @@ class Routes:
         return self._first(before)
 
     def _sent(self, node: PartitionNode, why: str | None) -> str | None:
-        """``why``: the reason for which the positions of its input may change."""
+        """Return why the repartition may send a tuple elsewhere. ``why``: the positions of its input may change."""
         if isinstance(node.partitioner, _BY_CONTENT):
             return None
         if isinstance(node.partitioner, Custom):

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import DefinitionError
-from ..operations.determinism import CHANGING, DETERMINISTIC, UNCHECKED, UNSEEN, Judge, Verdict, Verdicts, trusted
+from ..operations.determinism import CHANGING, DETERMINISTIC, UNCHECKED, UNSEEN, Judge, Verdict, Verdicts, is_trusted
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..run.poison import is_on, remark
 from ..spouts.interfaces import OPAQUE
 from ..state.roles import Remarks
-from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
+from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, effective_kind, worse
 from .replays import Replay, Routes, replay_of
 from .trace import Cause, changes, key_fields, origin
 
@@ -104,7 +104,7 @@ def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge |
     Raises DefinitionError if a factory's own ``guarantees`` cannot be read.
     """
     done: dict[int, Guarantee] = {}
-    routes = Routes(plan, judge or Verdicts(trusted(conf)))
+    routes = Routes(plan, judge or Verdicts(is_trusted(conf)))
     for node in plan.nodes:
         if isinstance(node, ProcessorNode) and node.committer:
             done[node.id] = _of_state(routes, node, done)
@@ -119,10 +119,10 @@ def _with_poison(plan: Plan, conf: Mapping[str, Any] | None, rows: Mapping[int, 
         yield replace(row, reason=f"{row.reason}; {remarks[node_id]}") if remarks else row
 
 
-def weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[Guarantees, list[Guarantee]]:
+def find_weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[Guarantees, list[Guarantee]]:
     """Return the guarantees if the ``changed`` operations hold other values, and the current guarantees that would
     change."""
-    judge = Verdicts(trusted(conf))
+    judge = Verdicts(is_trusted(conf))
 
     def doubting(operation: Any) -> Verdict:
         doubtful = any(operation is other for other in changed)
@@ -143,7 +143,7 @@ def _of_state(routes: Routes, node: ProcessorNode, done: Mapping[int, Guarantee]
     cells = [(replay, _cell_of(routes, node, replay, causes)) for replay in replays]
     no_spout = (Replay("none"), Cell(NONE, "no spout feeds this state"))
     replay, answer = max(cells, key=lambda pair: ORDER.index(pair[1].guarantee), default=no_spout)
-    answer = _behind([done[other.id] for other in before if other.id in done], answer)
+    answer = _nodes_behind([done[other.id] for other in before if other.id in done], answer)
     names, functions = tuple(spout.spout_id for spout in spouts), tuple(cause.what for cause in causes)
     unseen = tuple(cause.what for cause in causes if cause.kind != CHANGING)
     unchecked = any(cause.kind == UNCHECKED for cause in causes)
@@ -154,11 +154,11 @@ def _cell_of(routes: Routes, node: ProcessorNode, replay: Replay, causes: list[C
     """Return the cell for one spout, with this topology's remarks added to its reason."""
     assert node.state is not None
     factory, kind = node.state.factory, node.state.kind
-    effective = seen_as(replay.kind, bool(causes))
+    effective = effective_kind(replay.kind, bool(causes))
     plan, parent = routes.plan, routes.plan.by_id[node.parents[0]]
     keys = [cause for name in key_fields(node) for cause in origin(plan, parent, name, routes.judge)]
     moving = keys if effective == OPAQUE else []  # a batch that never changes gives the same keys again
-    answer = _declared_cell(factory, effective) or cell(effective, kind, bool(moving))
+    answer = _cell_by_declaration(factory, effective) or cell(effective, kind, bool(moving))
     if kind == "append" and answer.guarantee == EXACTLY and (why := routes.unsteady(node)):
         route = "route the tuples by their content before the state, with partitionBy(...)"
         answer = Cell(WRONG, f"a replay may send tuples to other partitions, which skip them: {why}", route)
@@ -193,7 +193,7 @@ def _raise_by(answer: Cell, causes: list[Cause]) -> str:
     return ", or ".join(dict.fromkeys([*(cause.remedy for cause in causes), answer.raise_by])).removesuffix(", or ")
 
 
-def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
+def _nodes_behind(earlier: list[Guarantee], answer: Cell) -> Cell:
     """Lower the cell of a state that another state's new values feed: it is no better than that state."""
     for state in earlier:
         if state.state_kind in _EMITS_ONCE and answer.guarantee != NONE:
@@ -205,7 +205,7 @@ def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
     return answer
 
 
-def _declared_cell(factory: Any, spout_kind: str) -> Cell | None:
+def _cell_by_declaration(factory: Any, spout_kind: str) -> Cell | None:
     """Return the cell from the factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise
     by])."""
     table = getattr(factory, "guarantees", None)  # a user's own factory need not have it

@@ -39,7 +39,7 @@ def changes(routes: Routes, node: Node) -> list[Cause]:
     causes = [cause for other in earlier for cause in _in_node(other, judge)]
     causes += [cause for other in earlier for cause in _by_partition(routes, other)]
     updater = node.spec.updater if isinstance(node, ProcessorNode) else None
-    return list(dict.fromkeys([*causes, *_judged([updater], judge)]))
+    return list(dict.fromkeys([*causes, *_judge_all([updater], judge)]))
 
 
 def _by_partition(routes: Routes, node: Node) -> list[Cause]:
@@ -72,7 +72,7 @@ def _in_node(node: Node, judge: Judge) -> list[Cause]:
     """Return the causes in the node itself."""
     if isinstance(node, PartitionNode):
         return []  # a grouping decides where tuples go, not their content: see `unsteady`
-    causes = _judged(operations_of(node), judge)
+    causes = _judge_all(operations_of(node), judge)
     spec = node.spec if isinstance(node, ProcessorNode) else None
     if isinstance(spec, StateQuery) and not causes and not is_declared(spec.query):
         assert isinstance(node, ProcessorNode) and node.state is not None
@@ -96,7 +96,7 @@ def _new_values(node: Node) -> list[Cause]:
     return [Cause(f"the new values of state {node.state.name} differ on a replay", "make that state opaque")]
 
 
-def _judged(operations: Iterable[Any], judge: Judge) -> list[Cause]:
+def _judge_all(operations: Iterable[Any], judge: Judge) -> list[Cause]:
     causes = []
     for operation in operations:
         verdict, name = judge(operation), short_name(operation)

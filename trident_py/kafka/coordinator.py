@@ -78,7 +78,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return self._away or self._waiting > 0
 
     def isExhausted(self) -> bool:
-        """With endingOffsets: whether all records that existed when the run began are in batches."""
+        """Return, with endingOffsets, whether all records that existed when the run began are in batches."""
         if self._options.endingOffsets is None:
             return False
         if self._final is None:

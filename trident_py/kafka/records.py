@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..chunks import CHUNK_ROWS, Chunk, Column
 from ..errors import SpoutError
-from ..spouts.collectors import checked
+from ..spouts.collectors import check_tuples
 from ..tuples import Fields
 from .batches import Place
 from .formats import Bytes, Format
@@ -166,7 +166,7 @@ class RecordParser:
 
     def _translate(self, group: list[PartitionMessages]) -> Chunk:
         rows: list[Any] = []
-        emit = checked("KafkaSpout", self._options.output, rows.append)
+        emit = check_tuples("KafkaSpout", self._options.output, rows.append)
         for record in self._records(group):
             translate = self._translator(record.topic)
             try:

@@ -38,16 +38,16 @@ class IMetricsContext:
         return metric
 
     def registerTimer(self, name: str) -> Timer:
-        return self._named(name, Timer)
+        return self._qualify(name, Timer)
 
     def registerHistogram(self, name: str) -> Histogram:
-        return self._named(name, Histogram)
+        return self._qualify(name, Histogram)
 
     def registerMeter(self, name: str) -> Meter:
-        return self._named(name, Meter)
+        return self._qualify(name, Meter)
 
     def registerCounter(self, name: str) -> Counter:
-        return self._named(name, Counter)
+        return self._qualify(name, Counter)
 
     def registerGauge(self, name: str, gauge: Any) -> Any:
         """Register an object with `getValue`, or a callable. Returns it."""
@@ -64,7 +64,7 @@ class IMetricsContext:
             else:
                 self.registerGauge(full, metric)
 
-    def _named(self, name: str, kind: type[Any]) -> Any:
+    def _qualify(self, name: str, kind: type[Any]) -> Any:
         """Return the metric of this name; a new one, if there is none."""
         found = self._metrics.get(name)
         if type(found) is kind:

@@ -1,4 +1,4 @@
-"""Numbers that histograms keep: the order of some of them, and what is exact about all."""
+"""Histogram reservoir: sampled order, exact totals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The driver's side of metrics: what the partitions report, added up."""
+"""Sums the metrics reported by partitions, on the driver."""
 
 from __future__ import annotations
 

@@ -38,13 +38,13 @@ class Watcher(Protocol):
 
 
 def steps_of(conf: Mapping[str, Any]) -> Callable[[str, str, int, int], None]:
-    """The run's watcher as a function; without one it does nothing."""
+    """Return the run's watcher as a function; without one it does nothing."""
     watcher: Watcher | None = RunContext.of(conf).watcher
     return _unwatched if watcher is None else watcher.at
 
 
 def steps_of_driver(conf: Mapping[str, Any]) -> Callable[..., None]:
-    """As `steps_of`, for (step, txid) and (step, txid, name) in the driver."""
+    """Return `steps_of` for (step, txid) and (step, txid, name) in the driver."""
     return partial(_in_driver, steps_of(conf))
 
 
@@ -53,4 +53,4 @@ def _in_driver(at: Callable[[str, str, int, int], None], step: str, txid: int, n
 
 
 def _unwatched(step: str, name: str, partition: int, txid: int) -> None:
-    """Nobody watches."""
+    """Do nothing: nobody watches."""

@@ -8,18 +8,18 @@ from ..errors import DefinitionError
 
 
 def joined(separator: str, names: Iterable[str]) -> str:
-    """Joins names to a text from which they can be recovered. A name without the separator (one character) and without
+    """Join names to a text from which they can be recovered. A name without the separator (one character) and without
     a per cent sign appears unchanged."""
     return separator.join(escaped(separator, name) for name in names)
 
 
 def escaped(separator: str, name: str) -> str:
-    """The name with the separator and per cent signs escaped. Different names stay different."""
+    """Return the name with the separator and per cent signs escaped. Different names stay different."""
     return name.replace("%", "%25").replace(separator, f"%{ord(separator):02X}")
 
 
 def check_folder_name(kind: str, name: str) -> None:
-    """Raises DefinitionError if the name cannot name a folder; its checkpoint would be in another place."""
+    """Raise DefinitionError if the name cannot name a folder; its checkpoint would be in another place."""
     if not name.strip() or name in (".", "..") or "/" in name or "\\" in name or not name.isprintable():
         raise DefinitionError(
             f"{kind} is named {name!r}; its checkpoint folder has that name, so it must not be blank, . or .., nor "

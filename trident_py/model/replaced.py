@@ -56,7 +56,7 @@ _REPLACEMENTS = {name: instead for names, instead in TABLE.items() for name in n
 
 
 def absent(module: str, name: str) -> Exception:
-    """The error for a name that a module has not."""
+    """Return the error for a name that a module has not."""
     if name in _REPLACEMENTS:
         # An AttributeError's text would be lost in `from module import name`. So `hasattr` raises, too.
         return ImportError(f"Storm's {name} is not in {module}. In its place: {_REPLACEMENTS[name]}", name=name)
@@ -64,7 +64,7 @@ def absent(module: str, name: str) -> Exception:
 
 
 def answer(module: str, later: Mapping[str, str] = MappingProxyType({})) -> Callable[[str], Any]:
-    """The `__getattr__` of a module from which ported code imports.
+    """Return the `__getattr__` of a module from which ported code imports.
 
     ``later``: names that are loaded when they are asked for, and the modules below it that have them.
     """

@@ -49,7 +49,7 @@ class Needs:
 
 
 def role(protocol: Role) -> Role:
-    """Makes isinstance ask the object for the members of a runtime-checkable protocol. Since Python 3.12 it looks for
+    """Make isinstance ask the object for the members of a runtime-checkable protocol. Since Python 3.12 it looks for
     them without asking, so an object that passes calls on (``__getattr__``) would play no role."""
     kind = cast(Any, type(protocol))
     names = [name for name in vars(protocol) if not name.startswith("_")]
@@ -73,7 +73,8 @@ class HasNeeds(Protocol):
 
 
 def needs_of(thing: object) -> Needs:
-    """The needs of a spout, factory or operation; none if it does not say. Raises DefinitionError for another type."""
+    """Return the needs of a spout, factory or operation; none if it does not say. Raises DefinitionError for another
+    type."""
     needs = thing.needs if isinstance(thing, HasNeeds) else Needs()
     if not isinstance(needs, Needs):
         raise DefinitionError(f"needs of {thing!r} must be a trident_py.state.Needs, got {needs!r}")
@@ -81,7 +82,7 @@ def needs_of(thing: object) -> Needs:
 
 
 def split_addresses(text: str) -> list[tuple[str, int]]:
-    """The hosts and ports of "a:9092,[::1]:9093". Raises DefinitionError for any other text."""
+    """Return the hosts and ports of "a:9092,[::1]:9093". Raises DefinitionError for any other text."""
     found = [_ADDRESS.fullmatch(part) for part in text.split(",")]
     if not all(found):
         raise DefinitionError(f"Needs: {text!r} is not an address such as 'db:3306', or several with commas")
@@ -89,12 +90,12 @@ def split_addresses(text: str) -> list[tuple[str, int]]:
 
 
 def address_of(host: str, port: int | str) -> str:
-    """``host:port``; an IPv6 address in brackets."""
+    """Return ``host:port``; an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def together(*several: Needs) -> Needs:
-    """The modules, addresses and paths of several, each once; ``install`` names all packages."""
+    """Return the modules, addresses and paths of several, each once; ``install`` names all packages."""
     return Needs(
         modules=_each_once(value for needs in several for value in needs.modules),
         install=" ".join(_each_once(package for needs in several for package in needs.install.split())),

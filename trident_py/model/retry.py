@@ -29,7 +29,8 @@ class Stopped(Exception):
 
 
 def start_wait(conf: dict) -> float:
-    """The seconds that a start waits for unavailable stores. Raises DefinitionError unless it is a number from 0 on."""
+    """Return the seconds that a start waits for unavailable stores. Raises DefinitionError unless it is a number from 0
+    on."""
     seconds = conf.get(START_WAIT, START_WAIT_SECONDS)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
         raise DefinitionError(f"{START_WAIT} must be a number of seconds, at least 0; got {seconds!r}")
@@ -44,8 +45,8 @@ class Patience:
     stopping: Event
     tell: Callable[[str], None]
 
-    def until_there(self, store: str, work: Callable[[], T]) -> T:
-        """Repeats the work until it raises no FailedException. Called on the driver; the work must be repeatable.
+    def wait_until_available(self, store: str, work: Callable[[], T]) -> T:
+        """Repeat the work until it raises no FailedException. Called on the driver; the work must be repeatable.
 
         Raises StateError after ``seconds``, Stopped if the run is stopped meanwhile. Any other error of the work is
         raised at once.
@@ -87,7 +88,7 @@ class ReadOnlyFor:
 
 
 def until_stopped(work: Callable[[], T], stopping: Event, failed: Callable[[FailedException, int], None]) -> T:
-    """In a run, repeats the work until it raises no FailedException. Raises Stopped if it fails while the run stops.
+    """Repeat the work in a run until it raises no FailedException. Raises Stopped if it fails while the run stops.
 
     ``failed`` gets the error and the number of failures before each pause. An exception of ``failed`` ends the loop.
     """
@@ -104,7 +105,7 @@ def until_stopped(work: Callable[[], T], stopping: Event, failed: Callable[[Fail
 
 
 def again_for(seconds: float, pause: float, passes: Callable[[Exception], bool], work: Callable[[], T]) -> T:
-    """Repeats the work for up to ``seconds`` after an error that ``passes``. Raises any other error at once."""
+    """Repeat the work for up to ``seconds`` after an error that ``passes``. Raises any other error at once."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -116,5 +117,5 @@ def again_for(seconds: float, pause: float, passes: Callable[[Exception], bool],
 
 
 def back_off_seconds(failures: int) -> float:
-    """The pause after this number of failures in a row: 50 ms, doubling up to 10 s."""
+    """Return the pause after this number of failures in a row: 50 ms, doubling up to 10 s."""
     return min(0.05 * 2 ** min(failures - 1, 10), 10.0)

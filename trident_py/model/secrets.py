@@ -18,32 +18,34 @@ _WORD = re.compile(r"(?P<before>(?P<name>[\w.-]+)\s*=\s*)(?P<secret>'[^']*'|\"[^
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting, a parameter or a field of this name is secret, so must not appear in an error or a log."""
+    """Return whether a setting, a parameter or a field of this name is secret, so must not appear in an error or a
+    log."""
     return _NAMES.search(name) is not None
 
 
 def shown(url: str) -> str:
-    """A URL for messages and logs: its password and its secret parameters are hidden, however they are encoded."""
+    """Return a URL for messages and logs: its password and its secret parameters are hidden, however they are
+    encoded."""
     return _PARAMETER.sub(_hide_parameter, _OF_URL.sub(rf"\g<before>{HIDDEN}@", url))
 
 
 def hidden(text: str, secrets: Iterable[str] = ()) -> str:
-    """A text from elsewhere, such as a database driver's message, with its secrets hidden: passwords in URLs, named
-    secrets (``password=...``) and these ``secrets``."""
+    """Return a text from elsewhere, such as a database driver's message, with its secrets hidden: passwords in URLs,
+    named secrets (``password=...``) and these ``secrets``."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return _WORD.sub(_hide_word, _PARAMETER.sub(_hide_parameter, _OF_TEXT.sub(rf"\g<before>{HIDDEN}@", text)))
 
 
 def secrets_in(url: str) -> list[str]:
-    """The secrets of a URL: as they are written there, and decoded."""
+    """Return the secrets of a URL: as they are written there, and decoded."""
     secrets = [match["secret"] for match in _OF_TEXT.finditer(url)]
     secrets += [match["secret"] for match in _PARAMETER.finditer(url) if _is_secret_parameter(match["name"])]
     return list(dict.fromkeys(form for secret in filter(None, secrets) for form in (secret, unquote(secret))))
 
 
 def _is_secret_parameter(name: str) -> bool:
-    """Whether a URL parameter is secret. Unlike in fields and settings, any name with "key" is."""
+    """Return whether a URL parameter is secret. Unlike in fields and settings, any name with "key" is."""
     return is_secret(unquote(name)) or "key" in unquote(name).lower()
 
 

@@ -51,13 +51,13 @@ class Blame:
         return self.frames[-1] if self.frames else ""
 
     def lines(self) -> list[str]:
-        """The lines for a message: the last frames, then the values, then the hint."""
+        """Return the lines for a message: the last frames, then the values, then the hint."""
         shown = [f"at {frame}" for frame in self.frames[-FRAMES:]] + ([f"with {self.values}"] if self.values else [])
         return shown + ([self.hint] if self.hint else [])
 
 
 def blame(error: BaseException, values: bool = True) -> Blame:
-    """Reads the traceback of an exception, in the process that raised it. ``values=False`` leaves the values out."""
+    """Read the traceback of an exception, in the process that raised it. ``values=False`` leaves the values out."""
     raised = _raised(error)
     frames = [frame for exception in raised for frame in traceback.extract_tb(exception.__traceback__)]
     users_own = [_line_of(frame) for frame in frames if is_users(frame.filename)]
@@ -66,38 +66,39 @@ def blame(error: BaseException, values: bool = True) -> Blame:
 
 
 def describe_error(error: BaseException) -> str:
-    """The type of an error and its text, if any."""
+    """Return the type of an error and its text, if any."""
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _raised(error: BaseException) -> list[BaseException]:
-    """The exception. If a StopIteration left a generator (PEP 479), the RuntimeError and then the StopIteration."""
+    """Return the exception. If a StopIteration left a generator (PEP 479), the RuntimeError and then the
+    StopIteration."""
     cause = error.__cause__
     stopped = isinstance(error, RuntimeError) and isinstance(cause, StopIteration | StopAsyncIteration)
     return [error, cause] if stopped and cause is not None else [error]
 
 
 def note(error: BaseException, origin: Blame) -> None:
-    """Adds the lines to the exception's notes, once."""
+    """Add the lines to the exception's notes, once."""
     for line in origin.lines():
         if line not in notes_of(error):
             error.add_note(line)
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """The notes of an exception. Python creates their list only with the first note."""
+    """Return the notes of an exception. Python creates their list only with the first note."""
     return list(getattr(error, "__notes__", ()))
 
 
 def is_users(filename: str) -> bool:
-    """Whether a file belongs to the user: not to trident_py, nor to Python, nor to an installed package."""
+    """Return whether a file belongs to the user: not to trident_py, nor to Python, nor to an installed package."""
     path = Path(filename).as_posix()
     return not (path.startswith(OURS + _INSTALLED + _MADE_UP) or "/site-packages/" in path)
 
 
 def arguments(error: BaseException) -> str:
-    """The arguments of the user's function that trident_py called, as ``name=value``; tuples field by field."""
+    """Return the arguments of the user's function that trident_py called, as ``name=value``; tuples field by field."""
     frames = (frame for exception in _raised(error) for frame in _frames(exception.__traceback__))
     entry = next((frame for frame in frames if is_users(frame.f_code.co_filename)), None)
     if entry is None:
@@ -109,7 +110,7 @@ def arguments(error: BaseException) -> str:
 
 
 def named_values(names: Any, values: Any) -> str:
-    """``name=value`` for a function without a Python frame, such as ``int`` or a method of ``str``."""
+    """Format ``name=value`` for a function without a Python frame, such as ``int`` or a method of ``str``."""
     return _short(", ".join(_pair(name, value) for name, value in zip(names, values, strict=False)))
 
 
@@ -120,7 +121,7 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
 
 
 def _named(name: str, value: Any) -> Iterator[str]:
-    """Shows tuples, columns and plain data. The repr of a state or collector is useless, and may reveal secrets."""
+    """Show tuples, columns and plain data. The repr of a state or collector is useless, and may reveal secrets."""
     if isinstance(value, TridentTuple):
         values = tuple.__iter__(value)  # a ShortTuple's own iterator raises
         yield from (_pair(field, item) for field, item in zip(value.getFields(), values, strict=False))
@@ -131,7 +132,7 @@ def _named(name: str, value: Any) -> Iterator[str]:
 
 
 def _column(values: Any) -> str:
-    """The first values of a column, and how many there are."""
+    """Return the first values of a column, and how many there are."""
     shown = ", ".join(map(_shown, values.slice(0, COLUMN).to_pylist()))
     return f"{values.type}[{shown}{f', ... {len(values)} values' if len(values) > COLUMN else ''}]"
 
@@ -145,7 +146,7 @@ def _pair(name: str, value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """The repr, shortened. Never raises: an exception here would replace the user's own."""
+    """Return the repr, shortened. Never raises: an exception here would replace the user's own."""
     try:
         return _repr.repr(value)
     except Exception:
@@ -162,7 +163,7 @@ def _line_of(frame: traceback.FrameSummary) -> str:
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback as Python prints it, without frames of trident_py."""
+    """Return the traceback as Python prints it, without frames of trident_py."""
     trace = traceback.TracebackException.from_exception(error)
     link: traceback.TracebackException | None = trace
     while link is not None:

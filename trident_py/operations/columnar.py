@@ -125,7 +125,7 @@ def expr(*expressions: str) -> Columnar:
     return load("expr", "expressions").expr(*expressions)
 
 
-def checked_columns(operation: str, columns: Sequence[Any], count: int, length: int) -> list[pa.Array]:
+def check_columns(operation: str, columns: Sequence[Any], count: int, length: int) -> list[pa.Array]:
     """Return the result of an operation on columns. Raises TridentError unless it is ``count`` arrays of this
     ``length``."""
     if len(columns) != count:

@@ -82,7 +82,8 @@ class Declared:
 def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
     """Return the verdict by the declaration, else by the source of the operation. Executes no user code.
 
-    ``trusted``: modules, classes and functions to take as deterministic; "*" takes everything unseen as deterministic.
+    ``trusted``: modules, classes and functions to take as deterministic; "*" takes everything unseen as
+    deterministic.
     """
     reader = find(READER)
     return _unread(operation, trusted) if reader is None else reader.judge(operation, trusted)
@@ -115,7 +116,7 @@ def _is_ours(value: Any) -> bool:
     return type(value) in _PLAIN or (ours and all(map(_is_ours, _attributes_of(value).values())))
 
 
-def trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
+def is_trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return the names that this configuration declares deterministic."""
     names = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
     check({Config.TOPOLOGY_DETERMINISM_TRUST: names})

@@ -26,13 +26,15 @@ def compare(a: Any, b: Any) -> int:
     NaN is the largest float, -0.0 is below 0.0. Raises TridentError that names both values.
     """
     if type(a) is not type(b) or a is None:
-        raise TridentError(f"cannot compare {_named(a)} with {_named(b)}; both must have the same type")
+        raise TridentError(f"cannot compare {_name_fields(a)} with {_name_fields(b)}; both must have the same type")
     if type(a) is float:
         return _compare_floats(a, b)
     try:
         return -1 if a < b else 1 if b < a else 0
     except TypeError:
-        raise TridentError(f"cannot compare {_named(a)} with {_named(b)}; these values have no order") from None
+        raise TridentError(
+            f"cannot compare {_name_fields(a)} with {_name_fields(b)}; these values have no order"
+        ) from None
 
 
 def _compare_floats(a: float, b: float) -> int:
@@ -48,7 +50,7 @@ def _rank(x: float) -> int:
     return 2 if x != x else 0 if x == 0.0 and str(x).startswith("-") else 1
 
 
-def _named(value: Any) -> str:
+def _name_fields(value: Any) -> str:
     return "null" if value is None else f"{value!r} ({type(value).__name__})"
 
 

@@ -190,14 +190,14 @@ class WholeProcessor(AggregateProcessor):
         run.values[number] = value
 
     def finish(self) -> None:
-        if self.run is None and self._designated():
+        if self.run is None and self._designate():
             self.run = self._open()
         if self.run is not None:
             self.complete(self.run, ())
         self.run = None
         self.flush()
 
-    def _designated(self) -> bool:
+    def _designate(self) -> bool:
         index, count = self.context.operations.getPartitionIndex(), self.context.operations.numPartitions()
         return index == (self.attempt.getId() % count if self.spec.single == "batch" else 0)
 
@@ -345,7 +345,7 @@ class KernelProcessor(Processor):
                 arrays.append(self._addable(chunk, names[0]) if len(names) else None)
         if any(array is None for array in arrays):
             return False
-        return self._keep(self._added(pa.table(arrays, names=[*self.group, *self.outputs])))
+        return self._keep(self._try_add(pa.table(arrays, names=[*self.group, *self.outputs])))
 
     def _addable(self, chunk: Chunk, name: str) -> pa.Array | None:
         """Return the column if it has whole numbers without nulls, and no sum can overflow unnoticed; else None."""
@@ -362,17 +362,17 @@ class KernelProcessor(Processor):
         self.tables.append(table)
         self.pending += table.num_rows
         if len(self.tables) > 1 and self.pending > _MERGE_ROWS:
-            self.tables = [self._merged()]
+            self.tables = [self._merge()]
             self.pending = self.tables[0].num_rows
         return True
 
-    def _added(self, table: pa.Table) -> pa.Table:
+    def _try_add(self, table: pa.Table) -> pa.Table:
         added = table.group_by(self.group, use_threads=False).aggregate([(name, "sum") for name in self.outputs])
         sums = [f"{name}_sum" for name in self.outputs]
         return added.select([*self.group, *sums]).rename_columns([*self.group, *self.outputs])
 
-    def _merged(self) -> pa.Table:
-        return self._added(pa.concat_tables(self.tables)) if len(self.tables) > 1 else self.tables[0]
+    def _merge(self) -> pa.Table:
+        return self._try_add(pa.concat_tables(self.tables)) if len(self.tables) > 1 else self.tables[0]
 
     def _hand_over(self) -> None:
         """Move all results so far to the general processor, as partial values."""
@@ -390,7 +390,7 @@ class KernelProcessor(Processor):
         if self.general.groups:
             self._hand_over()
         if self.tables:
-            self._give(self._merged())
+            self._give(self._merge())
         self.general.finish()
 
     def _give(self, table: pa.Table) -> None:

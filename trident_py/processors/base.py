@@ -17,7 +17,7 @@ from ..errors import TridentError
 from ..metrics import IMetricsContext
 from ..operations.base import GroupedMultiReducer, MultiReducer, TridentOperationContext
 from ..operations.roles import CleansUp, Prepares
-from ..run.phases import timed
+from ..run.phases import measure_calls
 from ..tuples import BatchId, Fields
 
 
@@ -141,9 +141,9 @@ class Processor:
 
     def watch(self, name: str) -> None:
         """Called once, in a run that measures its phases: the calls count for the operation of this name."""
-        self.start = timed(self.start, "operation", name)  # type: ignore[method-assign]
-        self.execute = timed(self.execute, "operation", name)  # type: ignore[method-assign]
-        self.finish = timed(self.finish, "operation", name)  # type: ignore[method-assign]
+        self.start = measure_calls(self.start, "operation", name)  # type: ignore[method-assign]
+        self.execute = measure_calls(self.execute, "operation", name)  # type: ignore[method-assign]
+        self.finish = measure_calls(self.finish, "operation", name)  # type: ignore[method-assign]
 
     def close(self) -> None:
         """End the run."""
@@ -163,7 +163,7 @@ def no_collection() -> Iterator[None]:
         gc.enable()
 
 
-def called(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
+def note_call(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
     """Return the user's function applied to each row.
 
     A loop, because ``map`` would take a StopIteration that leaves the function for the end of the rows. It is as fast.
@@ -174,7 +174,7 @@ def called(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
 
 
 def beside(carried: Chunk, results: Chunk) -> Chunk:
-    """Return the results of a function in the rows of the columns that it carries."""
+    """Pair a function's results with the columns passed through."""
     return Chunk({**carried.columns, **results.columns}, results.length, results.short or carried.short)
 
 

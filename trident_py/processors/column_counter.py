@@ -43,8 +43,8 @@ class ColumnCounter:
         return True
 
     def taken(self) -> list[tuple[Column, pa.Array]]:
-        """Return the values and the counts of what was added, for each type; begins anew. Texts of lists stay a list:
-        Arrow cannot hold half a surrogate pair."""
+        """Return the values and the counts of what was added, for each type, and start again. Texts of lists stay a
+        list: Arrow cannot hold half a surrogate pair."""
         found: list[tuple[Column, pa.Array]] = []
         for columns in self.held.values():
             counts = pa.chunked_array(columns).value_counts()

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ..chunks import Chunk, Column, as_arrow, kinds_of, lacks, typed
 from ..errors import TridentError
-from ..operations.columnar import Columnar, checked_columns
+from ..operations.columnar import Columnar, check_columns
 from ..tuples import Fields, missing_value
 from .base import NodeContext, Processor
 
@@ -29,7 +29,7 @@ class ColumnsProcessor(Processor):
     def execute(self, port: int, chunk: Chunk) -> None:
         arrays = [self._input(chunk, name) for name in self.spec.inputs]
         results = self.operation.columns(self.spec.inputs, arrays, chunk.length)
-        self._send(chunk, checked_columns(self.spec.operation, results, self.count, chunk.length))
+        self._send(chunk, check_columns(self.spec.operation, results, self.count, chunk.length))
 
     def _send(self, chunk: Chunk, results: list[pa.Array]) -> None:
         raise NotImplementedError
@@ -55,7 +55,7 @@ class ColumnsProcessor(Processor):
 
     def _output(self, name: str, array: pa.Array, ddl: str | None) -> Column:
         if ddl is None:
-            return array if array.type in _PLAIN else _untyped(array, name)
+            return array if array.type in _PLAIN else _find_untyped(array, name)
         text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
         if text and ddl != "string":
             raise TridentError(f"{self.spec.operation}: field {name!r} is declared {ddl}, but the column is text")
@@ -96,7 +96,7 @@ class KeepColumns(ColumnsProcessor):
             self.emit(carried.take(chosen.tolist()))
 
 
-def _untyped(array: pa.Array, name: str) -> list:
+def _find_untyped(array: pa.Array, name: str) -> list:
     """Return the values of an untyped field as Python objects; times have microseconds there."""
     kind = array.type
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
@@ -108,7 +108,7 @@ def _untyped(array: pa.Array, name: str) -> list:
 
 
 def _unfit(column: list, name: str) -> str:
-    """Return why an untyped column fits no Arrow type: the first value that is in the way."""
+    """Report the first value that prevents a single Arrow type."""
     first = next(iter(kinds_of(column[: next(i for i, value in enumerate(column) if value is not None) + 1])))
     other = next((value for value in column if value is not None and type(value) is not first), None)
     if other is not None:

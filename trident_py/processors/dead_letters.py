@@ -1,4 +1,4 @@
-"""Dead letters: which tuples of a spout take part in an attempt, and what is kept of those that never do.
+"""Dead letters: selects the tuples of an attempt, and records the excluded ones.
 
 A tuple is known by its spout, the spout's partition and its number there in the order of emission, from 0.
 """

@@ -19,14 +19,14 @@ from ..operations.base import TridentCollector, name_of
 from ..operations.columnar import Columnar
 from ..operations.roles import Accepts, Executes, ExecutesColumns, Keeps, KeepsColumns, Maps
 from ..tuples import Fields
-from .base import NodeContext, Processor, Spec, beside, called, check_row, is_frame
+from .base import NodeContext, Processor, Spec, beside, check_row, is_frame, note_call
 from .columns import AppendColumns, KeepColumns, ReplaceColumns
 
 CALLED_ROWS = 4_096
 """A function is called for so many tuples before its results become columns. With more they leave the cache before."""
 
 
-def _shown(operation: Any) -> str:
+def _shows_values(operation: Any) -> str:
     return operation.name if isinstance(operation, Columnar) else name_of(operation)
 
 
@@ -41,7 +41,7 @@ class Each(Spec):
 
     @property
     def operation(self) -> str:
-        return f"each {_shown(self.function)}"
+        return f"each {_shows_values(self.function)}"
 
     @property
     def operations(self) -> tuple[Any, ...]:
@@ -66,7 +66,7 @@ class FunctionProcessor(Processor):
         self.collector = TridentCollector(lambda values: None, context.report_error)
 
     def execute(self, port: int, chunk: Chunk) -> None:
-        if not self._vectorised(chunk):
+        if not self._is_vectorised(chunk):
             for part in chunk.slices(CALLED_ROWS):
                 self._execute(part)
 
@@ -76,7 +76,7 @@ class FunctionProcessor(Processor):
         counts = self._call(chunk, rows)
         if rows:
             check_row(rows[0], self.spec.outputs, self.spec.operation)
-            self._send(chunk, counts, Chunk.of_rows(self.spec.outputs, rows, self._produced()))
+            self._send(chunk, counts, Chunk.of_rows(self.spec.outputs, rows, self._produce()))
 
     def _call(self, chunk: Chunk, rows: list[Any]) -> np.ndarray | None:
         execute, collector = self.function.execute, self.collector
@@ -91,7 +91,7 @@ class FunctionProcessor(Processor):
             ends.append(len(rows))
         return np.diff(np.array(ends, np.int64), prepend=0)
 
-    def _vectorised(self, chunk: Chunk) -> bool:
+    def _is_vectorised(self, chunk: Chunk) -> bool:
         """Try the function on whole columns. Returns False if it does not take them."""
         if self.columns is None:
             return False
@@ -102,7 +102,7 @@ class FunctionProcessor(Processor):
         if results is None:
             return False
         arrays, parents = results
-        produced = {name: arrays[self.spec.outputs.index(name)] for name in self._produced()}
+        produced = {name: arrays[self.spec.outputs.index(name)] for name in self._produce()}
         carried = chunk.only(self.carried)
         if self.carried and parents is not None:
             carried = carried.take(parents())
@@ -116,7 +116,7 @@ class FunctionProcessor(Processor):
             self.emit(Chunk({**carried.columns, **produced}, length, chunk.short))
         return True
 
-    def _produced(self) -> list[str]:
+    def _produce(self) -> list[str]:
         return self.context.kept(self.spec.outputs)
 
     def _send(self, chunk: Chunk, counts: np.ndarray | None, results: Chunk) -> None:
@@ -150,14 +150,14 @@ class CallableProcessor(FunctionProcessor):
                 f"{self.spec.operation} returned {bad!r}; a callable in place of a Function returns an iterable "
                 "of results (or None), for example a list or a generator"
             )
-        return self._by_row(_listed, [results], columns)
+        return self._by_row(_to_list, [results], columns)
 
     def _by_row(self, function: Callable[..., Any], inputs: list[list], columns: list[list]) -> list[Any]:
         """Apply the function to each row. An exception gets the row's values as a note if its traceback shows no
         arguments, as with ``int`` or a generator expression."""
         first = iter(inputs[0])
         try:
-            return called(function, first, *inputs[1:])
+            return note_call(function, first, *inputs[1:])
         except BaseException as error:
             if not arguments(error):
                 row = len(inputs[0]) - length_hint(first) - 1
@@ -169,14 +169,14 @@ class CallableProcessor(FunctionProcessor):
         if len(outputs) == 1:
             name = outputs[0]
             column = typed(items, outputs.types[name], name) if name in outputs.types else items
-            return Chunk({name: column} if self._produced() else {}, len(items))
+            return Chunk({name: column} if self._produce() else {}, len(items))
         for item in items:
             if len(outputs) and (not isinstance(item, Sequence) or len(item) != len(outputs)):
                 raise TridentError(f"{self.spec.operation} yielded {item!r}; each result has {len(outputs)} values")
-        return Chunk.of_rows(outputs, items, self._produced())
+        return Chunk.of_rows(outputs, items, self._produce())
 
 
-def _listed(result: Any) -> Sequence[Any]:
+def _to_list(result: Any) -> Sequence[Any]:
     return () if result is None else result if isinstance(result, list | tuple) else list(in_order(result))
 
 
@@ -200,7 +200,7 @@ class Keep(Spec):
 
     @property
     def operation(self) -> str:
-        return f"filter {_shown(self.filter)}"
+        return f"filter {_shows_values(self.filter)}"
 
     @property
     def operations(self) -> tuple[Any, ...]:
@@ -242,9 +242,9 @@ class FilterProcessor(Processor):
         if self.columns is not None and columns and all(isinstance(column, pa.Array) for column in columns):
             return self.columns.isKeepBatch(*columns).to_pylist()
         if self.rows is not None:
-            return called(self.rows.isKeep, chunk.tuples(self.spec.inputs))
+            return note_call(self.rows.isKeep, chunk.tuples(self.spec.inputs))
         lists = [chunk.pylist(name) for name in self.spec.inputs]
-        return called(self.filter, *lists) if lists else [self.filter() for _ in range(chunk.length)]
+        return note_call(self.filter, *lists) if lists else [self.filter() for _ in range(chunk.length)]
 
 
 # -- map, flatMap, peek -----------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ class Replace(Spec):
 
     @property
     def operation(self) -> str:
-        return f"{'flatMap' if self.flat else 'map'} {_shown(self.function)}"
+        return f"{'flatMap' if self.flat else 'map'} {_shows_values(self.function)}"
 
     @property
     def operations(self) -> tuple[Any, ...]:
@@ -288,7 +288,7 @@ class ReplaceProcessor(Processor):
             call = self.call
             rows = [row for values in tuples if (result := call(values)) is not None for row in in_order(result)]
         else:
-            rows = called(self.call, tuples)
+            rows = note_call(self.call, tuples)
         if rows:
             check_row(rows[0], self.spec.outputs, self.spec.operation)
             self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs)))

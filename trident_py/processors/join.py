@@ -110,7 +110,7 @@ class JoinedColumns:
         self.of_side = [[chunk for port, chunk in chunks if port == side] for side in range(len(spec.inputs))]
         keys = [concat_columns([chunk.columns[spec.groups[port][i]] for port, chunk in chunks])
                 for i in range(len(spec.groups[0]))]  # fmt: skip
-        numbers = _numbered(keys)
+        numbers = _number_groups(keys)
         self.first = np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
         self.keys = dict(zip(spec.groups[0], keys, strict=True))
         ports = np.repeat([port for port, _ in chunks], [chunk.length for _, chunk in chunks])
@@ -133,8 +133,8 @@ class JoinedColumns:
         whole = {source: self._column(*source) for source in columns.values()}
         for at in range(0, len(group), ROWS):
             indices = self._indices(group[at : at + ROWS], within[at : at + ROWS], times)
-            made = {name: _taken(whole[source], indices[source[0]]) for name, source in columns.items()}
-            ready = {name: _declared(column, self.spec.outputs, name) for name, column in made.items()}
+            made = {name: _take(whole[source], indices[source[0]]) for name, source in columns.items()}
+            ready = {name: _cast_to_declared(column, self.spec.outputs, name) for name, column in made.items()}
             yield Chunk(ready, len(group[at : at + ROWS]))
 
     def _column(self, side: int | None, name: str) -> Column:
@@ -156,7 +156,7 @@ class JoinedColumns:
         return found
 
 
-def _numbered(keys: list[Any]) -> Any:
+def _number_groups(keys: list[Any]) -> Any:
     """Return the number of each row's group: groups are numbered in the order of their first row. Null is a key too."""
     numbers: Any = None
     for key in keys:
@@ -170,12 +170,12 @@ def _numbered(keys: list[Any]) -> Any:
     return numbers
 
 
-def _taken(column: Column, rows: Any) -> Column:
+def _take(column: Column, rows: Any) -> Column:
     """Return the values at these rows; null at -1."""
     if isinstance(column, list):
         return [None if row < 0 else column[row] for row in rows.tolist()]
     return pc.take(column, pa.array(rows, mask=rows < 0))
 
 
-def _declared(column: Column, outputs: Fields, name: str) -> Column:
+def _cast_to_declared(column: Column, outputs: Fields, name: str) -> Column:
     return typed(column, outputs.types[name], name) if name in outputs.types else to_list(column)

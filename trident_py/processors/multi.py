@@ -170,13 +170,13 @@ class Joiner(GroupedMultiReducer):
             sides.append(rows or [None])
         key = tuple(group)
         for combination in itertools.product(*sides):
-            collector.emit(self._preserved(key, combination) if self.preserve else self._compact(key, combination))
+            collector.emit(self._preserve(key, combination) if self.preserve else self._compact(key, combination))
 
     def _compact(self, key: tuple, combination: Iterable[tuple | None]) -> tuple:
         pairs = zip(combination, self.widths, strict=True)
         return key + tuple(v for row, width in pairs for v in (row if row is not None else (None,) * width))
 
-    def _preserved(self, key: tuple, combination: Iterable[tuple | None]) -> tuple:
+    def _preserve(self, key: tuple, combination: Iterable[tuple | None]) -> tuple:
         values: list[Any] = []
         for row, places in zip(combination, self.places, strict=True):
             fields = key + row if row is not None else None

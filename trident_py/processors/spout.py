@@ -7,7 +7,7 @@ from typing import Any
 
 from ..chunks import CHUNK_ROWS, Chunk
 from ..operations.base import TridentCollector
-from ..run.phases import timed
+from ..run.phases import measure_calls
 from ..spouts import SpoutNodeInfo, make_emitter
 from ..tuples import BatchId, TransactionAttempt
 from .base import NodeContext, Processor, no_collection
@@ -103,16 +103,16 @@ class SpoutProcessor(Processor):
             if index in self.share.asked:
                 self.context.report("content", (self.info.id, self.partition, index, digest, as_json(values)))
             if self.share.excluded.get(index, digest) != digest:
-                raise self._changed(index)
+                raise self._check_unchanged(index)
         for start, end in self.share.of(at, at + chunk.length):
             yield chunk.between(start - at, end - at)
 
     def finish(self) -> None:
         missing = [index for index in self.share.excluded if index >= self.emitted]
         if missing:
-            raise self._changed(min(missing))
+            raise self._check_unchanged(min(missing))
 
-    def _changed(self, index: int) -> ChangedBatch:
+    def _check_unchanged(self, index: int) -> ChangedBatch:
         return ChangedBatch(
             f"spout {self.info.id!r} no longer emits tuple {index} of partition {self.partition} as it did when that "
             "tuple was excluded from this batch as poison. An earlier attempt may have committed the rest, so no other "
@@ -121,7 +121,7 @@ class SpoutProcessor(Processor):
         )
 
     def watch(self, name: str) -> None:
-        self.emit_batch = timed(self.emit_batch, "emit", name)  # type: ignore[method-assign]
+        self.emit_batch = measure_calls(self.emit_batch, "emit", name)  # type: ignore[method-assign]
 
     def close(self) -> None:
         if self.emitter is not None:

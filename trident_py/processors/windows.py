@@ -1,4 +1,4 @@
-"""Windows: a state that every batch updates, and whose new values are what the aggregator makes of each full window.
+"""A window is a state updated by every batch; its new values are the aggregates of the windows that closed.
 
 Source in Storm: WindowTridentProcessor.
 """

@@ -37,13 +37,13 @@ class Calls:
         return len(self._callers)
 
     def kept(self) -> int:
-        """The number of bytes of all kept replies."""
+        """Return the number of bytes of all kept replies."""
         with self._lock:
             replies = [caller.reply for caller in self._callers.values()]
         return sum(len(reply.result()) for reply in replies if reply is not None and reply.done())
 
     def join(self, client: str, again: bool) -> bool:
-        """Adds a connection of this client. Returns False if it comes back (``again``) but was already forgotten."""
+        """Add a connection of this client. Returns False if it comes back (``again``) but was already forgotten."""
         with self._lock:
             past = time.monotonic() - self._grace
             self._callers = {n: c for n, c in self._callers.items() if c.connections or c.left > past}
@@ -65,7 +65,7 @@ class Calls:
             self._callers[client].reply = None
 
     def once(self, client: str, number: int, work: Callable[[], bytes]) -> bytes | None:
-        """The reply to a call; None if the client has already received it.
+        """Return the reply to a call; None if the client has already received it.
 
         This thread executes the call, unless another thread executes or has executed it. ``work`` must not raise.
         """

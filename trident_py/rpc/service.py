@@ -77,12 +77,12 @@ class HomeService:
         self._thread.start()
 
     def register(self, key: str, target: Any) -> None:
-        """Makes ``target`` callable under this key. Replaces an earlier object."""
+        """Make ``target`` callable under this key. Replaces an earlier object."""
         with _OBJECTS_LOCK:
             _OBJECTS[key] = target
 
     def close(self) -> None:
-        """Stops listening and ends all connections and threads. Running calls fail in their worker."""
+        """Stop listening and end all connections and threads. Running calls fail in their worker."""
         with self._lock:
             if self._closed:
                 return
@@ -115,7 +115,7 @@ class HomeService:
             serve.start()
 
     def _admit(self, channel: Channel) -> None:
-        """Admits a connection. Closes the oldest of too many unauthenticated ones: a worker authenticates at once."""
+        """Admit a connection. Closes the oldest of too many unauthenticated ones: a worker authenticates at once."""
         with self._lock:
             self._strangers[channel] = None
             oldest = next(iter(self._strangers)) if len(self._strangers) > STRANGERS else None
@@ -141,7 +141,7 @@ class HomeService:
                 channel.close()
 
     def _authenticate(self, channel: Channel) -> str | None:
-        """Authenticates a connection and returns its client; None if the client came back too late."""
+        """Authenticate a connection and return its client; None if the client came back too late."""
         greeting = channel.greeted()
         with self._lock:
             self._strangers.pop(channel, None)
@@ -222,7 +222,7 @@ class Proxy:
 
 
 def store(conf: dict, key: str, make: Callable[[], T]) -> T:
-    """The driver process's object for this run and key. ``make`` creates it if it does not exist.
+    """Return the driver process's object for this run and key. ``make`` creates it if it does not exist.
 
     Returns the object itself in the driver process, a proxy in a worker. ``conf`` holds the run and the address of the
     service; no address means that this process is the home.
@@ -239,12 +239,12 @@ def store(conf: dict, key: str, make: Callable[[], T]) -> T:
 
 
 def of_any_run(conf: dict) -> dict:
-    """A conf for `store` without the run. Objects stored with it live until the driver process ends."""
+    """Return a conf for `store` without the run. Objects stored with it live until the driver process ends."""
     return with_context({}, home=RunContext.of(conf).home)
 
 
 def forget(run: str) -> None:
-    """Drops the objects of a run in this process. Called when the run has ended."""
+    """Drop the objects of a run in this process. Called when the run has ended."""
     with _OBJECTS_LOCK:
         for key in [key for key in _OBJECTS if key.startswith(f"{run}/")]:
             del _OBJECTS[key]
@@ -277,17 +277,17 @@ class _Link:
 
     def exchange(self, request: bytes) -> bytes:
         try:
-            reply = self._asked(request)
+            reply = self._ask(request)
         except (EOFError, OSError):
             self.channel.close()
             self.channel = _connect(self.address, self.client, again=True)
-            reply = self._asked(request)
+            reply = self._ask(request)
         if len(reply) > LARGE:
             with contextlib.suppress(OSError):  # on an error the reply is kept for a while
                 self.channel.send(b"")
         return reply
 
-    def _asked(self, request: bytes) -> bytes:
+    def _ask(self, request: bytes) -> bytes:
         self.channel.send(request)
         return self.channel.recv()
 
@@ -315,7 +315,8 @@ def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
 
 
 def _connect(address: HomeAddress, client: str, again: bool) -> Channel:
-    """An authenticated connection. Tries several times, since strangers may displace it before it is authenticated."""
+    """Return an authenticated connection. Tries several times, since strangers may displace it before it is
+    authenticated."""
     for left in reversed(range(TRIES)):  # counted and without a pause, so not `patience.again_for`
         try:
             channel = _greeted(address, f"{'+' if again else '-'}{client}")
@@ -342,13 +343,13 @@ def _greeted(address: HomeAddress, greeting: str) -> Channel:
 
 
 def _wake(address: tuple[str, int]) -> None:
-    """Makes ``accept`` return, by connecting; nothing else does."""
+    """Make ``accept`` return, by connecting; nothing else does."""
     with contextlib.suppress(OSError):  # it has ended already
         socket.create_connection(address, timeout=1).close()
 
 
 def _dump_error(error: BaseException) -> bytes:
-    """Pickles an exception. One that cannot be pickled is replaced by a HomeError with its text."""
+    """Pickle an exception. One that cannot be pickled is replaced by a HomeError with its text."""
     try:
         reply = dumps((False, error))
         pickle.loads(reply)

@@ -41,13 +41,14 @@ class Channel:
 
     @classmethod
     def to(cls, host: str, port: int, key: bytes) -> Channel:
-        """A new connection to a listener, before the handshake. Waits for the host at most the time of a handshake."""
+        """Return a new connection to a listener, before the handshake. Waits for the host at most the time of a
+        handshake."""
         with socket.create_connection((host, port), timeout=HANDSHAKE_SECONDS) as connected:
             connected.settimeout(None)
             return cls(Connection(connected.detach()), key)
 
     def greet(self, greeting: str) -> bytes:
-        """The client's part of the handshake. Returns the server's answer, one byte."""
+        """Return the client's part of the handshake. Returns the server's answer, one byte."""
         self._limit_reading(HANDSHAKE_SECONDS)
         theirs, ours = self._connection.recv_bytes(_CODE), secrets.token_bytes(_CODE)
         text = greeting.encode()
@@ -58,7 +59,8 @@ class Channel:
         return reply[_CODE:]
 
     def greeted(self) -> str:
-        """The server's part, first half: the client's greeting, once the client has proved that it knows the key."""
+        """Return the server's part, first half: the client's greeting, once the client has proved that it knows the
+        key."""
         self._limit_reading(HANDSHAKE_SECONDS)
         self._ours = secrets.token_bytes(_CODE)
         self._connection.send_bytes(self._ours)
@@ -68,7 +70,7 @@ class Channel:
         return text.decode()
 
     def answer(self, answer: bytes) -> None:
-        """The server's part, second half: its own proof, and one byte."""
+        """Send the server's part, second half: its own proof, and one byte."""
         self._connection.send_bytes(self._code(self._key, b"server", self._ours, self._theirs, answer) + answer)
         self._begin(self._ours, self._theirs, b"from server", b"from client")
 
@@ -101,12 +103,12 @@ class Channel:
             raise ChannelError("the other end does not know the key, or a message was changed on its way")
 
     def _limit_reading(self, seconds: int) -> None:
-        """Limits how long a read may wait. 0: no limit."""
+        """Limit how long a read may wait. 0: no limit."""
         with self._socket() as duplicate:
             duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 
     def _tune(self) -> None:
-        """Sends at once: Nagle's algorithm would delay a message above 16 KiB by 40 ms, since its header is sent alone.
+        """Send at once: Nagle's algorithm would delay a message above 16 KiB by 40 ms, since its header is sent alone.
         Finds out within a minute that the other machine is gone; the time of a call itself has no limit."""
         with self._socket() as duplicate:
             duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -121,7 +123,7 @@ class Channel:
         return socket.socket(fileno=os.dup(self._connection.fileno()))
 
     def shut(self) -> None:
-        """Ends a connection that another thread may be reading. Closing alone would leave that thread waiting."""
+        """End a connection that another thread may be reading. Closing alone would leave that thread waiting."""
         with suppress(OSError), self._socket() as duplicate:  # its own thread may have closed it
             duplicate.shutdown(socket.SHUT_RDWR)
 

@@ -94,7 +94,7 @@ class BatchLoop:
         opening = self._opening(standing)
         agreed, self.generations = self._start(opening).open()
         self.publisher.open(self.generations)
-        self.attempts.open(agreed.txid, self.run_id, standing.begun and not opening.untouched(agreed.txid))
+        self.attempts.open(agreed.txid, self.run_id, standing.begun and not opening.is_untouched(agreed.txid))
         self._step("opened", agreed.txid)
         return agreed
 
@@ -139,15 +139,15 @@ class BatchLoop:
         batch = replace(self._info(work), excluded=excluded)
         descriptors, failure = self._begin(batch, work)
         if failure is not None:
-            return self._aborted(batch, failure)
+            return self._describe_abort(batch, failure)
         emit = watch.lap()
         outcome = self._execute(work, batch, descriptors)
         process = watch.lap()
         self._record(batch, outcome, emit + process)
-        failure = deciding(outcome.failures) if outcome.failures else self._committed(batch, outcome)
+        failure = deciding(outcome.failures) if outcome.failures else self._finish_commit(batch, outcome)
         if failure is not None:
-            return self._aborted(batch, failure)
-        self._succeeded(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap(), **work.seconds})
+            return self._describe_abort(batch, failure)
+        self._record_success(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap(), **work.seconds})
         self._step("over", batch.txid)
         return Attempted(batch, None, outcome.reports)
 
@@ -156,13 +156,13 @@ class BatchLoop:
         batch = replace(self._info(work), dry=True, **chosen._asdict())
         descriptors, failure = self._begin(batch, work)
         if failure is not None:
-            return self._aborted(batch, failure)
+            return self._describe_abort(batch, failure)
         outcome = self._execute(work, batch, descriptors)
-        self.running.attempted(self.program.component, batch.txid, batch.attempt, [])
+        self.running.record_attempt(self.program.component, batch.txid, batch.attempt, [])
         failure = deciding(outcome.failures) if outcome.failures else None
-        return self._aborted(batch, failure, outcome.reports)
+        return self._describe_abort(batch, failure, outcome.reports)
 
-    def _committed(self, batch: BatchInfo, outcome: AttemptOutcome) -> Failure | None:
+    def _finish_commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> Failure | None:
         """End an attempt whose tasks have all committed. Returns a failure if the batch must be replayed."""
         try:
             self._step("processed", batch.txid)
@@ -203,6 +203,8 @@ class BatchLoop:
             self._step("recorded", batch.txid)
             with phase("source planner"):
                 return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
+        except Stopped:
+            raise
         except BaseException as error:
             return [], failure_of(at, 0, error)
 
@@ -225,15 +227,15 @@ class BatchLoop:
             return False
         batch = BatchInfo(txid, decision["attempt"], self.lineage, self.generations or {}, self.run_id)
         watch = Stopwatch()
-        self.metadata = self._initialized_again(batch, previous, decision["metadata"])
+        self.metadata = self._restore_spouts(batch, previous, decision["metadata"])
         try:
             self.publisher.insist(batch, decision["receipts"])
         except StateError:
             return False  # no row of the batch is visible, so it may run again
-        self._succeeded(batch, AttemptOutcome([], []), {"emit": 0.0, "process": 0.0, "commit": watch.lap()})
+        self._record_success(batch, AttemptOutcome([], []), {"emit": 0.0, "process": 0.0, "commit": watch.lap()})
         return True
 
-    def _initialized_again(self, batch: BatchInfo, previous: dict | None, metadata: dict | None) -> dict:
+    def _restore_spouts(self, batch: BatchInfo, previous: dict | None, metadata: dict | None) -> dict:
         """Give the spouts their position after a batch that is not emitted again."""
         return until_stopped(
             partial(self.coordination.initialize, batch.txid, batch.attempt, previous, metadata),
@@ -244,7 +246,7 @@ class BatchLoop:
     def _record(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: float) -> None:
         reports = [report for report in outcome.reports if report.kind == "collected"]
         collected = [(report.value[0], report.partition, report.value[1]) for report in reports]
-        self.running.attempted(self.program.component, batch.txid, batch.attempt, collected)
+        self.running.record_attempt(self.program.component, batch.txid, batch.attempt, collected)
         for report in outcome.reports:
             if report.kind == "error":
                 self.tell("reported", batch, report.value)
@@ -265,7 +267,7 @@ class BatchLoop:
         log.warning("txid %d: %s", batch.txid, reason)
         self.tell("unsteady", batch, reason)
 
-    def _succeeded(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
+    def _record_success(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
         progress = self.progress
         progress.receipts = {}
         for report in outcome.reports:
@@ -318,7 +320,9 @@ class BatchLoop:
         log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason)
         self.tell("replay", batch, reason)
 
-    def _aborted(self, batch: BatchInfo, failure: Failure | None, reports: Sequence[NodeReport] = ()) -> Attempted:
+    def _describe_abort(
+        self, batch: BatchInfo, failure: Failure | None, reports: Sequence[NodeReport] = ()
+    ) -> Attempted:
         self._abort(batch)
         return Attempted(batch, failure, list(reports))
 

@@ -64,7 +64,7 @@ def size(group: Group) -> int:
     return sum(span.length for span in group)
 
 
-def kept(group: Group) -> Kept:
+def ranges_of(group: Group) -> Kept:
     """Return the group as the ranges of a `BatchInfo`."""
     ranges: Kept = {}
     for span in group:
@@ -97,7 +97,7 @@ class Search:
         Raises Unexplained if there are none, or too many.
         """
         try:
-            return self._found()
+            return self._search()
         except Unexplained as why:
             if self.whole and self._contents() != self._contents():
                 raise Unexplained(CHANGING) from why
@@ -110,14 +110,14 @@ class Search:
         emitted = [(report.node, report.partition, report.value) for report in reports if report.kind == "emitted"]
         return sorted(emitted) + sorted(report.value[:4] for report in reports if report.kind == "content")
 
-    def _found(self) -> list[Excluded]:
+    def _search(self) -> list[Excluded]:
         whole = self.whole = self._all()
         if self._fails(whole) is None:
             return []
         singles = self._singles(whole)
         if 1 < size(whole) == len(singles):
             raise Unexplained(f"all {len(singles)} tuples fail, so something that all tuples need has failed")
-        found = sorted((self._confirmed(span) for span in singles), key=lambda row: (row.place, row.index))
+        found = sorted((self._confirm(span) for span in singles), key=lambda row: (row.place, row.index))
         rest = self.run(ChosenTuples(excluded=tuple(found))).failure
         if rest is not None and isinstance(rest.error, ChangedBatch):
             raise Unexplained(CHANGING)
@@ -163,11 +163,11 @@ class Search:
         return failing
 
     def _fails(self, group: Group) -> Failure | None:
-        return self._suspect(self.run(ChosenTuples(kept(group))))
+        return self._suspect(self.run(ChosenTuples(ranges_of(group))))
 
-    def _confirmed(self, span: Span) -> Excluded:
+    def _confirm(self, span: Span) -> Excluded:
         """Run a single tuple again and look at it."""
-        dry = self.run(ChosenTuples(kept((span,)), asked=(span[:3],)))
+        dry = self.run(ChosenTuples(ranges_of((span,)), asked=(span[:3],)))
         failure, content = self._suspect(dry), [report for report in dry.reports if report.kind == "content"]
         if failure is None or not content:
             raise Unexplained("a tuple that failed alone did not fail again")
@@ -298,7 +298,7 @@ class Bisection:
         """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""
         poison = self.poison
         if poison.fixed and poison.suspects(failure):
-            failure = self._changed(work) or failure
+            failure = self._check_unchanged(work) or failure
             attempted = attempted._replace(failure=failure)
         if isinstance(failure.error, ChangedBatch) and poison.takes_back:
             poison.unfix()
@@ -313,7 +313,7 @@ class Bisection:
         else:
             self._bisect(work, attempted.batch, failure, poison.suspects)
 
-    def _changed(self, work: Work) -> Failure | None:
+    def _check_unchanged(self, work: Work) -> Failure | None:
         """Return the failure if the spout does not emit the excluded tuples any more: then another one may have
         failed."""
         failure = self._dry(work, ChosenTuples({}, self.poison.fixed or ())).failure

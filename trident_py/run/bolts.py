@@ -30,7 +30,7 @@ def bolts_of(plan: Plan) -> Bolts:
     """Return the bolts of a whole plan. All nodes that use a state are in one bolt, even nodes of several
     components."""
     graph = _Graph(plan)
-    bolts = _Grouping(graph).merged()
+    bolts = _Grouping(graph).merge()
     order = [step for bolt in bolts for step in graph.finishing(bolt)]
     of = {step[0]: number for number, bolt in enumerate(bolts) for step in bolt}
     return Bolts(of, {node: place for place, (node, step) in enumerate(order) if step == graph.works[node]})
@@ -112,7 +112,7 @@ class _Grouping:
             for side in (graph.behind, graph.before)
         )
 
-    def merged(self) -> list[list[Step]]:
+    def merge(self) -> list[list[Step]]:
         last, todo = len(self.place), [(place, group) for group, place in self.place.items()]
         while todo:
             place, group = heappop(todo)
@@ -121,14 +121,14 @@ class _Grouping:
             alone = (side[group] for side in (self.behind, self.before) if len(side[group]) == 1)
             neighbour = next((other for (other,) in alone if other is not None), None)
             if neighbour is not None:
-                kept, fewer = self._merge(group, neighbour)
+                kept, fewer = self._merge_two(group, neighbour)
                 self.place[kept] = last
                 last += 1
                 for other in {kept, *fewer}:
                     heappush(todo, (self.place[other], other))
         return [self.steps[group] for group in sorted(self.place, key=self.place.__getitem__)]
 
-    def _merge(self, one: int, other: int) -> tuple[int, set[int]]:
+    def _merge_two(self, one: int, other: int) -> tuple[int, set[int]]:
         """Merge two groups: the smaller into the other. Returns that, and the groups that have a neighbour less."""
         gone, kept = sorted((one, other), key=self._size)
         self.steps[kept] += self.steps.pop(gone)

@@ -1,5 +1,5 @@
-"""Batches in the driver process: which components may or must have them, which batch is over sooner there than as a
-job, and when a batch is too large after all."""
+"""Execution in the driver or as a Spark job: which components may or must run where, which is faster for a batch, and
+when a batch turns out too large for the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..config import Config
 from ..errors import DefinitionError, FailedException
 from ..model.requirements import needs_of
 from ..operations.base import short_name
-from ..operations.determinism import follows_hash_seed, trusted
+from ..operations.determinism import follows_hash_seed, is_trusted
 from ..plan import Plan, ProcessorNode, SpoutNode, StateUse, operations_of
 from ..spouts.sparkspout import SparkSpout
 
@@ -62,7 +62,7 @@ def needs_executors(plan: Plan, conf: Mapping[str, Any] | None = None) -> str:
 def by_hash_seed(plan: Plan, conf: Mapping[str, Any]) -> str:
     """Return the first operation of a plan whose output depends on the hash seed, and why; "" if there is none."""
     operations = [operation for node in plan.nodes for operation in operations_of(node)]
-    reasons = ((short_name(operation), follows_hash_seed(operation, trusted(conf))) for operation in operations)
+    reasons = ((short_name(operation), follows_hash_seed(operation, is_trusted(conf))) for operation in operations)
     return next((f"{name} {why}" for name, why in reasons if why), "")
 
 

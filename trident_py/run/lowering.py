@@ -95,7 +95,7 @@ class Lowering:
     def lower(self, plan: Plan) -> Lowered:
         steps, stages = [node for node in plan.nodes if not isinstance(node, PartitionNode)], Staging(plan, self._bolts)
         partitions = {node.id: self._classes.partitions(node) for node in steps}
-        levels, wanted = _levels(plan, stages, partitions), _wanted(plan)
+        levels, wanted = _levels(plan, stages, partitions), _fields_wanted(plan)
         by_level: list[list[TaskStage]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
         for nodes in stages.ordered:
             commits = stages.of[nodes[0]] in stages.behind
@@ -185,12 +185,12 @@ def _exchanges(
         partitioner = plan.by_id[through_id].partitioner if through_id is not None else Identity()  # type: ignore[attr-defined]
         if partitions[source_id] == 1 == count:
             partitioner = Identity()
-        names = {name for node_id, port in receivers for name in _read_by(plan, plan.by_id[node_id], port, wanted)}
+        names = {name for node_id, port in receivers for name in _fields_read(plan, plan.by_id[node_id], port, wanted)}
         fields = tuple(name for name in plan.by_id[source_id].fields if name in names)
         yield Exchange(tag, source_id, partitioner, fields, level, count, tuple(receivers))
 
 
-def _read_by(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]]) -> set[str]:
+def _fields_read(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]]) -> set[str]:
     """Return the fields of an input that a node needs: the fields it reads, and the fields it passes on."""
     fields: Fields = plan.by_id[node.parents[port]].fields
     if isinstance(node, PartitionNode):
@@ -200,12 +200,12 @@ def _read_by(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]
     return needed | {name for name in fields if name in wanted[node.id]} if node.spec.passes else needed
 
 
-def _wanted(plan: Plan) -> dict[int, frozenset[str]]:
+def _fields_wanted(plan: Plan) -> dict[int, frozenset[str]]:
     """Return for each node the output fields that a later node reads."""
     wanted: dict[int, frozenset[str]] = {}
     needed: dict[int, set[str]] = {node.id: set() for node in plan.nodes}
     for node in reversed(plan.nodes):
         wanted[node.id] = frozenset(needed[node.id])
         for port, parent in enumerate(node.parents):
-            needed[parent] |= _read_by(plan, node, port, wanted)
+            needed[parent] |= _fields_read(plan, node, port, wanted)
     return wanted

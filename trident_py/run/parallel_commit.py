@@ -1,4 +1,4 @@
-"""Commits side by side: a state's partition that only waits for its store lets the others of its batch begin.
+"""Commits partitions concurrently when a commit only waits for its store.
 
 On Spark the partitions of a level commit at the same time, each in its process. In one process they do so in threads;
 so do several states in one task.
@@ -42,7 +42,7 @@ def can_commit_concurrently(plan: Plan, stage: TaskStage) -> bool:
 class CommitTask(Protocol):
     """A task in its commit phase."""
 
-    def apart(self) -> list[TaskStage]:
+    def concurrent_stages(self) -> list[TaskStage]:
         """Return the stages that may commit beside others."""
         ...
 
@@ -51,7 +51,7 @@ class CommitTask(Protocol):
 
 def start_commits(tasks: Sequence[CommitTask], conf: Mapping[str, Any]) -> None:
     """Begin the commits that may run beside others, but for the first: the calling thread does that one itself."""
-    apart = [(task, stage) for task in tasks for stage in task.apart()]
+    apart = [(task, stage) for task in tasks for stage in task.concurrent_stages()]
     threads = (conf.get(Config.TOPOLOGY_COMMIT_THREADS) or THREADS) if len(apart) > 1 else 1
     for task, stage in apart[1:] if threads > 1 else ():
         task.begin_commit(stage, _pool(threads - 1))

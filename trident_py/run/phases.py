@@ -1,8 +1,8 @@
 """The phases of a batch, and the clock that measures them where they happen. For `trident profile`.
 
-A thread whose run has ``topology.profile`` has a clock, and `phase` and `timed` count for it. In any other thread they
-measure nothing: `timed` is not even applied, and `phase` looks once whether there is a clock. So `phase` stands around
-what happens a few times a batch, and `timed` around what happens with every chunk.
+A thread whose run has ``topology.profile`` has a clock, and `phase` and `measure_calls` count for it. In any other
+thread they measure nothing: `measure_calls` is not even applied, and `phase` looks once whether there is a clock. So
+`phase` stands around what happens a few times a batch, and `measure_calls` around what happens with every chunk.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ _here = _Here()
 _nothing = nullcontext()
 
 
-def profiled(conf: Mapping[str, Any]) -> bool:
+def profile(conf: Mapping[str, Any]) -> bool:
     """Return whether the run measures its phases."""
     return conf.get(PROFILE) is True
 
@@ -133,7 +133,7 @@ def phase(name: str, of: str = "") -> AbstractContextManager[None]:
     return _nothing if _here.clock is None else _here.clock.during(name, of)
 
 
-def timed(function: Callable[..., T], name: str, of: str = "") -> Callable[..., T]:
+def measure_calls(function: Callable[..., T], name: str, of: str = "") -> Callable[..., T]:
     """Return the function, whose calls count for a phase."""
 
     def call(*args: Any, **named: Any) -> T:
@@ -143,12 +143,12 @@ def timed(function: Callable[..., T], name: str, of: str = "") -> Callable[..., 
     return call
 
 
-def pulled(rows: Iterable[T], name: str, of: str = "") -> Iterable[T]:
+def measure_pulls(rows: Iterable[T], name: str, of: str = "") -> Iterable[T]:
     """Return the rows. Waiting for the next one counts for a phase."""
-    return rows if _here.clock is None else _pulled(rows, name, of)
+    return rows if _here.clock is None else _measure_pulls(rows, name, of)
 
 
-def _pulled(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
+def _measure_pulls(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
     iterator = iter(rows)
     while True:
         with phase(name, of):
@@ -159,12 +159,12 @@ def _pulled(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
         yield row
 
 
-def handed(rows: Iterable[T], name: str, of: str = "") -> Iterable[T]:
+def measure_handing(rows: Iterable[T], name: str, of: str = "") -> Iterable[T]:
     """Return the rows. The time that their receiver takes between two of them counts for a phase."""
-    return rows if _here.clock is None else _handed(rows, name, of)
+    return rows if _here.clock is None else _measure_handing(rows, name, of)
 
 
-def _handed(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
+def _measure_handing(rows: Iterable[T], name: str, of: str) -> Iterator[T]:
     for row in rows:
         with phase(name, of):
             yield row

@@ -165,19 +165,19 @@ class RunningTopology:
     def collected(self, name: str) -> dict[int, list[tuple]]:
         """Return the rows that `trident_py.testing.collect` recorded, by txid. Each txid has the rows of its last
         attempt."""
-        return {txid: [row for _, rows in parts for row in rows] for txid, parts in self._recorded(name).items()}
+        return {txid: [row for _, rows in parts for row in rows] for txid, parts in self._collect_parts(name).items()}
 
     def collected_by_partition(self, name: str) -> dict[int, dict[int, list[tuple]]]:
         """Return `collected` with the rows of each txid by the partition that held them. Empty partitions are left
         out."""
         by_txid: dict[int, dict[int, list[tuple]]] = {}
-        for txid, parts in self._recorded(name).items():
+        for txid, parts in self._collect_parts(name).items():
             of_batch = by_txid.setdefault(txid, {})
             for partition, rows in sorted(parts, key=lambda part: part[0]):
                 of_batch.setdefault(partition, []).extend(rows)
         return by_txid
 
-    def _recorded(self, name: str) -> dict[int, list[tuple[int, list[tuple]]]]:
+    def _collect_parts(self, name: str) -> dict[int, list[tuple[int, list[tuple]]]]:
         """Return the recorded parts by txid. A part is a partition's number and its rows."""
         with self._lock:
             of_components = [parts for (_, collected), parts in self._collected.items() if collected == name]
@@ -188,7 +188,7 @@ class RunningTopology:
         """Add a listener. ``listener(event, progress)`` runs on the driver, in the run's own thread; keep it short."""
         self._listeners.append(listener)
 
-    def opened(self, components: Collection[str], seconds: float) -> bool:
+    def await_open(self, components: Collection[str], seconds: float) -> bool:
         """Wait until these components have opened their states, or have ended. False: not within this time."""
         with self._opened:
             return self._opened.wait_for(lambda: self._starting.isdisjoint(components), seconds)
@@ -254,7 +254,7 @@ class RunningTopology:
             except BaseException:
                 log.exception("a listener failed on event %s", kind)
 
-    def attempted(
+    def record_attempt(
         self, component: str, txid: int, attempt: int, collected: list[tuple[str, int, list[tuple]]]
     ) -> None:
         """Called after an attempt: its collected rows (name, partition, rows) replace those of an earlier attempt."""

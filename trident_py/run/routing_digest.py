@@ -1,7 +1,7 @@
-"""The way of a state's tuples, as text: everything that decides which tuple reaches which partition, in which order.
+"""A digest of how a state's tuples are routed: everything that decides which tuple reaches which partition, and when.
 
-A state that recognizes a replay by its partition number records the way with the txid before it writes, so that rows of
-two ways are never mixed in one batch. The same topology has the same way on every cluster and in every process.
+A state that recognizes a replay by its partition number records the digest with the txid before it writes, so that rows
+of two routings are never mixed in one batch. A topology has the same digest on every cluster and in every process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LONGEST = 120
 
 
 def routing_digests(lowered: Lowered) -> dict[str, str]:
-    """For each state, return a digest of how its tuples are routed, then a readable summary.
+    """Return for each state a digest of how its tuples are routed, then a readable summary.
 
     Called once for each submission, on the driver. The digest covers everything before the state: spouts with their
     partitions, steps, groupings, the partition count of every stage, field types, and the version of the hash. It does

@@ -36,8 +36,8 @@ class Staging:
             self._nodes.setdefault(stage, []).append(node_id)
         self.fed_by, self.feeds = self._neighbours()
         self.committing = self._committing()
-        self.behind = self._behind()
-        self.ordered = [self._finishing(stage) for stage in self._sorted()]
+        self.behind = self._stages_behind()
+        self.ordered = [self._finishing(stage) for stage in self._sort()]
 
     def inputs(self, nodes: Iterable[int]) -> Iterator[Input]:
         """Return the inputs of these nodes from other stages; the first element is the node's id, not the input's
@@ -80,7 +80,7 @@ class Staging:
             if node.committer or (self.of[node.id][0] == "node" and node.state.id in updated)  # type: ignore[union-attr]
         }
 
-    def _behind(self) -> set[Name]:
+    def _stages_behind(self) -> set[Name]:
         behind, todo = set(self.committing), list(self.committing)
         while todo:
             new = self.feeds[todo.pop()] - behind
@@ -88,7 +88,7 @@ class Staging:
             todo += new
         return behind
 
-    def _sorted(self) -> list[Name]:
+    def _sort(self) -> list[Name]:
         """Return the stages, each after its inputs. Of several ready ones: batch phase first, then in order of
         definition."""
         ranks, missing = self._ranks(), {stage: len(inputs) for stage, inputs in self.fed_by.items()}

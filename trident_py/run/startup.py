@@ -43,9 +43,9 @@ class Startup:
         meanwhile. An older driver may write until the fences are raised, so the stores are asked again after that.
         """
         agreed = self.examine()
-        generations = self._raised(agreed)
-        while (again := self._agreed()) != agreed:
-            agreed, generations = again, self._raised(again)
+        generations = self._raise_fences(agreed)
+        while (again := self._compare()) != agreed:
+            agreed, generations = again, self._raise_fences(again)
         run = RunContext.of(self.program.conf).token
         self.store.put(AGREEMENT, 0, agreed.record(self.standing, self._spouts(), run))
         return agreed, generations
@@ -54,28 +54,30 @@ class Startup:
         """Ask all states and compare. Raises as `open` does and changes nothing."""
         check_streams(self.standing, self._spouts())
         check_spouts(self.program.conf, self.standing, self._spouts())
-        return self._agreed()
+        return self._compare()
 
-    def untouched(self, txid: int) -> bool:
+    def is_untouched(self, txid: int) -> bool:
         """Return whether no state holds anything of a batch after this txid. False for a state whose store cannot
         tell."""
         if self.participants.keys() != self.program.states().keys():
             return False
-        answers = self._remembered()
+        answers = self._ask_stores()
         return all(answer is not None and answer.written <= txid for answer in answers.values())
 
-    def _remembered(self) -> dict[str, Remembered | None]:
+    def _ask_stores(self) -> dict[str, Remembered | None]:
         return self._of_participants(lambda name: self.participants[name].remembered(self._conf(name, None)))
 
-    def _agreed(self) -> Agreement:
+    def _compare(self) -> Agreement:
         deciding = [name for name, participant in self.participants.items() if participant.decides]
-        return agree(self.program.conf, self.standing, self._remembered(), deciding)
+        return agree(self.program.conf, self.standing, self._ask_stores(), deciding)
 
-    def _raised(self, agreed: Agreement) -> dict[str, int]:
+    def _raise_fences(self, agreed: Agreement) -> dict[str, int]:
         return self._of_participants(lambda name: self.participants[name].open(self._conf(name, agreed)))
 
     def _of_participants(self, call: Callable[[str], T]) -> dict[str, T]:
-        return {name: self.patience.until_there(f"state {name}", partial(call, name)) for name in self.participants}
+        return {
+            name: self.patience.wait_until_available(f"state {name}", partial(call, name)) for name in self.participants
+        }
 
     def _conf(self, name: str, agreed: Agreement | None) -> dict:
         """Return the configuration for a participant, with its context."""

@@ -1,4 +1,4 @@
-"""How a checkpoint and a store may stand to each other: the facts of one start, and the relations that follow.
+"""The position of a store relative to a checkpoint: the facts of one start, and what follows from them.
 
 The checkpoint knows the last committed txid, a store the last txid it holds. They agree if both are equal, or if the
 store also holds the one batch that was begun and not committed. `StorePosition` lists all cases: a start either goes
@@ -154,7 +154,7 @@ class CheckpointState:
         record = (self.record or {}).get("states", {}).get(state)
         return None if record is None else Joined(*record)
 
-    def had(self, state: str) -> bool:
+    def has_written(self, state: str) -> bool:
         """Return whether this checkpoint has written the state. One of an older version does not record it, so it may
         have."""
         record = self.record or {}
@@ -181,7 +181,7 @@ class Recovery:
         if BASE in self.conf and self.txid >= answer.highest:
             txids = [other.written for other in self.answers.values() if other.lineage == answer.lineage]
             if answer.lineage and max(txids) - answer.least > 1:
-                return self._unlessaccepted(name, StorePosition.BEHIND)
+                return self._unless_accepted(name, StorePosition.BEHIND)
             return StorePosition.CONTINUED
         if self._abandons(answer):
             return StorePosition.ABANDONED
@@ -193,11 +193,11 @@ class Recovery:
             return self._of_same_lineage(name, answer)
         if self._is_unchanged(name):
             return StorePosition.JOINED
-        if standing.had(name):
+        if standing.has_written(name):
             if answer.lineage:
                 return StorePosition.FOREIGN
             renamed = standing.topology != (standing.record or {}).get("topology", standing.topology)
-            return self._unlessaccepted(name, StorePosition.RENAMED if renamed else StorePosition.GONE)
+            return self._unless_accepted(name, StorePosition.RENAMED if renamed else StorePosition.GONE)
         if answer.highest == 0 or (not answer.lineage and answer.highest <= self.txid):
             return StorePosition.NEW
         if not answer.lineage:
@@ -205,7 +205,7 @@ class Recovery:
         if self._abandons(answer):
             return StorePosition.ABANDONED
         return (
-            self._unlessaccepted(name, StorePosition.FOREIGN) if answer.highest <= self.txid else StorePosition.FOREIGN
+            self._unless_accepted(name, StorePosition.FOREIGN) if answer.highest <= self.txid else StorePosition.FOREIGN
         )
 
     def _of_same_lineage(self, name: str, answer: Remembered) -> StorePosition:
@@ -216,14 +216,16 @@ class Recovery:
         if answer.least < self.txid:
             joined = standing.joined(name)
             agreed = joined is not None and joined.least == answer.least and self._is_unchanged(name)
-            return StorePosition.JOINED if agreed else self._unlessaccepted(name, StorePosition.BEHIND)
+            return StorePosition.JOINED if agreed else self._unless_accepted(name, StorePosition.BEHIND)
         if not self._is_own_run(name):
-            return self._unlessaccepted(name, StorePosition.CROSSED)
+            return self._unless_accepted(name, StorePosition.CROSSED)
         if answer.written == self.txid:
             return StorePosition.SAME
         other = standing.seeded is not None and name not in self.deciding
         return (
-            StorePosition.REORDERED if other and self.part(name) not in accepted(self.conf) else StorePosition.BETWEEN
+            StorePosition.REORDERED
+            if other and self.part(name) not in accepted_tokens(self.conf)
+            else StorePosition.BETWEEN
         )
 
     def _is_unchanged(self, name: str) -> bool:
@@ -240,8 +242,8 @@ class Recovery:
             return True  # "": an older version of this library, which keeps none
         return joined is not None and (answer.run, answer.last) == (joined.run, joined.last)
 
-    def _unlessaccepted(self, name: str, relation: StorePosition) -> StorePosition:
-        return StorePosition.ACCEPTED if self.token(name) in accepted(self.conf) else relation
+    def _unless_accepted(self, name: str, relation: StorePosition) -> StorePosition:
+        return StorePosition.ACCEPTED if self.token(name) in accepted_tokens(self.conf) else relation
 
     def token(self, name: str) -> str:
         """Return what accepts one relation once: the state, the txid of its store, that of the checkpoint."""
@@ -260,7 +262,7 @@ class Recovery:
         return max((answer.highest for answer in self.answers.values()), default=0)
 
 
-def accepted(conf: Mapping[str, Any]) -> list:
+def accepted_tokens(conf: Mapping[str, Any]) -> list:
     """Return what the setting accepts."""
     tokens = conf.get(ACCEPT, [])
     return [tokens] if isinstance(tokens, str) else list(tokens)

@@ -22,7 +22,7 @@ from ..spouts.coordination import Descriptor
 from .hooks import T
 from .lowering import Exchange, TaskStage
 from .parallel_commit import await_commit, can_commit_concurrently, start_commits
-from .phases import profiled, timed
+from .phases import measure_calls, profile
 from .program import (
     FAILURE,
     REPORT,
@@ -79,17 +79,17 @@ class LevelTask:
         self.steps = steps_of(program.conf)
         self.last_level = level == self.program.level_count - 1
         self.decode = Chunk.decode
-        self.profiled = profiled(program.conf)
+        self.profiled = profile(program.conf)
         if self.profiled:
             self._profile()
         self._wire()
 
     def _profile(self) -> None:
         """Make what happens with every chunk and report count for a phase of the batch."""
-        self.decode = timed(self.decode, "exchange read", "decode")
-        self._send = timed(self._send, "exchange write", "encode")  # type: ignore[method-assign]
-        self._report = timed(self._report, "reports", "pickled")  # type: ignore[method-assign]
-        self._measure = timed(self._measure, "reports", "metrics")  # type: ignore[method-assign]
+        self.decode = measure_calls(self.decode, "exchange read", "decode")
+        self._send = measure_calls(self._send, "exchange write", "encode")  # type: ignore[method-assign]
+        self._report = measure_calls(self._report, "reports", "pickled")  # type: ignore[method-assign]
+        self._measure = measure_calls(self._measure, "reports", "metrics")  # type: ignore[method-assign]
 
     def _wire(self) -> None:
         lowered = self.program.lowered
@@ -106,7 +106,7 @@ class LevelTask:
         self.contexts = {stage: TridentOperationContext(self.partition, stage.partitions) for stage in self.stages}
         self.processors: dict[int, Processor] = {}
         self.children = {node.id: self._children(node) for node in self.nodes}
-        self.fed_by = {stage: self._fed_by(stage) for stage in self.stages}
+        self.fed_by = {stage: self._stages_fed(stage) for stage in self.stages}
         free = [stage for stage in self.stages if not any(other.commits for other in self.fed_by[stage])]
         self.may_be_apart = [stage for stage in free if stage.commits and can_commit_concurrently(lowered.plan, stage)]
         self.spouts = [node.id for node in lowered.plan.nodes if isinstance(node, SpoutNode)]
@@ -120,7 +120,7 @@ class LevelTask:
             children += [(reader.id, number) for reader, number in readers if reader.id in self.stage_of]
         return children
 
-    def _fed_by(self, stage: TaskStage) -> set[TaskStage]:
+    def _stages_fed(self, stage: TaskStage) -> set[TaskStage]:
         """Return the other stages of this task that send tuples to it."""
         plan = self.program.lowered.plan
         sources = [source.id for node in stage.nodes for _, source, _ in inputs_of(plan, plan.by_id[node])]
@@ -164,7 +164,7 @@ class LevelTask:
             self._measure()
         yield from self._drain()
 
-    def apart(self) -> list[TaskStage]:
+    def concurrent_stages(self) -> list[TaskStage]:
         """Return the stages whose commits may run beside others. A measured or watched run has one after the other."""
         return [] if self.failed or self.batch.dry or self.watch is not None or self.profiled else self.may_be_apart
 
@@ -207,13 +207,13 @@ class LevelTask:
             if isinstance(node, ProcessorNode) and (of_state := self.memory.metrics_of(node, self.partition)):
                 contexts.append(of_state)
             for context in contexts:
-                for metric in context.take(partial(self._unmeasured, node)):
+                for metric in context.take(partial(self._warn_unmeasured, node)):
                     try:
                         self._report(node, "metric", metric)
                     except Exception as error:  # a gauge's value that cannot be pickled
-                        self._unmeasured(node, metric.name, error)
+                        self._warn_unmeasured(node, metric.name, error)
 
-    def _unmeasured(self, node: Node, name: str, error: Exception) -> None:
+    def _warn_unmeasured(self, node: Node, name: str, error: Exception) -> None:
         self._report(node, "error", f"the metric {name!r} has no value: {error!r}")
 
     def _start(self, batch: BatchInfo) -> None:
@@ -237,7 +237,7 @@ class LevelTask:
         processor = self.processors.get(node.id)
         if processor is None:
             processor = self.processors[node.id] = self._make(node)
-            processor.emit = lambda chunk: self._emitted(node, chunk)
+            processor.emit = lambda chunk: self._forward(node, chunk)
             if self.profiled:
                 processor.watch(describe(node))
         return processor
@@ -292,7 +292,7 @@ class LevelTask:
         """Emit a descriptor's batch; a chunk is what the spout has emitted."""
         node = self.program.lowered.plan.by_id[self.spouts[spout]]
         if isinstance(block, Chunk):
-            self._guard(node, lambda: self._emitted(node, block))
+            self._guard(node, lambda: self._forward(node, block))
             return
         self._guard(node, partial(self._emit_described, node, block))
 
@@ -308,7 +308,7 @@ class LevelTask:
         if chunk.length and not self.failed:
             self._guard(node, lambda: self._processor(node).execute(port, chunk))
 
-    def _emitted(self, node: Node, chunk: Chunk) -> None:
+    def _forward(self, node: Node, chunk: Chunk) -> None:
         """Pass a chunk on. Processors call each other, but for a chain that is too deep: there the chunk waits until
         the first call of the chain comes back. The chunks of a node stay in their order."""
         if self.depth == DEEPEST:

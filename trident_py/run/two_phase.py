@@ -1,4 +1,5 @@
-"""The end of a batch on the driver: after all partitions have committed, the participants publish, in a fixed order.
+"""Two-phase commit of a batch, on the driver: after all partitions have committed, decide, then publish in a fixed
+order.
 
 If a participant makes the batch visible only now, the batch is *decided* first: the receipts of the attempt go into the
 checkpoint. From then on no driver runs another attempt of this txid, because an opaque spout would emit other tuples in
@@ -49,7 +50,7 @@ class Publisher:
     def open(self, generations: dict[str, int]) -> None:
         """Called at the start, after the generations are raised. From now on an older driver can decide nothing."""
         if self.deciding:
-            self._store.seize(DECIDED, lambda entries: (0, {"generations": generations}))
+            self._store.put(DECIDED, 0, {"generations": generations})
 
     def publish(self, batch: BatchInfo, receipts: Receipts, metadata: dict | None) -> None:
         """Called after all states have committed. Raises what a participant raises; the batch may then run again.
@@ -80,7 +81,7 @@ class Publisher:
         def failed(error: FailedException, failures: int) -> None:
             why = _NO_REPLAY if isinstance(error, LostCommits) else read_only.too_long(error)
             if why or failures == self.limit:
-                raise _stuck(batch, error, why) from error
+                raise _stuck_error(batch, error, why) from error
             reason = f"publishing is retried: {error}"
             self.running.event(self.program.component, "reported", batch.txid, batch.attempt, reason)
 
@@ -95,9 +96,9 @@ class Publisher:
             raise
         except BaseException as error:
             refused = not published and isinstance(error, StateError) and not isinstance(error, ZombieError)
-            if refused and self._withdrawn(batch):
+            if refused and self._withdraw(batch):
                 raise
-            raise _stuck(batch, error) from error
+            raise _stuck_error(batch, error) from error
 
     def _publish_all(self, batch: BatchInfo, receipts: Receipts, published: list[str]) -> None:
         """Call ``publish`` of each participant. ``published`` collects the names of those that returned."""
@@ -108,7 +109,7 @@ class Publisher:
             self._step("published", batch.txid, name)
             published.append(name)
 
-    def _withdrawn(self, batch: BatchInfo) -> bool:
+    def _withdraw(self, batch: BatchInfo) -> bool:
         """Called when the first participant refuses the batch. Withdraws the decision if no row of it is visible."""
         first = self.participants[self.deciding[0]]
         try:
@@ -120,5 +121,5 @@ class Publisher:
         return True
 
 
-def _stuck(batch: BatchInfo, error: BaseException, why: str = "") -> TopologyError:
+def _stuck_error(batch: BatchInfo, error: BaseException, why: str = "") -> TopologyError:
     return topology_error(failure_of("commit", 0, error), batch.txid, why)

@@ -24,7 +24,7 @@ _runs: dict[str, WorkerCache] = {}
 
 
 class WorkerCache:
-    """The memory of one run in one process: tasks by component, level and partition; states by partition."""
+    """What one run caches in one process: tasks by component, level and partition; states by partition."""
 
     def __init__(self) -> None:
         self.tasks: dict[tuple[str, int, int], LevelTask] = {}

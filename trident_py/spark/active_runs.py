@@ -7,7 +7,7 @@ import threading
 
 
 class ActiveRuns:
-    """The runs that have begun and not ended, as JSON with a number that rises with each change. Thread safe."""
+    """The active runs, as JSON with a number that rises with each change. Thread safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark import SparkContext
@@ -17,8 +18,8 @@ from ..model.retry import Stopped
 from ..rpc import service
 from ..rpc.service import HomeService, Proxy
 from ..run.attempts import Execute
-from ..run.component import ComponentRun
-from ..run.phases import IN_DRIVER, JOB, BatchPhases, Seen, phase, profiled
+from ..run.component import CHECK_WAIT, ComponentRun
+from ..run.phases import IN_DRIVER, JOB, BatchPhases, Seen, phase, profile
 from ..run.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
 from ..run.program import outcome as outcome_of
 from ..run.progress import RunningTopology
@@ -26,14 +27,14 @@ from ..spouts.coordination import Descriptor
 from . import failures
 from .active_runs import active_runs
 from .checkpoint import Checkpoint
-from .driver_execution import DriverExecution, bounds_of
+from .driver_execution import DriverExecution, StoppableCoordination, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
 from .jobs import check_stages, job_of, python_spouts, source_of, with_streamed_spouts
 from .pickle_by_value import import_paths
 from .profiler import profiler_of
 from .program_pickle import pickle_program
 from .session import query_settings, workers_seed
-from .stage import BATCH, RETRY, RUNS, shipped
+from .stage import BATCH, RETRY, RUNS, load_program
 from .txids import MicroBatch, Txids
 from .worker_logs import driver_levels
 
@@ -71,8 +72,8 @@ class SparkComponent:
         self._streamed = len(self._python) < len(program.spouts)
         sent = pickle_program(with_streamed_spouts(self._for_workers(program)), spark)
         self.profiler = profiler_of(self.title, program.conf)
-        more = import_paths(spark), self.title, driver_levels(), profiled(program.conf)
-        self.shipped = shipped(spark, self.key, sent, *more)
+        more = import_paths(spark), self.title, driver_levels(), profile(program.conf)
+        self.shipped = load_program(spark, self.key, sent, *more)
         store = checkpoint.batches.store
         slots = min(spark.sparkContext.defaultParallelism, max(map(program.partitions, range(program.level_count))))
         self.inline = DriverExecution(sent, store, bounds_of(spark, program), slots, running.stopping, self._grace)
@@ -102,7 +103,9 @@ class SparkComponent:
         """Run until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
         self.service.register(f"{self.key}/metadata", self.checkpoint.batches.store)
         spouts = [self.program.spouts[i] for i in self._python]
-        self.batches = ComponentRun(self.program, spouts, self.checkpoint.batches, self.running, self.run_id)
+        coordinate = partial(StoppableCoordination, self.inline)
+        details = self.checkpoint.batches, self.running, self.run_id, coordinate
+        self.batches = ComponentRun(self.program, spouts, *details)
         try:
             self._run()
         finally:
@@ -141,9 +144,9 @@ class SparkComponent:
 
     def _one_query(self) -> BaseException | None:
         """Run a query to its end and return the error that ended it, if any."""
-        self.query = self._start()
-        self._started.set()
         try:
+            self.query = self._start()
+            self._started.set()
             self.query.awaitTermination()
         except BaseException as error:
             return error
@@ -169,15 +172,13 @@ class SparkComponent:
     def _start(self) -> Any:
         more = self.profiler.settings
         with query_settings(self.spark, self.checkpoint.settings | more):
-            source = source_of(self.spark, self.program, self.shipped.paths)
+            with workers_seed(self.spark):
+                source = source_of(self.spark, self.program, self.shipped.paths)
             writer = source.writeStream.foreachBatch(self._batch)
             writer = writer.option("checkpointLocation", self.checkpoint.location).queryName(self._query_name())
             if self.available_now and not self._python:
                 writer = writer.trigger(availableNow=True)
-            try:
-                return writer.start()
-            except Exception as error:
-                raise failures.translated(failures.chain_of(error), self.checkpoint.location) from error
+            return writer.start()
 
     def _query_name(self) -> str:
         """Return topology and component, with the run if a query of that name is active, since Spark takes a name
@@ -188,11 +189,23 @@ class SparkComponent:
     def _watch(self) -> None:
         """Stop the query when the spouts are exhausted or the run is stopped: after the current batch, or in its
         middle if it takes longer than the grace. A query that is just starting is stopped once it has begun."""
-        self._finished.wake.wait()
+        while not self._finished.wake.wait(CHECK_WAIT):
+            self._notice_newer()
         while not self._over.is_set():
             if self._started.is_set():
                 self._stop_query()
             self._over.wait(0.1)
+
+    def _notice_newer(self) -> None:
+        """End this run if another driver has taken the log. A query whose sources are Spark's asks nobody when idle."""
+        try:
+            if self._streamed:
+                self.checkpoint.batches.check()
+        except ZombieError as error:
+            self.error = self.error or error
+            self._finished.wake.set()
+        except TridentError:
+            pass  # its store does not answer: the next batch will tell
 
     def _stop_query(self) -> None:
         if self._busy.acquire(timeout=self._grace):
@@ -211,10 +224,10 @@ class SparkComponent:
             raise topology_error(failure_of("start", 0, error), None) from error
         if self.running.stopping.is_set():
             return
-        if ended_by is None and not self.available_now and not self._finished.is_set():
+        if ended_by is None and not (self.available_now and not self._python) and not self._finished.is_set():
             ended_by = TridentError("the query was stopped from outside this topology")
         if ended_by is not None:
-            raised = failures.translated(failures.chain_of(ended_by), self.checkpoint.location)
+            raised = failures.translate(failures.chain_of(ended_by), self.checkpoint.location)
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
 
     def _raise_if_java_is_gone(self, error: BaseException) -> None:
@@ -247,13 +260,13 @@ class SparkComponent:
         many = len(self.program.spouts) - len(self._python)
         begins, ends = (source_offsets(self.query, number, many) for number in (batch_id - 1, batch_id))
         micro_batch = MicroBatch(str(self.query.id), batch_id, begins, ends)
-        self.txids.run_rows(micro_batch, lambda: not (self._python and frame.isEmpty()), execute)
+        self.txids.run_rows(micro_batch, execute)
 
     def _executor(self, frame: DataFrame) -> Execute:
         """Return a function that runs attempts of one batch, here or as a job."""
 
         def execute(batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
-            rows = list(descriptor_rows(map(self._numbered, descriptors)))
+            rows = list(descriptor_rows(map(self._renumber, descriptors)))
             began = time.monotonic()
             self.profiler.begun(batch.txid)
             if self.inline.takes(batch, self.batches.coordination.tuples(self.batches.loop.metadata)):
@@ -267,7 +280,7 @@ class SparkComponent:
 
         return execute
 
-    def _numbered(self, descriptor: Descriptor) -> Descriptor:
+    def _renumber(self, descriptor: Descriptor) -> Descriptor:
         """Renumber a descriptor's spout: the coordination counts only Python spouts, the program all spouts."""
         return descriptor._replace(spout=self._python[descriptor.spout])
 
@@ -310,12 +323,12 @@ class SparkComponent:
         if failures.is_cancelled(texts) and self.running.stopping.wait(2):
             raise Stopped
         if failures.is_lost_task(texts):
-            lost = failures.lost_task(texts, str(self.spark.sparkContext.pythonExec))
+            lost = failures.lost_task_failure(texts, str(self.spark.sparkContext.pythonExec))
             if (times := self._times_lost(batch.txid)) < LOST_ATTEMPTS:
                 return AttemptOutcome([failure_of("task", 0, lost)], [])
             fatal = TridentError(f"{lost}; it happened {times} times in a row")
         else:
-            fatal = failures.translated(texts, self.checkpoint.location)
+            fatal = failures.translate(texts, self.checkpoint.location)
         return AttemptOutcome([failure_of("Spark", 0, fatal)], [])
 
     def _times_lost(self, txid: int) -> int:

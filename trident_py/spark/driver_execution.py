@@ -1,4 +1,4 @@
-"""Runs batches of a component in the driver process, within their foreachBatch call: no job, no task of Spark."""
+"""Executes batches in the driver process, within their foreachBatch call: no Spark job, no Spark task."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -30,11 +31,12 @@ from ..run.execution_mode import (
     needs_executors,
 )
 from ..run.lowering import Exchange
-from ..run.phases import REPORTED, TaskPhases, phase, profiled
+from ..run.phases import REPORTED, TaskPhases, phase, profile
 from ..run.poison import is_on
 from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
 from ..run.worker_cache import WorkerCache
+from ..spouts.coordination import Coordination, Descriptor
 from .stage import NO_NODE
 
 T = TypeVar("T")
@@ -92,7 +94,7 @@ class DriverExecution:
         self._meter = _Meter(bounds.tuples)
         self._thread: _Thread | None = None
         self._refused = 0
-        self._emitted: int | None = None
+        self._count_emitted: int | None = None
         self._bytes_each = 0.0
         self._durations = Durations(slots)
 
@@ -103,8 +105,8 @@ class DriverExecution:
             return True
         if self._bounds.tuples == 0 or batch.txid == self._refused:
             return False
-        conf = self._loaded().conf
-        expected = tuples if tuples is not None or is_on(conf) else self._emitted
+        conf = self._load().conf
+        expected = tuples if tuples is not None or is_on(conf) else self._count_emitted
         if expected is None:
             return not is_on(conf)
         if self._bounds.tuples is not None and expected > self._bounds.tuples:
@@ -117,35 +119,36 @@ class DriverExecution:
         """Run an attempt that begins with these descriptors. Raises Stopped if it still runs when the run is stopped
         and the grace is over.
         """
-        outcome = self._in_thread().call(lambda: self._attempt(batch, rows), self._stopping, self._grace)
-        return self._examined(batch, outcome) if outcome.failures else replace(outcome, where=HERE)
+        outcome = self.call(lambda: self._attempt(batch, rows))
+        return self._examine(batch, outcome) if outcome.failures else replace(outcome, where=HERE)
 
     def saw(self, outcome: AttemptOutcome, seconds: float) -> None:
         """Called after each attempt whose tasks have all committed, wherever it ran; ``seconds``: how long it took."""
-        self._emitted = emitted(outcome)
+        self._count_emitted = count_emitted(outcome)
         if outcome.where == HERE:
-            self._bytes_each = self._meter.bytes / max(1, self._emitted)
-        self._durations.saw(outcome.where == HERE, self._emitted, seconds)
+            self._bytes_each = self._meter.bytes / max(1, self._count_emitted)
+        self._durations.saw(outcome.where == HERE, self._count_emitted, seconds)
 
     def close(self) -> None:
         """Close what the batches have opened, in their thread. Waits for it no longer than the grace."""
         if self._thread is not None:
             self._thread.end(self._memory.close, self._grace)
 
-    def _loaded(self) -> Program:
+    def _load(self) -> Program:
         if self._program is None:
             program: Program = loads(self._sent)
             self._program = replace(program, conf=with_context(program.conf, metadata=self._store))
         return self._program
 
-    def _in_thread(self) -> _Thread:
+    def call(self, work: Callable[[], T]) -> T:
+        """Return the result of ``work``, from the thread that runs attempts. Raises Stopped as `run`."""
         if self._thread is None:
             self._thread = _Thread()
-        return self._thread
+        return self._thread.call(work, self._stopping, self._grace)
 
     def _attempt(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
         self._meter.begin()
-        program, tasks = self._loaded(), self._memory.tasks
+        program, tasks = self._load(), self._memory.tasks
 
         def task_for(level: int, partition: int) -> LevelTask:
             key = (program.component, level, partition)
@@ -155,7 +158,7 @@ class DriverExecution:
                 tasks[key] = _DriverTask(self._meter, self._memory, program, level, partition)
             return tasks[key]
 
-        phases.start(profiled(program.conf))
+        phases.start(profile(program.conf))
         with phase("task rest"):
             outcome = run_attempt(program, task_for, batch, rows)
         if (taken := phases.taken()) is None:
@@ -163,7 +166,7 @@ class DriverExecution:
         measured = NodeReport(NO_NODE, 0, REPORTED, TaskPhases(0, 0, NO_TASK, taken))
         return replace(outcome, reports=[*outcome.reports, measured])
 
-    def _examined(self, batch: BatchInfo, outcome: AttemptOutcome) -> AttemptOutcome:
+    def _examine(self, batch: BatchInfo, outcome: AttemptOutcome) -> AttemptOutcome:
         """Return a failed attempt as it is, or as one that executors must run. They may have a module that is missing
         here."""
         if self._bounds.always:
@@ -181,7 +184,7 @@ class DriverExecution:
         return replace(outcome, failures=moved)
 
 
-def emitted(outcome: AttemptOutcome) -> int:
+def count_emitted(outcome: AttemptOutcome) -> int:
     """Return the tuples that the spouts emitted."""
     return sum(report.value for report in outcome.reports if report.kind == "emitted")
 
@@ -227,15 +230,30 @@ class _DriverTask(LevelTask):
         self.meter = meter
         super().__init__(memory, program, level, partition)
 
-    def _emitted(self, node: Node, chunk: Chunk) -> None:
+    def _forward(self, node: Node, chunk: Chunk) -> None:
         if isinstance(node, SpoutNode):
             self.meter.emitted(chunk)
-        super()._emitted(node, chunk)
+        super()._forward(node, chunk)
 
     def _send(self, exchange: Exchange, chunk: Chunk) -> None:
         before = len(self.out)
         super()._send(exchange, chunk)
         self.meter.sent(self.out[before:])
+
+
+class StoppableCoordination(Coordination):
+    """Calls spouts in the thread that runs attempts: one that blocks there holds up a stop no longer than the grace.
+    Spark waits for its own call of foreachBatch without end."""
+
+    def __init__(self, inline: DriverExecution, *details: Any) -> None:
+        self._inline = inline
+        super().__init__(*details)
+
+    def initialize(self, txid: int, attempt: int, previous: dict | None = None, current: dict | None = None) -> dict:
+        return self._inline.call(partial(super().initialize, txid, attempt, previous, current))
+
+    def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
+        return self._inline.call(partial(super().descriptors, txid, attempt, metadata))
 
 
 class _Thread:

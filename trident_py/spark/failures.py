@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..checkpoints.metadata_store import other_driver
+from ..checkpoints.metadata_store import other_driver_error
 from ..errors import FailedException, LineageError, TridentError
 from .internals import java_causes
 from .storage import is_of_storage, storage_error
@@ -76,7 +76,7 @@ def is_cancelled(texts: list[str]) -> bool:
     return any(mark in text for text in texts for mark in _CANCELLED)
 
 
-def lost_task(texts: list[str], python: str) -> FailedException:
+def lost_task_failure(texts: list[str], python: str) -> FailedException:
     """Return the failure that replays a batch whose worker died. ``python``: the one that Spark starts."""
     return FailedException(f"a worker process died: {innermost(texts)}{_which(texts, python)}")
 
@@ -99,11 +99,11 @@ def java_is_gone() -> TridentError:
     )
 
 
-def translated(texts: list[str], checkpoint: str) -> TridentError:
+def translate(texts: list[str], checkpoint: str) -> TridentError:
     """Return Spark's error as an error of trident_py that names the cause and the next step."""
     text = " ".join(texts)
     if is_second_driver(texts):
-        return other_driver(f" {checkpoint}; this one has stopped")
+        return other_driver_error(f" {checkpoint}; this one has stopped")
     if "STREAMING_CHECKPOINT_MISSING_METADATA_FILE" in text:
         return LineageError(
             f"the checkpoint {checkpoint} has batches but no file 'metadata', so their lineage is unknown. "

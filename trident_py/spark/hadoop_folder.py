@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ..errors import TridentError
-from .failures import chain_of
-from .internals import checkpoint_files, hadoop_settings, java_classes
+from .failures import chain_of, java_is_gone
+from .internals import checkpoint_files, hadoop_settings, java_answers, java_classes
 from .storage import storage_error
 
 CONDITIONAL = "fs.option.create.conditional.overwrite"
@@ -76,7 +76,7 @@ class HadoopFolder:
         except Exception as error:
             if _is(error, _ABSENT):
                 return []
-            raise self._failed(error) from error
+            raise self._translate(error) from error
 
     def exists(self, name: str) -> bool:
         return bool(self._done(lambda: self._manager.exists(self._at(name))))
@@ -91,7 +91,7 @@ class HadoopFolder:
         except Exception as error:
             if _is(error, _ABSENT):
                 return None
-            raise self._failed(error) from error
+            raise self._translate(error) from error
 
     def create(self, name: str, text: str) -> bool:
         try:
@@ -102,7 +102,7 @@ class HadoopFolder:
         except Exception as error:
             if _is(error, *_EXISTS):
                 return False
-            raise self._failed(error) from error
+            raise self._translate(error) from error
         return True
 
     def delete(self, name: str) -> None:
@@ -155,11 +155,13 @@ class HadoopFolder:
         try:
             return call()
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._translate(error) from error
 
-    def _failed(self, error: BaseException) -> TridentError:
+    def _translate(self, error: BaseException) -> TridentError:
         if isinstance(error, TridentError):
             return error
+        if not java_answers(self._spark):
+            return java_is_gone()
         version = self._java.org.apache.hadoop.util.VersionInfo.getVersion()
         return storage_error(chain_of(error), self.where, str(version))
 

@@ -49,7 +49,7 @@ def has_java() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None
 
 
-def launched(settings: dict[str, str], stderr: int) -> dict[str, str]:
+def launch(settings: dict[str, str], stderr: int) -> dict[str, str]:
     """Start the Java process, unless there is one. Returns the settings of a new session in it: those of spark-submit,
     PYSPARK_SUBMIT_ARGS, spark-defaults.conf and, if it is started here, ``settings`` where these have no other."""
     conf = SparkConf(loadDefaults=False)
@@ -131,7 +131,7 @@ def java_causes(error: BaseException) -> list[str]:
     return texts
 
 
-def raised_by_spark(error: BaseException) -> bool:
+def is_from_spark(error: BaseException) -> bool:
     """Return whether the error comes from PySpark or from Py4J. Py4J's errors have no common base class."""
     return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")
 
@@ -185,7 +185,7 @@ def jobs_of(spark: SparkSession, descriptions: Collection[str]) -> list[dict[str
 
 
 def has_repeated_stage(spark: SparkSession, description: str) -> bool:
-    """Whether Spark ran a stage of the newest job with this description again, or a part of it."""
+    """Return whether Spark ran a stage of the newest job with this description again, or a part of it."""
     context = spark.sparkContext._jsc.sc()
     context.listenerBus().waitUntilEmpty()
     store = context.statusStore()

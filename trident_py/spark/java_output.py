@@ -1,4 +1,5 @@
-"""What Java and its processes print: passed on to the user's terminal, without a line that says nothing to the user."""
+"""The output of Java and its processes: passed on to the user's terminal, without a line that says nothing to the
+user."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _LAST_WORDS_SECONDS = 2.0
 
 
 @contextmanager
-def passed_on() -> Iterator[int]:
+def pass_on() -> Iterator[int]:
     """A file that Java gets as its stderr; who starts Java closes it then. At the end of the block, waits until what
     was printed is shown."""
     source, file = os.pipe()

@@ -44,7 +44,7 @@ def job_of(
 
 
 def check_stages(spark: SparkSession, description: str) -> None:
-    """Called when an attempt's job is over. When an executor is lost, Spark repeats a part of a stage, and other
+    """Called when an attempt's job has ended. When an executor is lost, Spark repeats a part of a stage, and other
     partitions may have used its first output. A version that does not compare the two has the whole batch replayed:
     raises what counts as a lost task."""
     if CHECKS_SHUFFLES or is_alone(master_of(spark)) or not has_repeated_stage(spark, description):
@@ -70,7 +70,7 @@ def tick(spark: SparkSession) -> DataFrame:
 def source_of(spark: SparkSession, program: Program, paths: tuple[str, ...]) -> DataFrame:
     """Return what the component's query reads: a tick if it has Python spouts, and the sources of its SparkSpouts."""
     frames = [
-        _packed(spark, index, info.spout, program.partitions(0), paths)
+        _pack_rows(spark, index, info.spout, program.partitions(0), paths)
         for index, info in enumerate(program.spouts)
         if isinstance(info.spout, SparkSpout)
     ]
@@ -106,7 +106,9 @@ def with_streamed_spouts(program: Program) -> Program:
     return replace(program, spouts=infos)
 
 
-def _packed(spark: SparkSession, index: int, spout: SparkSpout, partitions: int, paths: tuple[str, ...]) -> DataFrame:
+def _pack_rows(
+    spark: SparkSession, index: int, spout: SparkSpout, partitions: int, paths: tuple[str, ...]
+) -> DataFrame:
     """Return the rows of a source of Spark, packed into descriptors by the tasks that read them."""
     reader = spark.readStream.format(spout.format)
     for key, value in spout.options.items():

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from ..errors import TridentError
 from . import connect
 from .failures import chain_of, innermost
-from .internals import forget_gateway, has_java, java_has_ended, launched, raised_by_spark
+from .internals import forget_gateway, has_java, is_from_spark, java_has_ended, launch
 
 log = logging.getLogger("trident_py")
 
@@ -71,7 +71,7 @@ def start(folder: Path, stderr: int, asked: dict[str, str]) -> SparkSession:
             try:
                 return _start_java(folder, stderr, asked)
             except Exception as error:
-                if theirs or not _lost_java(error):
+                if theirs or not _java_is_lost(error):
                     raise
                 log.warning("Spark's Java process ended in its start (%s); it is started once more", error)
                 forget_gateway()
@@ -81,13 +81,13 @@ def start(folder: Path, stderr: int, asked: dict[str, str]) -> SparkSession:
 
 
 def _start_java(folder: Path, stderr: int, asked: dict[str, str]) -> SparkSession:
-    given = launched({"spark.ui.showConsoleProgress": "false", **asked}, stderr) | asked
+    given = launch({"spark.ui.showConsoleProgress": "false", **asked}, stderr) | asked
     ours = defaults(given["spark.master"], folder)
     free = {key: value for key, value in ours.items() if given.get(key, _SHELL) == _SHELL}
     return _session(given, free | asked)
 
 
-def _lost_java(error: Exception) -> bool:
+def _java_is_lost(error: Exception) -> bool:
     """Return whether the Java process has ended without a word about why."""
     return _has_program() and _is_wordless(error) and java_has_ended()
 
@@ -211,4 +211,4 @@ def _has_program() -> bool:
 
 def _is_wordless(error: Exception) -> bool:
     """Return whether PySpark could not reach Java, and so Java gives no cause."""
-    return (isinstance(error, OSError) or raised_by_spark(error)) and len(chain_of(error)) == 1
+    return (isinstance(error, OSError) or is_from_spark(error)) and len(chain_of(error)) == 1

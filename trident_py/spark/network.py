@@ -67,7 +67,7 @@ def home_users(plan: Plan) -> Iterator[str]:
             )
 
 
-def allowed(spark: SparkSession, conf: Mapping[str, Any]) -> bool:
+def is_allowed(spark: SparkSession, conf: Mapping[str, Any]) -> bool:
     """Return whether workers may call the driver over the network. ``topology.home.network`` decides, else Spark's
     setting."""
     setting = conf.get(Config.TOPOLOGY_HOME_NETWORK)
@@ -78,7 +78,7 @@ def allowed(spark: SparkSession, conf: Mapping[str, Any]) -> bool:
 
 def refusal(spark: SparkSession, plan: Plan, conf: Mapping[str, Any]) -> str:
     """Return why the topology may not run on this cluster; "" if it may."""
-    users = [] if is_one_machine(master_of(spark)) or allowed(spark, conf) else list(home_users(plan))
+    users = [] if is_one_machine(master_of(spark)) or is_allowed(spark, conf) else list(home_users(plan))
     return "" if not users else (
         f"{'; '.join(users)}. The executors of {spark.sparkContext.master} are on other machines, so their tasks would "
         "call the driver over the network, authenticated but not encrypted. Use a state on a server and a spout that "

@@ -1,4 +1,4 @@
-"""Which of the user's modules travel inside the program, because executors on other machines cannot import them."""
+"""Pickles the user's own modules by value, because executors on other machines cannot import them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame, SparkSession
 
 from ..entry_points import load
-from ..run.phases import PROFILE, BatchPhases, Seen, profiled
+from ..run.phases import PROFILE, BatchPhases, Seen, profile
 
 PROFILERS = "trident_py.profilers"
 """The group of entry points that refer to a `Profiler`, made with how the descriptions of its jobs begin."""
@@ -38,5 +38,5 @@ class Profiler:
 
 def profiler_of(title: str, conf: Mapping[str, Any]) -> Profiler:
     """Return the profiler of a component. Raises DefinitionError if the conf asks for one that is missing."""
-    profiler: Profiler = load(PROFILE, "profile", PROFILERS)(title) if profiled(conf) else Profiler()
+    profiler: Profiler = load(PROFILE, "profile", PROFILERS)(title) if profile(conf) else Profiler()
     return profiler

@@ -16,7 +16,7 @@ from ..canonical import WORKERS_SEED
 from ..filesystems.tempdirs import own_folder
 from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
-from .java_output import passed_on
+from .java_output import pass_on
 from .launcher import is_alone, master_of, start
 from .versions import CHECKPOINTING
 
@@ -51,6 +51,7 @@ UNCHECKED = dict.fromkeys(CHECKED, "false")
 SCRATCH = "trident-spark-"
 HASH_SEED = "PYTHONHASHSEED"
 _confs = threading.RLock()
+_seeds = threading.RLock()
 _sessions = threading.RLock()
 
 
@@ -88,7 +89,7 @@ class OwnSession:
         self._interrupt = signal.getsignal(signal.SIGINT)
         self._ends_java = not has_java()
         try:
-            folder, output = self._closing.enter_context(own_folder(SCRATCH)), self._closing.enter_context(passed_on())
+            folder, output = self._closing.enter_context(own_folder(SCRATCH)), self._closing.enter_context(pass_on())
             self.spark = start(folder, output, settings or {})
         except BaseException:
             self._closing.close()
@@ -145,7 +146,7 @@ def query_settings(spark: SparkSession, checkpoint: dict[str, str]) -> Iterator[
     gets its own back."""
     alone = is_alone(master_of(spark))
     wanted = QUERY | (UNCHECKED if alone else CHECKED) | checkpoint
-    with workers_seed(spark):
+    with _confs:
         before = {key: spark.conf.get(key, None) for key in wanted}
         try:
             for key, value in wanted.items():
@@ -163,7 +164,7 @@ def query_settings(spark: SparkSession, checkpoint: dict[str, str]) -> Iterator[
 def workers_seed(spark: SparkSession) -> Iterator[None]:
     """Gives the functions that are sent to workers inside our hash seed: all tasks must agree on the order of sets."""
     workers = spark.sparkContext.environment
-    with _confs:
+    with _seeds:
         seed = workers[HASH_SEED]
         try:
             workers[HASH_SEED] = WORKERS_SEED

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from ..pickling import dumps
 from ..run import phases
-from ..run.phases import TaskPhases, handed, phase, pulled
+from ..run.phases import TaskPhases, measure_handing, measure_pulls, phase
 from ..run.program import REPORT, BatchInfo, NodeReport, Program, Row
 from ..run.worker_cache import end_run, run_level
 from .worker_logs import enter_task
@@ -57,7 +57,7 @@ class Shipped:
     profiled: bool = False
 
 
-def shipped(spark: SparkSession, key: str, program: bytes, *more: Any) -> Shipped:
+def load_program(spark: SparkSession, key: str, program: bytes, *more: Any) -> Shipped:
     """Return what workers get of a component. A large program travels once, not with each job."""
     sent = program if len(program) < MOST_BYTES else spark.sparkContext.broadcast(program)
     return Shipped(key, sent, *more)
@@ -105,8 +105,10 @@ def execute(
             enter_task(levels, f"{title}, txid {batch.txid}, attempt {batch.attempt}, partition {partition}")
             _drop_ended_runs(str(context.getLocalProperty(RUNS)))
             loaded = _program(key, program)
-        arrived = arriving(pulled(batches, "exchange read", "from Spark"))
-        yield from handed(leaving(run_level(loaded, level, partition, batch, arrived)), "exchange write", "to Spark")
+        arrived = arriving(measure_pulls(batches, "exchange read", "from Spark"))
+        yield from measure_handing(
+            leaving(run_level(loaded, level, partition, batch, arrived)), "exchange write", "to Spark"
+        )
     if context.attemptNumber() > 0:
         retry = {"level": level, "partition": partition, "retries": context.attemptNumber()}
         yield from leaving([(0, RETRY, json.dumps(retry).encode())])

@@ -6,7 +6,7 @@ none of them again, and nothing that Spark keeps is needed to go on. With 0 mill
 
     txid = base + batch id + 1        base: the last txid that was over when the query began
 
-With a SparkSpout: a micro-batch that has rows is exactly one txid, because Spark's log says which rows those are. The
+With a SparkSpout: a micro-batch that reads on is exactly one txid, because Spark's log says what it reads. The
 log records the micro-batch with the txid. The one that it recorded last is repeated under its txid, or is over; any
 other must begin where that one ended.
 """
@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..config import Config
 from ..errors import LineageError
 from ..run.attempts import Execute
 from ..run.component import ComponentRun
-from ..run.phases import profiled
+from ..run.phases import profile
 from ..run.store_position import BASE
 
 FOLLOW_MILLIS = 60_000
@@ -34,7 +34,7 @@ IDLE_WAIT = 0.2  # between two questions to the sources of Spark that a mixed co
 def follow_seconds(conf: Mapping[str, Any]) -> float:
     """Return how long a turn of the clock runs batches. A profile measures each batch with Spark's work around it."""
     given = conf.get(Config.TOPOLOGY_INLINE_FOLLOW_MILLIS)
-    return 0.0 if profiled(conf) else (FOLLOW_MILLIS if given is None else given) / 1000
+    return 0.0 if profile(conf) else (FOLLOW_MILLIS if given is None else given) / 1000
 
 
 class MicroBatch(NamedTuple):
@@ -45,6 +45,11 @@ class MicroBatch(NamedTuple):
     number: int
     begins: list[str] | None = None
     ends: list[str] | None = None
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether sources of Spark have read on. There may be no rows in it all the same."""
+        return self.ends != (self.begins or [""] * len(self.ends or ()))
 
     def to_json(self) -> dict[str, Any]:
         """Return what the log keeps of it."""
@@ -82,38 +87,40 @@ class Txids:
             self._finished.set()
         return found
 
-    def run_rows(self, micro_batch: MicroBatch, has_rows: Callable[[], bool], execute: Execute) -> None:
-        """Run the txid of a micro-batch of sources of Spark, unless it is over."""
+    def run_rows(self, micro_batch: MicroBatch, execute: Execute) -> None:
+        """Run the txid of a micro-batch of sources of Spark, unless it is committed."""
         if self._is_over(micro_batch):
             return
         self._run.log.enter(micro_batch.to_json())
-        ready = self._run.log.begun(self._run.txid + 1) is not None or self._run.await_next(time.monotonic())
-        if ready or has_rows():
+        begun, now = self._run.log.begun(self._run.txid + 1) is not None, time.monotonic()
+        pending = now + PENDING_WAIT if self._available_now else 0.0
+        of_spark = not self._mixed or micro_batch.has_moved
+        if begun or of_spark or self._run.await_next(now + IDLE_WAIT, pending):
             self._run.run_next(execute)
         elif self._available_now:
             self._finished.set()
         else:
-            self._run.running.stopping.wait(IDLE_WAIT)
+            self._run.running.stopping.wait(now + IDLE_WAIT - time.monotonic())
 
     def _is_over(self, micro_batch: MicroBatch) -> bool:
         """Return whether the log has the txid of this micro-batch as over. Raises LineageError if Spark's checkpoint
         does not belong to the log: one of them was lost, or restored from a copy."""
         last, begun = self._run.log.last(), self._run.log.begun(self._run.txid + 1)
         known = begun or last
-        if known is None or known.micro_batch is None:
-            if micro_batch.number > 0 and not self._mixed:
-                raise self._refused(micro_batch, "the log has no micro-batch")
+        kept, number = (known and known.micro_batch) or {}, micro_batch.number
+        if known is None or "ends" not in kept:  # no source of Spark had a part in it
+            if any(micro_batch.begins or ()):
+                raise self._refuse(micro_batch, "the log has no micro-batch")
             return False
-        kept, number = known.micro_batch, micro_batch.number
         if kept["query"] != micro_batch.query:
-            raise self._refused(micro_batch, f"the log has batch {known.txid} in another query")
+            raise self._refuse(micro_batch, f"the log has batch {known.txid} in another query")
         if number == kept["number"] and micro_batch.ends == kept["ends"]:
             return begun is None
         if begun is not None or number <= kept["number"] or micro_batch.begins != kept["ends"]:
-            raise self._refused(micro_batch, f"the log has batch {known.txid} in micro-batch {kept['number']}")
+            raise self._refuse(micro_batch, f"the log has batch {known.txid} in micro-batch {kept['number']}")
         return False
 
-    def _refused(self, micro_batch: MicroBatch, reason: str) -> LineageError:
+    def _refuse(self, micro_batch: MicroBatch, reason: str) -> LineageError:
         return LineageError(
             f"the checkpoint {self._run.log.where} and Spark's, in its folder 'spark', do not belong together: "
             f"{reason}, and Spark goes on with micro-batch {micro_batch.number}, or with other rows. Restore both from "

@@ -46,13 +46,13 @@ def keys_of(partitions: int) -> tuple[int, ...]:
 
 def _hash(key: int) -> int:
     """Return Spark's ``hash`` of an int, which is Murmur3 (x86, 32 bits)."""
-    mixed = _rotated(key * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
-    mixed = (_rotated(_SEED ^ mixed, 13) * 5 + 0xE6546B64 & _WORD) ^ 4
+    mixed = _rotate(key * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
+    mixed = (_rotate(_SEED ^ mixed, 13) * 5 + 0xE6546B64 & _WORD) ^ 4
     mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _WORD
     mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _WORD
     mixed ^= mixed >> 16
     return mixed - (1 << 32) if mixed >> 31 else mixed
 
 
-def _rotated(word: int, bits: int) -> int:
+def _rotate(word: int, bits: int) -> int:
     return (word << bits | word >> 32 - bits) & _WORD

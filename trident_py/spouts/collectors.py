@@ -16,7 +16,7 @@ class WrongNumberOfValues(SpoutError, ValueError):
     """A spout emitted more or fewer values than it has fields. Storm: IllegalArgumentException at emit."""
 
 
-def checked(spout: str, fields: Fields, append: Emit) -> Emit:
+def check_tuples(spout: str, fields: Fields, append: Emit) -> Emit:
     """Wrap `append`: raises WrongNumberOfValues unless the values of a tuple are as many as the fields."""
     expected = len(fields)
 

@@ -202,7 +202,7 @@ class Coordination:
             (context.getPartitionIndex(), report)
             for info, coordinator in self._pairs()
             for context in coordinator.contexts
-            for report in context.take(partial(_unmeasured, failed, info.id))
+            for report in context.take(partial(_warn_unmeasured, failed, info.id))
         ]
 
     def close(self) -> None:
@@ -221,5 +221,5 @@ class Coordination:
         return list(zip(self._spouts, self._coordinators, strict=True))
 
 
-def _unmeasured(failed: Callable[[str], Any], spout: str, name: str, error: Exception) -> None:
+def _warn_unmeasured(failed: Callable[[str], Any], spout: str, name: str, error: Exception) -> None:
     failed(f"spout {spout}: the metric {name!r} has no value: {error!r}")

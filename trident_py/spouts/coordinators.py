@@ -11,7 +11,7 @@ from ..context import with_context
 from ..errors import DefinitionError, FailedException
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
-from .collectors import SpoutOutputCollector, checked
+from .collectors import SpoutOutputCollector, check_tuples
 from .inspection import SpoutNodeInfo, configuration, ended, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import IBatchSpout, ICommitterTridentSpout, IRichSpout, ITridentSpout, SpoutContext
 from .opaque_offsets import OpaqueOffsets, partition_path
@@ -99,7 +99,7 @@ class Instances:
         parts: Rows = [[] for _ in range(self.info.partitions)]
         for index, context in enumerate(self.contexts):
             context.transaction = tx
-            append = checked(self.info.id, self.info.fields, parts[index].append)
+            append = check_tuples(self.info.id, self.info.fields, parts[index].append)
             emit_one(index, TridentCollector(append, self.report))
         return parts
 

@@ -14,7 +14,7 @@ from ..context import RunContext
 from ..errors import DefinitionError, SpoutError
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
-from .collectors import checked
+from .collectors import check_tuples
 from .inspection import SpoutNodeInfo, configuration, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import ITridentSpout, SpoutContext
 from .opaque_offsets import last_metadata, partition_path
@@ -98,7 +98,7 @@ class TridentEmitter(TaskEmitter):
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
         self._begin(attempt)
-        self._emitter.emitBatch(attempt, payload, _checked(self._info, collector))
+        self._emitter.emitBatch(attempt, payload, _check(self._info, collector))
         return None
 
     def _begin(self, attempt: TransactionAttempt) -> None:
@@ -133,12 +133,12 @@ class _Partitions(TaskEmitter):
         if self._payloads == [payload]:
             return
         ordered = list(self._emitter.getOrderedPartitions(payload))
-        assigned = self._assigned(ordered)
+        assigned = self._assign(ordered)
         optional(self._emitter, "refreshPartitions")(assigned)
         self.assigned = {self._id(partition): partition for partition in assigned}
         self._payloads = [payload]
 
-    def _assigned(self, ordered: Sequence[Any]) -> list[Any]:
+    def _assign(self, ordered: Sequence[Any]) -> list[Any]:
         choose = method_of(self._emitter, "getPartitionsForTask")
         if choose is None:
             return list(ordered[self._index :: self._tasks])
@@ -194,7 +194,7 @@ class PartitionedEmitter(_Partitions):
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
         self.refresh(payload)
-        out = _checked(self._info, collector)
+        out = _check(self._info, collector)
         if not self.has("emitBatchNew", "emitPartitionBatchNew"):
             self._emit_separately(attempt, out)
             return None
@@ -232,7 +232,7 @@ class OpaqueEmitter(_Partitions):
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
         self.refresh(payload["partitions"])
-        out = _checked(self._info, collector)
+        out = _check(self._info, collector)
         last = {part: last_metadata(self._info.id, payload, key) for key, part in self.assigned.items()}
         new: dict[Any, Any] = {}
         if not self.has("emitBatchNew", "emitPartitionBatch"):
@@ -249,5 +249,5 @@ class OpaqueEmitter(_Partitions):
         }
 
 
-def _checked(info: SpoutNodeInfo, collector: TridentCollector) -> TridentCollector:
-    return TridentCollector(checked(info.id, info.fields, collector.emit), collector.reportError)
+def _check(info: SpoutNodeInfo, collector: TridentCollector) -> TridentCollector:
+    return TridentCollector(check_tuples(info.id, info.fields, collector.emit), collector.reportError)

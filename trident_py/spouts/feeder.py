@@ -165,7 +165,7 @@ class FeederBatchSpout(ITridentSpout):
         with self._changed:
             return not self._wait or txid in self._assigned or bool(self._queue) or bool(self._left)
 
-    def succeeded(self, txid: int) -> None:
+    def mark_committed(self, txid: int) -> None:
         """Mark the batch and all earlier ones as committed."""
         with self._changed:
             for batches in (self._assigned, self._left):
@@ -198,13 +198,13 @@ class _FeederCoordinator(ITridentSpout.BatchCoordinator):
             if fed is None and currMetadata.get("here"):
                 log.warning("the tuples of txid %d were lost with the process that was fed; the batch is empty", txid)
             return currMetadata
-        return {} if fed is None else _described(fed.parts(self._partitions))
+        return {} if fed is None else _describe(fed.parts(self._partitions))
 
     def isReady(self, txid: int) -> bool:
         return self._feeder.ready(txid)
 
     def success(self, txid: int) -> None:
-        self._feeder.succeeded(txid)
+        self._feeder.mark_committed(txid)
 
     def close(self) -> None:
         self._feeder.ended()
@@ -232,7 +232,7 @@ class _FeederCommitter(_FeederEmitter, ICommitterTridentSpout.Emitter):
     def commit(self, attempt: TransactionAttempt) -> None: ...
 
 
-def _described(parts: list[Rows]) -> dict:
+def _describe(parts: list[Rows]) -> dict:
     """Return the rows as metadata if JSON keeps them exactly, else a marker that this process holds them."""
     if all(_plain(value) for part in parts for row in part for value in row):
         rows = [[list(row) for row in part] for part in parts]

@@ -98,7 +98,7 @@ class CsvReader(RangeReader):
         types = {name: arrow_type(fields.types.get(name, "string")) for name in kept}
         for at, block in blocks(self._files, path, start, end, self._quotes):
             if not block.strip(b"\r\n"):
-                self._checked_rows(path, at, block)
+                self._count_checked_rows(path, at, block)
                 continue
             table = self._table(path, at, block, names, types)
             columns = {name: self._column(path, at, table, name, types[name]) for name in fields}
@@ -121,18 +121,18 @@ class CsvReader(RangeReader):
             return pa_csv.read_csv(pa.BufferReader(source), options, self._parse, convert)
 
         try:
-            table = self._converted(block, types, read)
+            table = self._convert(block, types, read)
             infinite = [name for name in table.column_names if _has_infinite(table.column(name))]
             if infinite:
                 as_text = dict.fromkeys(infinite, pa.string())
                 _check_infinite(table, read(pa_csv.ConvertOptions(include_columns=infinite, column_types=as_text)))
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-            self._checked_rows(path, at, block)
+            self._count_checked_rows(path, at, block)
             raise SpoutError(self._describe(path, at, block, names, str(error))) from error
         self._check_rows(path, at, block, table.num_rows)
         return table
 
-    def _converted(self, block: bytes, types: dict[str, pa.DataType], read: Callable[[Any], pa.Table]) -> pa.Table:
+    def _convert(self, block: bytes, types: dict[str, pa.DataType], read: Callable[[Any], pa.Table]) -> pa.Table:
         """Read the columns. A null text between quotes is a text in a column of texts, and a null in another one."""
         texts = [name for name, wanted in types.items() if wanted in (pa.string(), pa.binary())]
         others = [name for name in types if name not in texts]
@@ -153,10 +153,10 @@ class CsvReader(RangeReader):
         last = block[block.rfind(b"\n", 0, -1) + 1 :]
         if rows == lines and bare_cr(block) < 0 and not self._quotes.is_open(last):
             return  # there is a row in each line
-        if rows != (there := self._checked_rows(path, at, block)):
+        if rows != (there := self._count_checked_rows(path, at, block)):
             raise SpoutError(f"FileSpout: {path}, after byte {at}: {there} rows were read as {rows}")
 
-    def _checked_rows(self, path: str, at: int, block: bytes) -> int:
+    def _count_checked_rows(self, path: str, at: int, block: bytes) -> int:
         """Return the number of rows. Raises SpoutError for one that breaks the rules for quotes and line ends."""
         rows, wrong = self._quotes.rows_in(block)
         if wrong is not None:
@@ -257,7 +257,7 @@ class ParquetReader(RangeReader):
             self._cursor = ParquetCursor(self._files, file, names, start)
         try:
             for batch in self._cursor.rows(start, end):
-                columns = {name: _declared(batch.column(name), fields, name, file.path) for name in names}
+                columns = {name: _cast_to_declared(batch.column(name), fields, name, file.path) for name in names}
                 yield Chunk(columns, batch.num_rows)
         except TridentError:
             self.close()  # the cursor's position after an error is unknown
@@ -328,7 +328,7 @@ class ParquetCursor:
         self._opened.close()
 
 
-def _declared(column: pa.Array, fields: Fields, name: str, path: str) -> pa.Array:
+def _cast_to_declared(column: pa.Array, fields: Fields, name: str, path: str) -> pa.Array:
     """Return the column as the declared type, else as the file has it; never dictionary encoded.
 
     A float16 becomes a float first: Arrow can neither compare it nor convert it further.

@@ -92,13 +92,13 @@ class TextRows:
         outline = data if self._quotes is None else self._quotes.outline(data)
         newlines = outline.count(b"\n")
         if newlines >= rows:
-            return _behind_newline(outline, rows), rows
+            return _position_after_newline(outline, rows), rows
         if last:
             return len(data), newlines + (not outline.endswith(b"\n"))
         return (len(data) if self._quotes is None else outline.rfind(b"\n") + 1), newlines
 
 
-def _behind_newline(block: bytes, number: int) -> int:
+def _position_after_newline(block: bytes, number: int) -> int:
     """Return the position behind the newline of this number, counted from 1."""
     low, high = 0, len(block)
     while high - low > 1:

@@ -179,7 +179,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         if self._first is None:
             files = self._files.find(self._spout.paths)
             self._kind = self._spout.format_of(files)
-            self._first = self._settled(files, None)
+            self._first = self._normalize(files, None)
         return self._first
 
     def _after(self, metadata: Any) -> tuple[list[SourceFile], int]:
@@ -187,7 +187,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         file, position = metadata["next"]
         return [SourceFile(*values) for values in metadata["files"][file:]], position
 
-    def _settled(self, files: list[SourceFile], position: int | None) -> tuple[list[SourceFile], int]:
+    def _normalize(self, files: list[SourceFile], position: int | None) -> tuple[list[SourceFile], int]:
         """Return the position; at the end of a file, the first of the next file that has rows."""
         while files:
             rows = self._rows_of(files[0])
@@ -199,12 +199,12 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
 
     def _rows_of(self, file: SourceFile) -> RowPositions:
         if file not in self._rows:
-            rows = self._opened(file)
+            rows = self._open_reader(file)
             check_columns(self._spout.fields, rows.columns(), file.path)
             self._rows[file] = rows
         return self._rows[file]
 
-    def _opened(self, file: SourceFile) -> RowPositions:
+    def _open_reader(self, file: SourceFile) -> RowPositions:
         if self._kind == "parquet":
             return ParquetRows(file, self._files)
         if self._kind == "csv":
@@ -221,7 +221,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
             end, taken = self._rows_of(rest[0]).advance(at, missing)
             segments.append(Segment(len(files) - len(rest), at, end, taken))
             missing -= taken
-            rest, at = self._settled(rest, end)
+            rest, at = self._normalize(rest, end)
         tasks = self._split(segments, files)
         used = len(files) - len(rest)
         for file in files[:used]:

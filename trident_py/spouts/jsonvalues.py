@@ -74,7 +74,7 @@ _EXACT = json.JSONDecoder(parse_float=decimal.Decimal)
 
 def json_value(data: bytes) -> Any:
     """Return the value of a JSON text; a number is an int or the nearest double. Raises ValueError if malformed."""
-    return _decoded(_PLAIN, data)
+    return _decode(_PLAIN, data)
 
 
 def json_columns(records: Sequence[bytes | None], fields: Fields, describe: DescribeRecord) -> dict[str, Column]:
@@ -106,7 +106,7 @@ def _objects(
     objects: list[dict[str, Any] | None] = []
     for number, record in enumerate(records):
         try:
-            value = None if record is None else _decoded(decoder, record)
+            value = None if record is None else _decode(decoder, record)
         except ValueError as error:
             raise SpoutError(describe(number, f"not JSON: {with_advice(str(error))}")) from error
         if record is not None and not isinstance(value, dict):
@@ -115,7 +115,7 @@ def _objects(
     return objects
 
 
-def _decoded(decoder: json.JSONDecoder, data: bytes) -> Any:
+def _decode(decoder: json.JSONDecoder, data: bytes) -> Any:
     try:
         return decoder.decode(data.decode(json.detect_encoding(data), "surrogatepass"))
     except RecursionError:
@@ -126,13 +126,13 @@ def _decoded(decoder: json.JSONDecoder, data: bytes) -> Any:
 
 def _column(values: list[Any], ddl: str, name: str, describe: DescribeRecord) -> Column:
     try:
-        return _converted(values, ddl, name)
+        return _convert(values, ddl, name)
     except TridentError as error:
         bad = next((at for at, value in enumerate(values) if not _fits(value, ddl, name)), 0)
         raise SpoutError(describe(bad, str(error))) from error
 
 
-def _converted(values: list[Any], ddl: str, name: str) -> Column:
+def _convert(values: list[Any], ddl: str, name: str) -> Column:
     """Convert to the type. JSON has no dates, bytes or decimals: texts hold them, bytes as Base64; a decimal may be a
     number, too."""
     wanted = arrow_type(ddl)
@@ -164,7 +164,7 @@ def _bytes(text: str) -> bytes:
 
 def _fits(value: Any, ddl: str, name: str) -> bool:
     try:
-        _converted([value], ddl, name)
+        _convert([value], ddl, name)
     except TridentError:
         return False
     return True

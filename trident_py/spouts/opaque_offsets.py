@@ -50,9 +50,9 @@ class OpaqueOffsets:
     def _last(self, txid: int) -> dict[str, Any]:
         """Return the last committed metadata by partition, also of partitions that are not listed any more."""
         last = self._store.previous(self._path, txid)
-        return self._kept_apart(txid) if last is None else last
+        return self._read_old_layout(txid) if last is None else last
 
-    def _kept_apart(self, txid: int) -> dict[str, Any]:
+    def _read_old_layout(self, txid: int) -> dict[str, Any]:
         """Return the metadata in a checkpoint of an older version, which has a path for each partition."""
         prefix = partition_path(self._spout, "")
         return {path.removeprefix(prefix): self._store.previous(path, txid) for path in self._store.paths(prefix)}

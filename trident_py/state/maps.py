@@ -17,8 +17,8 @@ from ..errors import StateError
 from ..run.phases import phase
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
 from .roles import CombinesInStore
-from .updates import Replaces, applied, combination_of
-from .values import OpaqueValue, TransactionalValue, behind
+from .updates import Replaces, apply, combination_of
+from .values import OpaqueValue, TransactionalValue, is_behind
 
 _transactional = partial(tuple.__new__, TransactionalValue)
 _opaque = partial(tuple.__new__, OpaqueValue)
@@ -82,7 +82,7 @@ class _BackedMap(MapState):
             with phase("state read and write"):
                 news = None if combination is None else self.backing.multiCombine(self.txid, keys, combination)
             if news is not None:
-                self._combined(keys)
+                self._combine_keys(keys)
                 return news
         return self._update(keys, updaters)
 
@@ -94,7 +94,7 @@ class _BackedMap(MapState):
         """Return whether the store's own rules would give the result of this map's."""
         return True
 
-    def _combined(self, keys: Sequence[Key]) -> None:
+    def _combine_keys(self, keys: Sequence[Key]) -> None:
         """Called after the store has updated these keys."""
 
     def __repr__(self) -> str:
@@ -121,7 +121,7 @@ class _TxidMap(_BackedMap):
         replay."""
         return self.txid is not None and not self._written.anything
 
-    def _combined(self, keys: Sequence[Key]) -> None:
+    def _combine_keys(self, keys: Sequence[Key]) -> None:
         self._written.add(keys, None)
 
     def _put(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
@@ -142,7 +142,7 @@ class NonTransactionalMap(_BackedMap):
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         with phase("state read"):
             olds = self.backing.multiGet(keys)
-        news = applied(updaters, olds)
+        news = apply(updaters, olds)
         with phase("state write"):
             self.backing.multiPut(keys, news)
         return news
@@ -172,14 +172,14 @@ class TransactionalMap(_TxidMap):
 
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         stored, is_new = self._written.read(self.backing, keys)
-        skipped = self._skipped(keys, stored, is_new)
+        skipped = self._skip(keys, stored, is_new)
         if not skipped:
-            news = applied(updaters, [None if value is None else value[1] for value in stored])
+            news = apply(updaters, [None if value is None else value[1] for value in stored])
             self._store(keys, news)
             return news
         changed = [i for i in range(len(stored)) if i not in skipped]
         olds = [None if stored[i] is None else stored[i][1] for i in changed]
-        news = applied([updaters[i] for i in changed], olds)
+        news = apply([updaters[i] for i in changed], olds)
         if changed:
             self._store([keys[i] for i in changed], news)
         by_index = dict(zip(changed, news, strict=True))
@@ -192,7 +192,7 @@ class TransactionalMap(_TxidMap):
         if len(keys) > 0:
             self._put(keys, list(map(_transactional, zip(repeat(self.txid), news))))
 
-    def _skipped(self, keys: Sequence[Key], stored: list[Any], is_new: list[bool] | None) -> set[int]:
+    def _skip(self, keys: Sequence[Key], stored: list[Any], is_new: list[bool] | None) -> set[int]:
         """Return the positions of keys that this batch wrote in an earlier attempt."""
         txid = self.txid
         if txid is None:
@@ -202,7 +202,7 @@ class TransactionalMap(_TxidMap):
             if value is None or value[0] is None or value[0] < txid or (is_new is not None and is_new[i]):
                 continue
             if value[0] > txid:
-                raise behind(txid, value[0], f"key {list(keys[i])!r}")
+                raise is_behind(txid, value[0], f"key {list(keys[i])!r}")
             skipped.add(i)
         return skipped
 
@@ -222,7 +222,7 @@ class OpaqueMap(_TxidMap):
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         stored, is_new = self._written.read(self.backing, keys)
         olds = self._olds(stored, is_new)
-        news = applied(updaters, olds)
+        news = apply(updaters, olds)
         if is_new is None:
             self._put(keys, list(map(_opaque, zip(repeat(self.txid), news, olds))))
         else:

@@ -58,14 +58,14 @@ class SaysLocation(Protocol):
     def location(self) -> Location | None: ...
 
 
-def located(factory: Any) -> Location | None:
+def location_of(factory: Any) -> Location | None:
     """Return where the data is; None if the factory does not say."""
     return factory.location if isinstance(factory, SaysLocation) else None
 
 
 def kept_in_object(factory: Any) -> bool:
     """Return whether the data counts as kept in the states' objects: the factory does not say where else it is."""
-    return located(factory) is None and not needs_of(factory).home
+    return location_of(factory) is None and not needs_of(factory).home
 
 
 @role

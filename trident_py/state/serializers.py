@@ -44,7 +44,7 @@ class JSONNonTransactionalSerializer(Serializer):
         return json_text(obj).encode()
 
     def deserialize(self, data: bytes) -> Any:
-        return _parsed(data)
+        return _parse(data)
 
 
 class JSONTransactionalSerializer(Serializer):
@@ -79,10 +79,10 @@ def json_text(value: Any) -> str:
     if isinstance(value, float):
         return java_double(value)
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_quoted(_name(k))}:{json_text(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{_quote(_name(k))}:{json_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple | set | frozenset):
         return "[" + ",".join(map(json_text, value)) + "]"
-    return _quoted(str(value))
+    return _quote(str(value))
 
 
 def java_double(value: float) -> str:
@@ -98,7 +98,7 @@ def java_double(value: float) -> str:
     return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text.translate(_TABLE)}"'
 
 
@@ -107,7 +107,7 @@ def _name(key: Any) -> str:
     return key if isinstance(key, str) else json_text(key)
 
 
-def _parsed(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     try:
         return json.loads(data.decode())
     except ValueError as error:
@@ -116,7 +116,7 @@ def _parsed(data: bytes) -> Any:
 
 def _parts(data: bytes, count: int, form: str) -> list[Any]:
     """Return the parts of a stored value. A null txid cannot be read back (Storm: NullPointerException)."""
-    parts = _parsed(data)
+    parts = _parse(data)
     if not isinstance(parts, list) or len(parts) != count:
         raise StateError(f"stored bytes {data[:80]!r} are not {form}; another kind of map wrote them")
     if parts[0] is None:

@@ -124,7 +124,7 @@ class Replaces(ValueUpdaters):
         return list(self.values)
 
 
-def applied(updaters: Sequence[ValueUpdater], stored: Sequence[Any]) -> list[Any]:
+def apply(updaters: Sequence[ValueUpdater], stored: Sequence[Any]) -> list[Any]:
     """Return the new values, in order. Updates each key once."""
     if isinstance(updaters, ValueUpdaters):
         return updaters.apply(stored)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..errors import StateError, ZombieError
 
 
-def behind(txid: int, stored: int, of: str = "this value") -> ZombieError:
+def is_behind(txid: int, stored: int, of: str = "this value") -> ZombieError:
     """Return the error for a txid that is older than the stored one."""
     return ZombieError(
         f"batch {txid} is behind: {of} was last written by batch {stored}; nothing of it is written. "
@@ -57,7 +57,7 @@ class OpaqueValue(NamedTuple):
                 "is unknown. Write the key again without a txid, or remove it"
             )
         if txid < self.currTxid:
-            raise behind(txid, self.currTxid)
+            raise is_behind(txid, self.currTxid)
         return txid == self.currTxid
 
     def getCurrTxid(self) -> int | None:

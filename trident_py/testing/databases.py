@@ -19,7 +19,7 @@ def create_database(url: str, name: str | None = None) -> str:
     """
     from sqlalchemy import make_url
 
-    name = _checked(name or f"trident_{uuid.uuid4().hex[:12]}")
+    name = _check(name or f"trident_{uuid.uuid4().hex[:12]}")
     with connection(url) as server:
         server.exec_driver_sql(f"CREATE DATABASE {name}{_strategy(server)}")
     return make_url(url).set(database=name).render_as_string(hide_password=False)
@@ -37,7 +37,7 @@ def drop_database(url: str) -> None:
     from sqlalchemy import make_url
 
     parsed = make_url(url)
-    name = _checked(parsed.database or "")
+    name = _check(parsed.database or "")
     mysql = parsed.get_backend_name() in ("mysql", "mariadb")
     home = "mysql" if mysql else "postgres"
     with connection(parsed.set(database=home).render_as_string(hide_password=False)) as server:
@@ -65,7 +65,7 @@ def connection(url: str) -> Iterator[Any]:
         yield server
 
 
-def _checked(database: str) -> str:
+def _check(database: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", database):
         raise TridentError(f"{database!r} is not a database name here: use a-z, 0-9 and _, and begin with a letter")
     return database

@@ -12,7 +12,7 @@ from ..errors import DefinitionError, FailedException, TridentError
 from ..model.requirements import Needs, needs_of
 from ..spouts.inspection import method_of
 from ..state import BatchParticipant, Location, Reading, State, StateClass, StateFactory, StateUpdater, participant_of
-from ..state.roles import located
+from ..state.roles import location_of
 from ..tuples import Fields
 
 When = Collection[tuple[int, int]] | Callable[..., Any]
@@ -75,7 +75,7 @@ class Crashing(Wrapper, StateFactory):
 
     @property
     def location(self) -> Location | None:
-        return located(self.inner)
+        return location_of(self.inner)
 
     @property
     def key_fields(self) -> Fields | None:

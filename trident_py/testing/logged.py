@@ -54,7 +54,7 @@ class CallLog:
         return [self.rows.get(key_of(key), (key, None))[1] for key in keys]
 
     def multiPut(self, partition: int, keys: Sequence[Sequence[Any]], values: Sequence[Any]) -> None:
-        self.add(partition, ["multiPut", [list(key) for key in keys], [shown(value) for value in values]])
+        self.add(partition, ["multiPut", [list(key) for key in keys], [show(value) for value in values]])
         for key, value in zip(keys, values, strict=True):
             self.rows[key_of(key)] = (tuple(key), value)
 
@@ -71,7 +71,7 @@ class CallLog:
         return {partition: list(calls) for partition, calls in self.partitions.items()}
 
 
-def shown(value: Any) -> Any:
+def show(value: Any) -> Any:
     """Return a stored value in the form used in calls: plain, {txid, val} or {currTxid, curr, prev}."""
     if isinstance(value, OpaqueValue):
         return {"currTxid": value.currTxid, "curr": value.curr, "prev": value.prev}
@@ -94,7 +94,7 @@ class LoggingBackingMap(BackingMap):
     def multiPut(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> None:
         plain = list(map(tuple, keys))
         self.log.multiPut(self.partition, plain, list(vals))
-        self.hook(["multiPut", plain, [shown(value) for value in vals]])
+        self.hook(["multiPut", plain, [show(value) for value in vals]])
 
     class Factory(StateFactory):
         """``kind``: nontransactional, transactional or opaque. ``calls`` and ``stored()`` show what happened.

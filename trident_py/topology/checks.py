@@ -10,7 +10,7 @@ from ..partitioning import Identity
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse
 from ..run.lowering import Lowered
 from ..state import Location, QueryFunction, StateFactory, StatePlace, StateSpec, StateUpdater
-from ..state.roles import ChecksPlace, located
+from ..state.roles import ChecksPlace, location_of
 from ..tuples import Fields
 from .arguments import check_object
 
@@ -85,7 +85,7 @@ def check_places(lowered: Lowered) -> None:
 def _place(
     lowered: Lowered, node: ProcessorNode, state: StateUse, routes: Route, queries: list[ProcessorNode]
 ) -> StatePlace:
-    """``queries``: the nodes that query the state after its update in the same batch."""
+    """Describe the place. ``queries``: the nodes that query the state after its update in the same batch."""
     spouts = tuple(dict.fromkeys(spout for spout, _ in routes))
     inputs = lowered.plan.by_id[node.parents[0]].fields.only(node.spec.inputs)
     beside = tuple(spout for spout in spouts if (spout, True) not in routes)
@@ -126,7 +126,7 @@ def check_owners(plan: Plan) -> None:
     named: dict[str, StateUse] = {}
     neighbours = _Neighbours()
     for state in states.values():
-        location = located(state.factory)
+        location = location_of(state.factory)
         if location is not None:
             for other in neighbours.add(state, location):
                 raise _in_one_place(other, state, location)

@@ -57,10 +57,10 @@ class Graph:
         state_id = f"static{self._static}" if static else f"state{len(self._nodes)}"
         # any factory may have any of these attributes, and they may hold something else than a name
         names = (getattr(factory, key, None) for key in ("stateName", "table", "topic"))
-        state_name = name or next((value for value in names if isinstance(value, str)), None) or self._named(factory)
+        state_name = name or next((value for value in names if isinstance(value, str)), None) or self._label(factory)
         return StateUse(state_id, state_name, factory, required, static, len(self._nodes))
 
-    def _named(self, factory: Any) -> str:
+    def _label(self, factory: Any) -> str:
         scope = type(factory).__qualname__
         own = scope.rpartition("<locals>.")[2]
         if own == "Factory":  # Java's usual name, which says nothing without the class, function or module around it

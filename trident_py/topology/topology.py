@@ -11,14 +11,14 @@ from .. import config
 from ..drpc import LocalDRPC
 from ..entry_points import load
 from ..errors import DefinitionError
-from ..explain import explained
+from ..explain import render
 from ..guarantees import Guarantees, announce, guarantees
 from ..model.names import check_folder_name
 from ..operations.base import GroupedMultiReducer, MultiReducer
 from ..plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ..processors import Join, Joiner, Merge, MultiReduce
 from ..run.lowering import Lowering
-from ..run.phases import PROFILE, profiled
+from ..run.phases import PROFILE, profile
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
 from ..spouts.requests import DRPCSpout
 from ..tuples import Fields, FieldsLike
@@ -49,7 +49,7 @@ class Topology:
         ``form``: "text"; "mermaid" or "dot", texts that draw a picture; or "svg", if graphviz's ``dot`` is on the PATH.
         Starts nothing. Raises DefinitionError for another form, and TridentError for "svg" without graphviz.
         """
-        return explained(self.plan, form)
+        return render(self.plan, form)
 
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
         """Return for each state the guarantee, the reason, and what would raise it. Prints as a table.
@@ -307,7 +307,7 @@ class TridentTopology(Graph):
 
     def explain(self, form: str = "text") -> str:
         """Return ``Topology.explain()`` for the topology as defined so far."""
-        return explained(self.plan(), form)
+        return render(self.plan(), form)
 
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
         """Return ``Topology.guarantees()`` for the topology as defined so far."""
@@ -368,6 +368,6 @@ def check_submission(name: Any, conf: Any, topology: Any) -> None:
             check_folder_name("a stream of the topology", node.spout_id)
     config.check(conf)
     check_poison(topology.plan, conf)
-    if profiled(conf or {}):
+    if profile(conf or {}):
         load(PROFILE, "profile")
     announce(name, conf, topology.plan)

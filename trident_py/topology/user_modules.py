@@ -15,7 +15,7 @@ class NotFound(Exception):
 
 
 def find_module(name: str) -> Any:
-    """Imports a module. Raises NotFound if it is missing, but not if a module that it imports is missing."""
+    """Import a module. Raises NotFound if it is missing, but not if a module that it imports is missing."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

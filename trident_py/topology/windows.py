@@ -95,7 +95,7 @@ class Windowed(NodeHandle):
         """
         call = arguments(Windowed.window, args, named)
         store = call.get("windowStoreFactory") or InMemoryWindowsStoreFactory()
-        config = _checked(call["windowConfig"], store)
+        config = _check(call["windowConfig"], store)
         use = self.graph.state_use(store.windowState(config, call["stateName"] or self._default_name()), None)
         return self._window(config, use, call)
 
@@ -141,7 +141,7 @@ def config_of(length: int | DurationLike, slide: int | DurationLike) -> WindowCo
     return SlidingDurationWindow.of(length, slide)  # type: ignore[arg-type]
 
 
-def _checked(config: Any, store: Any) -> WindowConfig:
+def _check(config: Any, store: Any) -> WindowConfig:
     """Return the config. Raises DefinitionError if it or the store does not fit."""
     if not isinstance(config, WindowConfig):
         raise DefinitionError(f"a window takes a WindowConfig, as TumblingCountWindow.of(100); got {config!r}")

@@ -14,7 +14,7 @@ from ..tuples import Fields
 from .config import CountWindow, DurationWindow, WindowConfig
 from .store import Backing, Block
 from .times import least_and_greatest, part_of, split_late, touches
-from .triggers import NEVER, Head, Trigger, by_count, by_time, needed, time_of, total
+from .triggers import NEVER, Head, Trigger, by_count, by_time, first_needed, time_of, total
 
 Part = TypeVar("Part", Chunk, Head)
 BLOCK_ROWS = 131_072
@@ -83,7 +83,7 @@ class WindowState(State):
     def commit(self, txid: int | None) -> Any:
         """Write the blocks and drop those that no later window needs. Returns the receipt: how many tuples entered,
         how many were late, and how many windows they completed."""
-        kept = set(needed(self.config, self._before))
+        kept = set(first_needed(self.config, self._before))
         dropped = [head for head in self._before if head not in kept]
         if self._blocks or self._own:
             self.backing.write(self._blocks, [*dropped, *self._own])
@@ -106,7 +106,7 @@ class WindowState(State):
             self._stored = stored
             self._chunks([head for head in self._before if head.length][-1:])
 
-    def _decoded(self, head: Head, data: bytes) -> Chunk:
+    def _decode(self, head: Head, data: bytes) -> Chunk:
         chunk = Chunk.decode(data)
         missing = [name for name in self._stored or () if name not in chunk.columns]
         if missing:
@@ -163,7 +163,7 @@ class WindowState(State):
         missing = [head for head in heads if head not in found and head not in data]
         data |= zip(missing, self.backing.data(missing) if missing else [], strict=True)
         for head in [head for head in heads if head not in found]:
-            found[head] = self._decoded(head, data[head])
+            found[head] = self._decode(head, data[head])
             self._cache.put(head, found[head])
         return [found[head] for head in heads]
 

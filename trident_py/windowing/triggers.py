@@ -72,7 +72,7 @@ def by_time(config: DurationWindow, before: Sequence[Head], now: int) -> Iterato
         yield Trigger(end // slide, end - length, end)
 
 
-def needed(config: WindowConfig, before: Sequence[Head]) -> list[Head]:
+def first_needed(config: WindowConfig, before: Sequence[Head]) -> list[Head]:
     """Return the blocks whose tuples a later window can hold, seen from before this batch; and always the last block,
     which tells how many tuples have entered, and when."""
     if isinstance(config, CountWindow):

@@ -48,7 +48,8 @@ class Consuming:
             )
 
     def offsets(self, txid: int, partition: int, partitions: int) -> list[tuple[list[Any], Any]]:
-        """Pairs of offsets and group metadata: of the whole batch or, with several partitions, of this task's share."""
+        """Return pairs of offsets and group metadata: of the whole batch or, with several partitions, of this task's
+        share."""
         from confluent_kafka import TopicPartition
 
         batch = consumed(self._conf, self._spout, txid)

@@ -196,7 +196,8 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
     """
 
     def __init__(self, backing: TopicBacking, partition: int, of: int, settle: Callable[[], None] | None) -> None:
-        """``settle``: a driver's work before the first batch, for a state without a driver; else None."""
+        """Make the partition. ``settle``: a driver's work before the first batch, for a state without a driver; else
+        None."""
         super().__init__(_MAPS[backing.kind].build(backing), GLOBAL_KEY)
         self.backing = backing
         self.partition = partition
@@ -276,7 +277,7 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         super().set(value)
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """This partition's share of the rows: the key's values, then the value's."""
+        """Return this partition's share of the rows: the key's values, then the value's."""
         single = len(self.backing.codec.value) == 1
         for key, stored in share_rows(self.backing.rows(), self.partition, self.of):
             value = stored[1] if isinstance(self.delegate, TransactionalMap | OpaqueMap) else stored

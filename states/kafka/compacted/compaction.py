@@ -53,12 +53,12 @@ class Compaction:
         problems = [Finding("error", text) for text in self._problems(settings, partitions)]
         return problems or [Finding("ok", f"topic {self.topic!r} is compacted and has {partitions} partitions")]
 
-    def settled(self) -> int:
+    def ensure_topic(self) -> int:
         """Create a missing topic; return the number of partitions. Raises StateError for an unsuitable topic."""
         existing = self.existing()
         if existing is None:
             self._create()
-            return self.settled()
+            return self.ensure_topic()
         settings, partitions = existing
         for text in self._problems(settings, partitions):
             raise StateError(text)
@@ -126,7 +126,7 @@ class KeyedTopic:
     def open(self, conf: dict) -> None:
         """Check or creates the topic. Raises StateError if it is unsuitable or its partition count has changed."""
         self._place = MarkPlace.of(self.cluster, self._compaction.topic, conf)
-        self._partitions = self._compaction.settled()
+        self._partitions = self._compaction.ensure_topic()
         self._admin = self.cluster.admin()
         recorded = self._place.read(KEYS)
         if recorded is not None:

@@ -64,7 +64,7 @@ _making = threading.Lock()
 
 
 def table_of(cluster: Cluster, topic: str) -> LocalTable:
-    """This process's table of the topic; it is freed with its last reference."""
+    """Return this process's table of the topic; it is freed with its last reference."""
     with _making:
         key = (os.getpid(), cluster, topic)
         table = _tables.get(key)

@@ -144,7 +144,7 @@ class CompactedTopicState(StateFactory):
         if self.fence:
             fence = TopicFence.of(MarkPlace.of(self.cluster, self.topic, conf), conf)
             writer = FencedWriter(fence, partitionIndex, numPartitions, settings)
-        settle = self.settled if RunContext.of(conf).generation is None else None
+        settle = self.ensure_topic if RunContext.of(conf).generation is None else None
         return CompactedMap(self._backing(writer), partitionIndex, numPartitions, settle)
 
     @property
@@ -174,9 +174,9 @@ class CompactedTopicState(StateFactory):
         backing.written = 1  # waits for records committed just now
         return {ExactKey(key): value for key, value in backing.rows()}
 
-    def settled(self) -> None:
+    def ensure_topic(self) -> None:
         """Create the topic if it is missing. Raises StateError if an existing one is unsuitable."""
-        self._compaction.settled()
+        self._compaction.ensure_topic()
 
     def check(self) -> Sequence[Finding]:
         """Look at the topic and write nothing."""

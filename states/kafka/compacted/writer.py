@@ -53,7 +53,7 @@ class FencedWriter:
         self._producer.begin()
 
     def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None = None) -> None:
-        """``prevs``: the previous value of each record, or None; given, the records get headers."""
+        """Write records. ``prevs``: the previous value of each record, or None; given, the records get headers."""
         topic = self._fence.place.topic
         if prevs is None:
             self._producer.send(topic, values, keys)  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ class RedisMapPartition(SnapshottableMap, ITupleCollection):
         self.backing.discard()
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """This partition's share of what is stored: the name, then the value."""
+        """Return this partition's share of what is stored: the name, then the value."""
         plain = isinstance(self.delegate, NonTransactionalMap)
         for key, stored in shared_rows(self.backing.rows(), self.partition, self.of):
             yield [*key, stored if plain else stored[1]]
@@ -103,18 +103,18 @@ class RedisMapState(RedisFactory, StateFactory):
 
     @classmethod
     def nonTransactional(cls, url: str, hash: str | None = None, **more: Any) -> RedisMapState:
-        """Each value alone. A replayed batch counts twice."""
+        """Store each value alone. A replayed batch counts twice."""
         return cls(url, hash, StateType.NON_TRANSACTIONAL, **more)
 
     @classmethod
     def transactional(cls, url: str, hash: str | None = None, **more: Any) -> RedisMapState:
-        """Each value with its txid. Exact if a replayed batch has the same content."""
+        """Store each value with its txid. Exact if a replayed batch has the same content."""
         return cls(url, hash, StateType.TRANSACTIONAL, **more)
 
     @classmethod
     def opaque(cls, url: str, hash: str | None = None, **more: Any) -> RedisMapState:
-        """Each value with its txid and the previous value. Exact even if a replayed batch has other content, but for
-        S12."""
+        """Store each value with its txid and the previous value. Exact even if a replayed batch has other content, but
+        for S12."""
         return cls(url, hash, StateType.OPAQUE, **more)
 
     @property

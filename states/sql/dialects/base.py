@@ -161,7 +161,7 @@ class Dialect(Protocol):
         ...
 
     def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
-        """SQLAlchemy's options for a new table."""
+        """Return SQLAlchemy's options for a new table."""
         ...
 
     def own_key(self, connection: Connection) -> sa.Column | None:

@@ -31,7 +31,7 @@ class Loaded(NamedTuple):
 
 
 def blocks(columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    r"""Rows in the text form that LOAD DATA and COPY share, in blocks of about ``size`` bytes: tabs, newlines,
+    r"""Return rows in the text form that LOAD DATA and COPY share, in blocks of about ``size`` bytes: tabs, newlines,
     backslash escapes, ``\N`` for NULL.
 
     Bytes are written as ``\x`` and hexadecimal digits, PostgreSQL's own form; MySQL's `load` converts it back.
@@ -130,7 +130,7 @@ def join_bytes(texts: pa.Array) -> bytes:
 
 
 def _plain(array: pa.Array) -> pa.Array | None:
-    """Numbers, dates and times as text, the same for LOAD DATA, COPY and INSERT; None for texts and bytes."""
+    """Return numbers, dates and times as text, the same for LOAD DATA, COPY and INSERT; None for texts and bytes."""
     kind = array.type
     if _is_text(kind) or _is_binary(kind):
         return None
@@ -172,7 +172,7 @@ def _replace(array: pa.Array, changes: Iterable[tuple[str, str]]) -> pa.Array:
 
 
 def _hex(array: pa.Array) -> pa.Array:
-    """Bytes as hexadecimal digits; converts the whole buffer at once."""
+    """Return bytes as hexadecimal digits; converts the whole buffer at once."""
     array = compact(array.cast(pa.large_binary()))
     valid, offsets, data = array.buffers()
     digits = pa.py_buffer(memoryview(data or b"").hex().encode())

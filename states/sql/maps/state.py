@@ -144,7 +144,7 @@ class SqlMapState(StateFactory):
         cls, url: str, table: str, key: FieldsLike | None = None,
         value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
-        """Columns: key, value. A replayed batch counts twice."""
+        """Store the columns key, value. A replayed batch counts twice."""
         return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.NON_TRANSACTIONAL, files)
 
     @classmethod
@@ -152,7 +152,7 @@ class SqlMapState(StateFactory):
         cls, url: str, table: str, key: FieldsLike | None = None,
         value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
-        """Columns: key, value, txid. Exact if a replayed batch has the same content."""
+        """Store the columns key, value, txid. Exact if a replayed batch has the same content."""
         return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.TRANSACTIONAL, files)
 
     @classmethod
@@ -160,7 +160,8 @@ class SqlMapState(StateFactory):
         cls, url: str, table: str, key: FieldsLike | None = None,
         value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
-        """Columns: key, value, txid, prev_<value>. Exact even if a replayed batch has other content, but for S12."""
+        """Store the columns key, value, txid, prev_<value>. Exact even if a replayed batch has other content, but for
+        S12."""
         return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.OPAQUE, files)
 
     @property

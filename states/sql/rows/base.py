@@ -51,7 +51,8 @@ class RowPartition(State, ITupleCollection):
         self._transaction.rollback()
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """This partition's share of the rows, the key's columns first; equal rows as often as they are stored."""
+        """Return this partition's share of the rows, the key's columns first; equal rows as often as they are
+        stored."""
         factory = self.factory
         return rows_of(factory.place, factory._fields, factory._key, self.partition, self.of)
 
@@ -200,14 +201,15 @@ def fields_of(tuples: Sequence[Any]) -> Fields:
 
 
 def count_rows(place: TablePlace, columns: Fields | None, key: Fields) -> Counter[tuple]:
-    """All rows of a table and how often each is stored, the key's columns first; json columns as text. For tests."""
+    """Return all rows of a table and how often each is stored, the key's columns first; json columns as text. For
+    tests."""
     return Counter(_rows(place, _fields(place, columns, key), as_text=("json",)))
 
 
 def rows_of(
     place: TablePlace, columns: Fields | None, key: Fields, partition: int, of: int
 ) -> Iterator[list[Any]]:
-    """This partition's share of a table's rows, for `TupleCollectionGet`; the key's columns come first."""
+    """Return this partition's share of a table's rows, for `TupleCollectionGet`; the key's columns come first."""
     rows = _rows(place, _fields(place, columns, key))
     for row, _ in share_rows(((row, None) for row in rows), partition, of):
         yield list(row)

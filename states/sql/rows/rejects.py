@@ -14,7 +14,7 @@ from ...columns.keyed import KeyedRows
 from ...columns.values import Column
 from ..connection import Connection
 from ..ledger import SqlFence
-from ..store import Store, patiently
+from ..store import Store, retry_transient
 from ..table import create
 
 SUFFIX = "_rejected"
@@ -52,7 +52,7 @@ class Rejects:
         self._store = store
         if self.table not in store.ready:
             with store.errors(f"make table {self.table!r}"):
-                patiently(store, lambda: self._make(store))
+                retry_transient(store, lambda: self._make(store))
             store.ready[self.table] = True
 
     def write(self, connection: Connection, txid: int | None, rejects: Iterable[Reject]) -> int:

@@ -16,7 +16,7 @@ from ...columns.values import Column
 from ..connection import Connection
 from ..dialects.base import check_taken, marks, names
 from ..ledger import SqlFence
-from ..store import Store, patiently
+from ..store import Store, retry_transient
 from ..table import Shape, TablePlace, create, existing
 from ..transaction import naming
 
@@ -55,7 +55,7 @@ class StagingTable:
         if (self.name, shape) in self.store.ready:
             return
         with self.store.errors(f"make table {self.name!r}"):
-            patiently(self.store, lambda: self._make(shape))
+            retry_transient(self.store, lambda: self._make(shape))
         stored = existing(self.store, self.name) or {}
         if missing := [column.name for column in [*_OWN, *shape.columns] if column.name not in stored]:
             raise StateError(

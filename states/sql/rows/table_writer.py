@@ -84,7 +84,7 @@ class TableWriter:
         return Written(inserted, list(range(len(rows))) if wanted.tell else [], {}, 0, [])
 
     def _stage_rows(self, connection: Any, rows: KeyedRows, wanted: Wanted, known: bool = False) -> Written:
-        """``known``: the table probably has the key of every row."""
+        """Write the rows. ``known``: the table probably has the key of every row."""
         ordered = pa.concat_arrays(list(rows.ordered()))
         is_first = rows.first(ordered)
         first, again = ordered.filter(is_first), ordered.filter(pc.invert(is_first))

@@ -20,7 +20,7 @@ from trident_py.extras.doctor.findings import (
     Survey,
     at_home,
     between_machines,
-    described,
+    describe_all,
     needs_in,
     refusal,
 )
@@ -46,7 +46,7 @@ def said(host: str = "w1", **more: Any) -> Survey:
 
 def texts(*reports: Survey, needs: Needs | None = None, driver: Survey = DRIVER) -> list[str]:
     asked = [Need("state 'counts'", needs or Needs())]
-    return described(between_machines(asked, driver, reports, None))
+    return describe_all(between_machines(asked, driver, reports, None))
 
 
 def plan_of(spout: Any, state: Any) -> Plan:

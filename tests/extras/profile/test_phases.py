@@ -17,7 +17,7 @@ from trident_py.extras.profile.report import Profile
 from trident_py.extras.profile.spark import in_job, inline_call, our_call, whole_batch
 from trident_py.operations.builtin import Count
 from trident_py.run import phases
-from trident_py.run.phases import Clock, Taken, TaskPhases, handed, phase, pulled, timed
+from trident_py.run.phases import Clock, Taken, TaskPhases, measure_calls, measure_handing, measure_pulls, phase
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
 
@@ -77,7 +77,7 @@ def test_an_error_leaves_its_phases(clock: SlowTime) -> None:
 
     with phase("task rest"):
         with pytest.raises(ValueError):
-            timed(fail, "operation", "fails")()
+            measure_calls(fail, "operation", "fails")()
         clock.now += 2
     assert seconds() == {("task rest", ""): 2.0, ("operation", "fails"): 1.0}
 
@@ -89,7 +89,7 @@ def test_waiting_for_rows_and_for_their_receiver_count_apart(clock: SlowTime) ->
             yield n
 
     with phase("task rest"):
-        for _ in handed(pulled(made(), "exchange read"), "exchange write"):
+        for _ in measure_handing(measure_pulls(made(), "exchange read"), "exchange write"):
             clock.now += 10
     assert seconds() == {("task rest", ""): 0.0, ("exchange read", ""): 3.0, ("exchange write", ""): 30.0}
 

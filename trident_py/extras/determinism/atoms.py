@@ -262,7 +262,7 @@ def deep(value: Value) -> Iterator[Atom]:
             yield from deep(atom.holds)
 
 
-def settled(atom: Atom) -> Atom:
+def settle(atom: Atom) -> Atom:
     """Turn an attribute of a plain value into a plain value, unless it is called."""
     if not isinstance(atom, Method):
         return atom

@@ -33,7 +33,7 @@ from .atoms import (
     known,
     marked,
     outlives,
-    settled,
+    settle,
     union,
     unordered,
 )
@@ -66,7 +66,7 @@ class Expressions(ast.NodeVisitor):
             return self._named(node)
         if isinstance(node, ast.Attribute):
             owners = self.raw(node.value)
-            return union(self.reader.attribute(settled(atom), node.attr, self.place(node)) for atom in owners)
+            return union(self.reader.attribute(settle(atom), node.attr, self.place(node)) for atom in owners)
         return self.visit(node)
 
     def _named(self, node: ast.Name) -> Value:
@@ -177,14 +177,14 @@ class Expressions(ast.NodeVisitor):
         name, owners = node.args[1], self.raw(node.args[0])
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
             place = self.place(node)
-            return default | union(self.reader.attribute(settled(owner), name.value, place) for owner in owners)
+            return default | union(self.reader.attribute(settle(owner), name.value, place) for owner in owners)
         self.visit(name)
         self.reader.unseen("getattr", self.place(node))
         return default | frozenset([Data(callables=True)])
 
     def _call_setattr(self, node: ast.Call) -> Value | None:
         for owner in self.raw(node.args[0]) if node.args else ():
-            if outlives(settled(owner)):
+            if outlives(settle(owner)):
                 self.reader.report(findings.keeps(self.place(node)))
         return union(map(self.visit, node.args[1:])) and PLAIN
 
@@ -252,7 +252,7 @@ class Expressions(ast.NodeVisitor):
         return self._within(value)
 
     def _within(self, value: Value) -> Value:
-        return union(inside(settled(atom)) for atom in value)
+        return union(inside(settle(atom)) for atom in value)
 
     def visit_Subscript(self, node: ast.Subscript) -> Value:
         self.visit(node.slice)
@@ -261,7 +261,7 @@ class Expressions(ast.NodeVisitor):
             self.reader.touch(atom, self.place(node))
             self._fill(atom, node)
             self.reader.item_of_class(atom, self.place(node))
-        return self.mention(union(_entry(settled(atom), node.slice) for atom in owners), node)
+        return self.mention(union(_entry(settle(atom), node.slice) for atom in owners), node)
 
     def _fill(self, owner: Atom, node: ast.Subscript) -> None:
         """Report a read of a defaultdict that adds an entry."""

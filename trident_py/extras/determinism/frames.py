@@ -25,7 +25,7 @@ from .atoms import (
     kind_of,
     may_be_called,
     outlives,
-    settled,
+    settle,
     union,
 )
 from .expressions import Expressions, nth
@@ -100,7 +100,7 @@ class Frame(Expressions):
         self.env[target.id] = value
 
     def _store_attribute(self, target: ast.Attribute, value: Value) -> None:
-        for owner in map(settled, self.raw(target.value)):
+        for owner in map(settle, self.raw(target.value)):
             if isinstance(owner, NewObject) and not owner.held:
                 owner.attributes[target.attr] = owner.attributes.get(target.attr, frozenset()) | value
             elif isinstance(owner, KnownObject) and owner == self.reader.starting:
@@ -110,7 +110,7 @@ class Frame(Expressions):
 
     def change(self, owners: Value, node: ast.expr) -> None:
         """Report an in-place change of values that outlive the call."""
-        for owner in map(settled, owners):
+        for owner in map(settle, owners):
             starting = self.reader.starting and isinstance(owner, Data | NewObject)  # `prepare` itself has made it
             if outlives(owner) and not starting:
                 self.reader.report(findings.keeps(self.place(node)))

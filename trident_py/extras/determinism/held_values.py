@@ -20,7 +20,7 @@ import numpy as np
 
 from ...canonical import UnkeyableError, canonical
 from ...errors import LineageError
-from ...guarantees import GUARANTEE, Guarantee, Guarantees, weakened
+from ...guarantees import GUARANTEE, Guarantee, Guarantees, find_weakened
 from ...model.secrets import is_secret
 from ...operations.base import name_of
 from ...operations.determinism import is_declared
@@ -63,12 +63,12 @@ class HeldValues:
                 changed[name] = place
         return changed
 
-    def weakened(self, names: Iterable[str], conf: Mapping[str, Any]) -> tuple[Guarantees, list[Guarantee]]:
+    def compare_guarantees(self, names: Iterable[str], conf: Mapping[str, Any]) -> tuple[Guarantees, list[Guarantee]]:
         """Return the guarantees if these operations count as changing, and the present guarantees that would become
         worse."""
         operations = dict(self._operations())
         changed = [operations[name] for name in names if not is_declared(operations[name])]
-        return weakened(self.plan, conf, changed)
+        return find_weakened(self.plan, conf, changed)
 
 
 class ComparedStart:
@@ -100,7 +100,7 @@ class ComparedStart:
         standing, conf, held = self._about.standing, self._about.conf, HeldValues(self._about.plan)
         now, then = held.digests(), self._about.store.get(DIGESTS, 0)
         others = held.others(then, now) if standing.begun and then is not None else {}
-        after, worse = held.weakened(others, conf) if others else (Guarantees(), [])
+        after, worse = held.compare_guarantees(others, conf) if others else (Guarantees(), [])
         if not worse:
             return now, ""
         text = _with_other_values(standing.committed + 1, others, worse)
@@ -159,15 +159,15 @@ def _is_walked(value: Any) -> bool:
 def _digest(value: Any) -> str | None:
     """Return the digest of a plain value, or of a container of plain values; None for others."""
     if isinstance(value, list | tuple | dict | set | frozenset) and len(value) > MOST:
-        return _hashed(f"{type(value).__name__} of {len(value)}".encode())
+        return _hash(f"{type(value).__name__} of {len(value)}".encode())
     in_numpy = isinstance(value, np.ndarray | np.generic) and type(value).__module__ == "numpy"
     try:
-        return _hashed(value.tobytes() if in_numpy else canonical(value))
+        return _hash(value.tobytes() if in_numpy else canonical(value))
     except (UnkeyableError, RecursionError):
         return None
 
 
-def _hashed(value: bytes) -> str:
+def _hash(value: bytes) -> str:
     return hashlib.sha256(value).hexdigest()[:8]
 
 

@@ -268,7 +268,7 @@ def _foreign(text: str, names: dict[str, Any]) -> set[tuple[int, str]]:
     for target in _targets_anywhere(text):
         stored = isinstance(target, ast.Attribute) and not isinstance(target.ctx, ast.Load)
         within = stored or isinstance(target, ast.Subscript)
-        owner = _resolved(target.value if within else target, names)  # type: ignore[attr-defined]
+        owner = _resolve(target.value if within else target, names)  # type: ignore[attr-defined]
         if owner is not None:
             objects.add((id(owner), target.attr if stored else ""))  # type: ignore[attr-defined]
     return objects
@@ -279,11 +279,11 @@ def _targets_anywhere(text: str) -> list[ast.expr]:
     return [target for node in walk(text) for target in _changes(node)]
 
 
-def _resolved(node: ast.expr, names: dict[str, Any]) -> Any:
+def _resolve(node: ast.expr, names: dict[str, Any]) -> Any:
     """Return the object of a dotted name in a module; None if it is not known."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute):
-        owner = _resolved(node.value, names)
+        owner = _resolve(node.value, names)
         return vars(owner).get(node.attr) if isinstance(owner, types.ModuleType | type) else None
     return None

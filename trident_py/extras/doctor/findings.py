@@ -1,4 +1,4 @@
-"""What is wrong with a topology on a cluster, from what it needs and what the machines report. Starts nothing.
+"""Finds what is wrong with a topology on a cluster, from what it needs and what the machines report. Starts nothing.
 
 Three degrees: an "error" stops the start; "away" means that no machine reaches a store, so the start waits for it as it
 does on one machine; a "note" is worth knowing.
@@ -228,7 +228,7 @@ def _error(report: Survey, text: str) -> Flaw:
     return Flaw("error", report.shown, text)
 
 
-def described(findings: Iterable[Flaw]) -> list[str]:
+def describe_all(findings: Iterable[Flaw]) -> list[str]:
     """Return one line for each text, with the machines that it is true for."""
     hosts: dict[str, list[str]] = {}
     for finding in findings:
@@ -244,7 +244,7 @@ def _names(hosts: Sequence[str]) -> str:
 
 def refusal(master: str, findings: Sequence[Flaw]) -> DefinitionError:
     """Return the error of a start that findings stop."""
-    lines = described(finding for finding in findings if finding.level == "error")
+    lines = describe_all(finding for finding in findings if finding.level == "error")
     problems = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
     listed = "\n".join(f"- {line}" for line in lines)
     return DefinitionError(

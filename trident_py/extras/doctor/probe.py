@@ -40,7 +40,7 @@ from .findings import (
     Survey,
     at_home,
     between_machines,
-    described,
+    describe_all,
     needed_paths,
     needs_in,
     refusal,
@@ -82,7 +82,7 @@ class Health:
         listed = [
             f"{level}: {line}"
             for level in ("error", "away", "note")
-            for line in described(finding for finding in self.findings if finding.level == level)
+            for line in describe_all(finding for finding in self.findings if finding.level == level)
         ]
         return listed or [f"nothing is wrong on {self.master}"]
 
@@ -144,7 +144,7 @@ def check_cluster(spark: SparkSession, plan: Plan, conf: Mapping[str, Any], chec
     Raises DefinitionError with all findings. Notes and stores that answer nobody are logged as warnings.
     """
     health = examine(spark, plan, conf, checkpoint)
-    for text in described(finding for finding in health.findings if finding.level != "error"):
+    for text in describe_all(finding for finding in health.findings if finding.level != "error"):
         log.warning("%s", text)
     if any(finding.level == "error" for finding in health.findings):
         raise refusal(health.master, health.findings)
@@ -251,7 +251,7 @@ def _reports(spark: SparkSession, question: Question, hosts: Sequence[str]) -> t
         return _by_one_job(spark, question, hosts) if hosts else [], []
     except Exception as error:
         if len(hosts) == 1:
-            return [], [_failed(failures.chain_of(error), hosts[0])]
+            return [], [_explain_failure(failures.chain_of(error), hosts[0])]
     answers = [_reports(spark, question, [host]) for host in hosts]
     return [report for one, _ in answers for report in one], [finding for _, found in answers for finding in found]
 
@@ -281,7 +281,7 @@ def _own(question: Question, everything: bool) -> Survey:
     return Survey(DRIVER, said, (before, time.time()))
 
 
-def _failed(texts: list[str], host: str) -> Flaw:
+def _explain_failure(texts: list[str], host: str) -> Flaw:
     """Explain a job that failed on one machine. A lost executor says nothing of the topology: Spark replaces it."""
     text = " ".join(texts)
     if match := _PYTHONS.search(text):

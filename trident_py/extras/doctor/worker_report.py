@@ -41,10 +41,10 @@ def report_of(text: str, program: bytes = b"") -> str:
             "executable": sys.executable,
             "versions": {package: _version(package) for package in question["packages"]},
             "ours": _our_sources(),
-            "modules": {module: _imported(module) for module in question["modules"]},
+            "modules": {module: _import(module) for module in question["modules"]},
             "files": {path: _seen(path) for path in question["files"]},
         }
-        report["program"] = _unpickled(program) if program and not any(report["modules"].values()) else ["", ""]
+        report["program"] = _unpickle(program) if program and not any(report["modules"].values()) else ["", ""]
         report["addresses"] = {f"{host} {port}": dial.result() for (host, port), dial in dialled.items()}
     report["clock"] = time.time()
     return json.dumps(report)
@@ -93,7 +93,7 @@ def _origin(name: str) -> str | None:
     return None if spec is None else spec.origin
 
 
-def _imported(module: str) -> str:
+def _import(module: str) -> str:
     """Return why a module cannot be imported; "" if it can."""
     try:
         importlib.import_module(module)
@@ -111,7 +111,7 @@ def _seen(path: str) -> str:
     return "" if os.access(path, os.R_OK) else "no permission to read it"
 
 
-def _unpickled(program: bytes) -> list[str]:
+def _unpickle(program: bytes) -> list[str]:
     """Return the missing module, if one is missing, and why the program cannot be unpickled; two empty texts if it
     can."""
     try:

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .casts import cut
-from .compiled import Compiled, Datum, by_value, full, strict, widened
+from .compiled import Compiled, Datum, by_value, full, strict, widen
 from .tree import SqlCall
-from .types import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, common, shown
+from .types import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, common, sql_name
 
 _ROOM = decimal.Context(prec=800, rounding=decimal.ROUND_HALF_UP)
 _EXACT = 2.0**53
@@ -25,11 +25,11 @@ def numbers(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
     kind = common(call, *(arg.kind for arg in args))
     kind = DOUBLE if kind == VOID else kind
     if kind not in NUMBERS:
-        raise DefinitionError(f"expr: {call} needs numbers, but has {shown(kind)}")
-    return [widened(arg, kind) for arg in args]
+        raise DefinitionError(f"expr: {call} needs numbers, but has {sql_name(kind)}")
+    return [widen(arg, kind) for arg in args]
 
 
-def checked(kernel: Callable[..., Datum]) -> Callable[[SqlCall, list[Compiled]], Compiled]:
+def compile_checked(kernel: Callable[..., Datum]) -> Callable[[SqlCall, list[Compiled]], Compiled]:
     """Compile +, -, *, the negative and abs: ``kernel`` raises for an overflow."""
 
     def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
@@ -39,8 +39,8 @@ def checked(kernel: Callable[..., Datum]) -> Callable[[SqlCall, list[Compiled]],
     return compile_call
 
 
-def divided(call: SqlCall, args: list[Compiled]) -> Compiled:
-    parts = [widened(part, DOUBLE) for part in numbers(call, args)]
+def compile_division(call: SqlCall, args: list[Compiled]) -> Compiled:
+    parts = [widen(part, DOUBLE) for part in numbers(call, args)]
     return strict(DOUBLE, _quotient, parts, call, order=(1, 0))
 
 
@@ -58,8 +58,8 @@ def _check_divisor(a: Datum, b: Datum) -> None:
 def whole_quotient(call: SqlCall, args: list[Compiled]) -> Compiled:
     parts = numbers(call, args)
     if parts[0].kind not in INTEGERS:
-        raise DefinitionError(f"expr: {call} needs whole numbers, but has {shown(parts[0].kind)}")
-    wide = [widened(part, pa.int64()) for part in parts]
+        raise DefinitionError(f"expr: {call} needs whole numbers, but has {sql_name(parts[0].kind)}")
+    wide = [widen(part, pa.int64()) for part in parts]
     return strict(pa.int64(), pc.divide_checked, wide, call, order=(1, 0))
 
 
@@ -84,10 +84,10 @@ def _remainder(a: Datum, b: Datum) -> Datum:
 
 
 def root(call: SqlCall, args: list[Compiled]) -> Compiled:
-    return strict(DOUBLE, pc.sqrt, [widened(part, DOUBLE) for part in numbers(call, args)])
+    return strict(DOUBLE, pc.sqrt, [widen(part, DOUBLE) for part in numbers(call, args)])
 
 
-def rounded(call: SqlCall, args: list[Compiled]) -> Compiled:
+def compile_round(call: SqlCall, args: list[Compiled]) -> Compiled:
     """Compile round(x[, digits]), half up from the shortest decimal form of the number, as Spark does it."""
     digits = args[1].value if len(args) > 1 else 0
     if len(args) > 1 and not (args[1].constant and type(digits) is int and 0 <= digits <= 100):
@@ -120,8 +120,8 @@ def whole(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
     def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
         (part,) = numbers(call, args)
         if part.kind not in FLOATS:
-            raise DefinitionError(f"expr: {call} takes double, but has {shown(part.kind)}, which is whole already")
-        return strict(pa.int64(), kernel, [widened(part, DOUBLE)], call)
+            raise DefinitionError(f"expr: {call} takes double, but has {sql_name(part.kind)}, which is whole already")
+        return strict(pa.int64(), kernel, [widen(part, DOUBLE)], call)
 
     return compile_call
 
@@ -130,5 +130,5 @@ def is_nan(call: SqlCall, args: list[Compiled]) -> Compiled:
     """Compile isnan: false for null."""
     (part,) = numbers(call, args)
     if part.kind not in FLOATS:
-        raise DefinitionError(f"expr: {call} takes double, but has {shown(part.kind)}")
+        raise DefinitionError(f"expr: {call} takes double, but has {sql_name(part.kind)}")
     return Compiled(pa.bool_(), lambda rows: pc.fill_null(pc.is_nan(part.run(rows)), False), part.fallible)

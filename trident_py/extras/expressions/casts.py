@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import DefinitionError
-from .compiled import Compiled, Datum, by_value, full, literal, strict, widened
+from .compiled import Compiled, Datum, by_value, full, literal, strict, widen
 from .tree import SqlCall
-from .types import BOOLEAN, DATE, DOUBLE, FLOATS, INTEGERS, NUMBERS, STRING, VOID, kind_of, shown
+from .types import BOOLEAN, DATE, DOUBLE, FLOATS, INTEGERS, NUMBERS, STRING, VOID, kind_of, sql_name
 
 _BLANK = "".join(map(chr, [*range(0x21), 0x7F]))
 _WHOLE = r"\A[+-]?[0-9]+\z"
@@ -29,10 +29,10 @@ def cast(call: SqlCall, args: list[Compiled]) -> Compiled:
     if part.kind == VOID:
         return literal(None, kind)
     if pa.types.is_decimal(part.kind) and part.constant and kind in FLOATS:
-        return widened(part, kind)
+        return widen(part, kind)
     kernel = _kernel(part, kind)
     if kernel is None:
-        raise DefinitionError(f"expr: {call}: a cast of {shown(part.kind)} to {shown(kind)} is not offered")
+        raise DefinitionError(f"expr: {call}: a cast of {sql_name(part.kind)} to {sql_name(kind)} is not offered")
     return strict(kind, kernel, [part], call)
 
 
@@ -55,21 +55,21 @@ def _kernel(part: Compiled, kind: pa.DataType) -> Callable[[Datum], Datum] | Non
 
 def _of_text(part: Compiled, kind: pa.DataType) -> Callable[[Datum], Datum] | None:
     if kind in INTEGERS:
-        return lambda x: _parsed(_trimmed(x), _WHOLE, kind)
+        return lambda x: _parse(_trim(x), _WHOLE, kind)
     if kind == DOUBLE:
         return _doubles
     if kind == BOOLEAN:
-        return lambda x: by_value(_condition, _trimmed(x), BOOLEAN)
+        return lambda x: by_value(_condition, _trim(x), BOOLEAN)
     if kind == DATE and part.constant:
         return lambda x: by_value(datetime.date.fromisoformat, x, DATE)
     return None
 
 
-def _trimmed(datum: Datum) -> Datum:
+def _trim(datum: Datum) -> Datum:
     return pc.utf8_trim(datum, characters=_BLANK)
 
 
-def _parsed(datum: Datum, form: str, kind: pa.DataType) -> Datum:
+def _parse(datum: Datum, form: str, kind: pa.DataType) -> Datum:
     """Parse by Arrow, for texts of this form only. It does not know a plus."""
     array = full(datum, 1)
     wrong = array.filter(pc.invert(pc.match_substring_regex(array, pattern=form)))
@@ -83,8 +83,8 @@ def _doubles(datum: Datum) -> Datum:
     """Parse Java's forms too: a trailing d or f, Infinity, NaN."""
     plain = pc.match_substring_regex(full(datum, 1), pattern=_DECIMAL)
     if pc.all(plain).as_py() is not False:
-        return _parsed(datum, _DECIMAL, DOUBLE)
-    return _parsed(by_value(_java_double, datum, STRING), ".*", DOUBLE)
+        return _parse(datum, _DECIMAL, DOUBLE)
+    return _parse(by_value(_java_double, datum, STRING), ".*", DOUBLE)
 
 
 def _java_double(text: str) -> str:
@@ -112,7 +112,7 @@ def cut(datum: Datum, kind: pa.DataType) -> Datum:
     low, high = -(2.0 ** (kind.bit_width - 1)), 2.0 ** (kind.bit_width - 1)
     fits = (np.floor(values) < high) & (np.ceil(values) >= low) if kind != pa.int64() else (np.abs(values) <= high)
     if not fits.all():
-        raise pa.ArrowInvalid(f"{values[~fits][0]} does not fit {shown(kind)}")
+        raise pa.ArrowInvalid(f"{values[~fits][0]} does not fit {sql_name(kind)}")
     whole = np.where(values == 2.0**63, 2**63 - 1, np.where(values < 2.0**63, values, 0).astype(np.int64))
     found = pc.if_else(array.is_valid(), pa.array(whole, pa.int64()).cast(kind), pa.scalar(None, kind))
     return found[0] if isinstance(datum, pa.Scalar) else found

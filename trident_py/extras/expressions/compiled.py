@@ -97,7 +97,7 @@ def eager(kind: pa.DataType, kernel: Callable[..., Datum], args: list[Compiled])
     return Compiled(kind, lambda rows: kernel(*(arg.run(rows) for arg in args)), any(arg.fallible for arg in args))
 
 
-def widened(part: Compiled, kind: pa.DataType) -> Compiled:
+def widen(part: Compiled, kind: pa.DataType) -> Compiled:
     """Return the expression in a wider type, one of `kinds.common`."""
     if part.kind == kind:
         return part

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, strict
 from .tree import SqlCall
-from .types import DATE, TIMESTAMP_NTZ, shown
+from .types import DATE, TIMESTAMP_NTZ, sql_name
 
 CLOCK = ("hour", "minute", "second")
 _KERNELS: dict[str, Callable[[Datum], Datum]] = {
@@ -26,8 +26,8 @@ def date_part(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
 
     def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
         if args[0].kind not in kinds:
-            needed = " or ".join(map(shown, kinds))
-            raise DefinitionError(f"expr: {call} needs {needed}, but has {shown(args[0].kind)}")
+            needed = " or ".join(map(sql_name, kinds))
+            raise DefinitionError(f"expr: {call} needs {needed}, but has {sql_name(args[0].kind)}")
         return strict(pa.int32(), lambda x: pc.cast(_KERNELS[name](x), pa.int32()), args)
 
     return compile_call

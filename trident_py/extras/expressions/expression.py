@@ -13,10 +13,10 @@ from ...model.user_traceback import named_values
 from ...operations.columnar import Columnar
 from ...tuples import Fields
 from .compiled import Compiled, SqlRows, SqlValueError, full
-from .functions import Types, compiled
+from .functions import Types, compile_tree
 from .parser import Named, parse
 from .tree import columns_of
-from .types import BOOLEAN, STRING, VOID, shown
+from .types import BOOLEAN, STRING, VOID, sql_name
 
 _LONGEST = 100
 
@@ -77,7 +77,7 @@ class SqlExpression(Columnar):
     def check_filter(self, fields: Fields) -> None:
         (kind,) = [part.kind if part is not None else BOOLEAN for part in self._known(fields)][:1]
         if len(self.parts) > 1 or kind not in (BOOLEAN, VOID):
-            what = f"{len(self.parts)} values" if len(self.parts) > 1 else shown(kind)
+            what = f"{len(self.parts)} values" if len(self.parts) > 1 else sql_name(kind)
             raise DefinitionError(f"{self.name} gives {what}, but a filter is one condition; or name function fields")
 
     def _known(self, fields: Fields) -> list[Compiled | None]:
@@ -88,14 +88,14 @@ class SqlExpression(Columnar):
             names = sorted(set(columns_of(part.tree)))
             typed = all(name in fields.types for name in names)
             types = tuple((name, arrow_type(fields.types[name])) for name in names) if typed else ()
-            found.append(compiled(part.tree, types) if typed else None)
+            found.append(compile_tree(part.tree, types) if typed else None)
         return found
 
     def _type(self, name: str, ddl: str | None, kind: pa.DataType | None) -> str | None:
         if ddl is None:
-            return None if kind is None or kind == VOID else shown(kind)
+            return None if kind is None or kind == VOID else sql_name(kind)
         if kind is not None and kind != VOID and (kind == STRING) != (ddl == "string"):
-            raise DefinitionError(f"{self.name}: field {name!r} is declared {ddl}, but gets {shown(kind)}; use CAST")
+            raise DefinitionError(f"{self.name}: field {name!r} is declared {ddl}, but gets {sql_name(kind)}; use CAST")
         return ddl
 
     # -- where the tuples are -----------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class SqlExpression(Columnar):
 
     def _for(self, fields: Fields, arrays: list[pa.Array]) -> list[Compiled]:
         types: Types = tuple((name, array.type) for name, array in zip(fields, arrays, strict=True))
-        return [compiled(part.tree, types) for part in self.parts]
+        return [compile_tree(part.tree, types) for part in self.parts]
 
     def _failing(self, fields: Fields, arrays: list[pa.Array], length: int) -> int:
         """Return the first row that fails, found by halves."""

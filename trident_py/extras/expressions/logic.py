@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import DefinitionError
-from .compiled import Compiled, Datum, SqlRows, at, eager, literal, strict, widened
+from .compiled import Compiled, Datum, SqlRows, at, eager, literal, strict, widen
 from .tree import SqlCall
-from .types import BOOLEAN, FLOATS, VOID, common, shown
+from .types import BOOLEAN, FLOATS, VOID, common, sql_name
 
 
 def met(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
     """Return the arguments in their common type."""
     kind = common(call, *(arg.kind for arg in args))
-    return [widened(arg, kind) for arg in args]
+    return [widen(arg, kind) for arg in args]
 
 
 def _equal(a: Datum, b: Datum) -> Datum:
@@ -52,7 +52,7 @@ COMPARISONS: dict[str, Callable[[Datum, Datum], Datum]] = {
 }
 
 
-def compared(call: SqlCall, args: list[Compiled]) -> Compiled:
+def compile_comparison(call: SqlCall, args: list[Compiled]) -> Compiled:
     parts = met(call, args)
     kind = parts[0].kind
     if kind == VOID:
@@ -72,8 +72,8 @@ def null_safe(call: SqlCall, args: list[Compiled]) -> Compiled:
 def condition(call: Any, part: Compiled) -> Compiled:
     """Return the expression as a condition. Raises DefinitionError unless it is boolean."""
     if part.kind not in (BOOLEAN, VOID):
-        raise DefinitionError(f"expr: {call} needs a condition, but has {shown(part.kind)}")
-    return widened(part, BOOLEAN)
+        raise DefinitionError(f"expr: {call} needs a condition, but has {sql_name(part.kind)}")
+    return widen(part, BOOLEAN)
 
 
 def both(call: SqlCall, args: list[Compiled]) -> Compiled:
@@ -98,7 +98,7 @@ def either(call: SqlCall, args: list[Compiled]) -> Compiled:
     return Compiled(BOOLEAN, run, left.fallible or right.fallible)
 
 
-def negated(call: SqlCall, args: list[Compiled]) -> Compiled:
+def compile_not(call: SqlCall, args: list[Compiled]) -> Compiled:
     return eager(BOOLEAN, pc.invert, [condition(call, args[0])])
 
 
@@ -139,7 +139,7 @@ _NONE = SqlRows({}, 0)
 # -- choices ----------------------------------------------------------------------------------------------------------
 
 
-def chosen(call: SqlCall, args: list[Compiled]) -> Compiled:
+def compile_case(call: SqlCall, args: list[Compiled]) -> Compiled:
     """Compile CASE: condition, value, ..., else. A value is computed only in the rows that it is for."""
     conditions = [condition(call, part) for part in args[:-1:2]]
     values = met(call, [*args[1::2], args[-1]])
@@ -199,7 +199,7 @@ def extreme(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
 def null_if_equal(call: SqlCall, args: list[Compiled]) -> Compiled:
     """Compile NULLIF: the first argument, but null where both are equal."""
     first = args[0]
-    same = compared(SqlCall("=", call.args), args)
+    same = compile_comparison(SqlCall("=", call.args), args)
 
     def run(rows: SqlRows) -> Datum:
         return pc.if_else(pc.fill_null(same.run(rows), False), pa.scalar(None, first.kind), first.run(rows))

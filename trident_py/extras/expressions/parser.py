@@ -64,7 +64,7 @@ def parse(text: str) -> list[Named]:
         raise DefinitionError(f"expr({text!r}): an expression, or a list of them, is needed, without clauses")
     if not select.expressions:
         raise DefinitionError("expr needs an expression")
-    return [_named(expression) for expression in select.expressions]
+    return [_name(expression) for expression in select.expressions]
 
 
 def _sqlglot() -> Any:
@@ -84,7 +84,7 @@ def _first_line(error: BaseException) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", line)
 
 
-def _named(node: Any) -> Named:
+def _name(node: Any) -> Named:
     if _is_a(node, "Alias"):
         if not _is_a(node.args["alias"], "Identifier"):
             raise _unknown(node)
@@ -184,14 +184,14 @@ def _negative(node: Any) -> Tree:
     inner = node.this
     if _is_a(inner, "Literal") and not inner.is_string:
         return _number(f"-{inner.this}")
-    if _suffixed(inner):
+    if _has_suffix(inner):
         constant = _tree(inner)
         assert isinstance(constant, Constant)
         return Constant(f"-{constant.text}", constant.kind)
     return SqlCall("negative", (_operand(node, inner),))
 
 
-def _suffixed(node: Any) -> bool:
+def _has_suffix(node: Any) -> bool:
     """Return whether it is a number with a suffix, such as 1L or 2.5D, which the parser makes a cast of."""
     if not (_is_a(node, "TryCast") and _is_a(node.this, "Literal")) or node.this.is_string:
         return False
@@ -209,7 +209,7 @@ def _cast(node: Any) -> Tree:
     if name not in _TYPES or node.args.get("default"):
         raise DefinitionError(f"expr: {_sql(node)} is not offered; CAST takes {', '.join(sorted(_TYPES.values()))}")
     kind = _TYPES[name]
-    if _suffixed(node):
+    if _has_suffix(node):
         return Constant(node.this.this, kind)
     if kind == "date":
         return _date(node)

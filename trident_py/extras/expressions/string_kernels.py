@@ -1,4 +1,4 @@
-"""Functions of texts, with Spark's results: positions and lengths in code points."""
+"""Kernels over strings, with Spark's results: positions and lengths in code points."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import DefinitionError
-from .compiled import Compiled, Datum, by_value, eager, strict, widened
+from .compiled import Compiled, Datum, by_value, eager, strict, widen
 from .tree import SqlCall
-from .types import BOOLEAN, STRING, VOID, shown
+from .types import BOOLEAN, STRING, VOID, sql_name
 
 CompileCall = Callable[[SqlCall, list[Compiled]], Compiled]
 _RUNS = re.compile(r"%+|_+|[^%_\\]+|\\.?", re.DOTALL)
@@ -22,8 +22,8 @@ def texts(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
     """Return the arguments as texts. Raises DefinitionError for one of another type."""
     for arg in args:
         if arg.kind not in (STRING, VOID):
-            raise DefinitionError(f"expr: {call} needs texts, but has {shown(arg.kind)}; use CAST")
-    return [widened(arg, STRING) for arg in args]
+            raise DefinitionError(f"expr: {call} needs texts, but has {sql_name(arg.kind)}; use CAST")
+    return [widen(arg, STRING) for arg in args]
 
 
 def constant(call: SqlCall, arg: Compiled, kind: type, what: str) -> Any:
@@ -33,7 +33,7 @@ def constant(call: SqlCall, arg: Compiled, kind: type, what: str) -> Any:
     return arg.value
 
 
-def cased(name: str) -> CompileCall:
+def compile_case_change(name: str) -> CompileCall:
     """Compile upper and lower. The kernel does one letter for one; other texts than ASCII take Unicode's full
     mapping."""
     kernel, full_mapping = (pc.ascii_upper, str.upper) if name == "upper" else (pc.ascii_lower, str.lower)
@@ -55,7 +55,7 @@ def length(call: SqlCall, args: list[Compiled]) -> Compiled:
     return strict(pa.int32(), pc.utf8_length, texts(call, args))
 
 
-def trimmed(kernel: Callable[..., Datum]) -> CompileCall:
+def compile_trim(kernel: Callable[..., Datum]) -> CompileCall:
     """Remove spaces, and no other white space."""
     return lambda call, args: strict(STRING, lambda x: kernel(x, characters=" "), texts(call, args))
 
@@ -75,14 +75,14 @@ def part(call: SqlCall, args: list[Compiled]) -> Compiled:
     return strict(STRING, kernel, texts(call, args[:1]))
 
 
-def joined(call: SqlCall, args: list[Compiled]) -> Compiled:
+def compile_concat(call: SqlCall, args: list[Compiled]) -> Compiled:
     def kernel(*data: Datum) -> Datum:
         return pc.binary_join_element_wise(*data, pa.scalar("", STRING), null_handling="emit_null")
 
     return eager(STRING, kernel, texts(call, args))
 
 
-def replaced(call: SqlCall, args: list[Compiled]) -> Compiled:
+def compile_replace(call: SqlCall, args: list[Compiled]) -> Compiled:
     old = constant(call, args[1], str, "the text to replace")
     new = constant(call, args[2], str, "the replacement") if len(args) > 2 else ""
 
@@ -92,7 +92,7 @@ def replaced(call: SqlCall, args: list[Compiled]) -> Compiled:
     return strict(STRING, kernel, texts(call, args[:1]))
 
 
-def matched(kernel: Callable[..., Datum]) -> CompileCall:
+def compile_match(kernel: Callable[..., Datum]) -> CompileCall:
     """Compile startswith, endswith and contains, with a literal."""
 
     def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
@@ -120,9 +120,9 @@ def _expression(call: SqlCall, pattern: str) -> str:
                 raise DefinitionError(rf"expr: {call}: \ stands before %, _ or \ in a pattern")
             parts.append(re.escape(found[1:]))
         else:
-            parts.append(_quoted(found))
+            parts.append(_quote(found))
     return rf"(?s)\A{''.join(parts)}\z"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "".join(f"\\{letter}" if letter.isascii() and not letter.isalnum() else letter for letter in text)

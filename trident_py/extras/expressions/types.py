@@ -1,4 +1,4 @@
-"""The types of expressions, and which type two of them have in common, as in Spark's ANSI mode."""
+"""The types of expressions, and the common type of two of them, as in Spark's ANSI mode."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAMES = {
 _OF = {kind: name for name, kind in _NAMES.items()}
 
 
-def shown(kind: pa.DataType) -> str:
+def sql_name(kind: pa.DataType) -> str:
     """Return the name of a type in SQL."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
@@ -82,4 +82,4 @@ def _meet(where: Any, a: pa.DataType, b: pa.DataType) -> pa.DataType:
     if {a, b} & set(FLOATS) and any(map(pa.types.is_decimal, (a, b))):
         return DOUBLE
     hint = "write a fraction as 2.5D" if any(map(pa.types.is_decimal, (a, b))) else "use CAST"
-    raise DefinitionError(f"expr: {where} brings {shown(a)} and {shown(b)} together; {hint}")
+    raise DefinitionError(f"expr: {where} brings {sql_name(a)} and {sql_name(b)} together; {hint}")

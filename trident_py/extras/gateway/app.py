@@ -87,12 +87,12 @@ async def post_events(request: Request) -> Response:
         raise RequestRefused(415, f"Content-Encoding {encoding[:50]} is not supported; send the body uncompressed")
     try:
         async with request.app.state.bodies.read(request.stream()) as body:
-            return await _answered(gateway, *_parsed(body))
+            return await _to_response(gateway, *_parse(body))
     except ClientDisconnect:
         return Response(status_code=400)  # the client is gone
 
 
-async def _answered(gateway: Gateway, events: list[Sent], single: bool) -> Response:
+async def _to_response(gateway: Gateway, events: list[Sent], single: bool) -> Response:
     limits = gateway.settings.limits
     if not events:
         raise RequestRefused(422, "the array is empty; send at least one event")
@@ -143,7 +143,7 @@ async def metrics(request: Request) -> Response:
     return Response(request.app.state.gateway.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-def _parsed(body: bytes) -> tuple[list[Sent], bool]:
+def _parse(body: bytes) -> tuple[list[Sent], bool]:
     try:
         return events_of(body)
     except json.JSONDecodeError as error:

@@ -47,7 +47,7 @@ def canonical(value: Any) -> bytes:
     """
     try:
         if type(value) not in PLAIN and _check(value, ""):
-            return _written(value).encode()
+            return _write(value).encode()
         return ENCODER.encode(value).encode()
     except UnicodeEncodeError as error:
         raise EventError(f"{error.object[:60]!r} has half a character (a lone surrogate): send valid UTF-8") from None
@@ -91,13 +91,13 @@ def _check(value: Any, place: str) -> bool:
     return False
 
 
-def _written(value: Any) -> str:
+def _write(value: Any) -> str:
     """Return the encoding of a value that contains a Decimal."""
     kind = type(value)
     if kind is dict:
-        return "{" + ",".join(f"{ENCODER.encode(key)}:{_written(value[key])}" for key in sorted(value)) + "}"
+        return "{" + ",".join(f"{ENCODER.encode(key)}:{_write(value[key])}" for key in sorted(value)) + "}"
     if kind is list:
-        return "[" + ",".join(map(_written, value)) + "]"
+        return "[" + ",".join(map(_write, value)) + "]"
     return number_text(value) if kind is Decimal else ENCODER.encode(value)
 
 

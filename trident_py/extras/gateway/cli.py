@@ -23,7 +23,7 @@ _config = click.option("--config", metavar="FILE", required=True, help="The gate
 
 @click.group()
 def events() -> None:
-    """The HTTP gateway in front of Kafka that accepts every event once."""
+    """Serve and check the HTTP gateway in front of Kafka that accepts every event once."""
 
 
 events.add_command(lint_command)
@@ -33,7 +33,7 @@ events.add_command(lint_command)
 @_config
 def serve(config: str) -> None:
     """Serve POST /events until SIGTERM or Ctrl-C."""
-    with _reported():
+    with _report_errors():
         _serving().serve(config)
 
 
@@ -41,7 +41,7 @@ def serve(config: str) -> None:
 @_config
 def expire(config: str) -> None:
     """Delete events older than expirySeconds now. The gateway itself does so from time to time."""
-    with _reported():
+    with _report_errors():
         print(f"{_serving().expire(config)} events deleted")
 
 
@@ -56,7 +56,7 @@ def _serving() -> Any:
 
 
 @contextlib.contextmanager
-def _reported() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     """Ends the process with the error and its exit code, if there is one."""
     try:
         yield

@@ -35,7 +35,7 @@ def events_of(body: bytes) -> tuple[list[Sent], bool]:
     if text[start : start + 1] == "[":
         return _elements(text, start + 1), False
     event, end = _event(text, start)
-    _ended(text, end)
+    _check_end(text, end)
     return [event], True
 
 
@@ -47,7 +47,7 @@ def value_of(text: str) -> Any:
 def _elements(text: str, at: int) -> list[Sent]:
     at = _after_space(text, at)
     if text[at : at + 1] == "]":
-        _ended(text, at + 1)
+        _check_end(text, at + 1)
         return []
     events = []
     while True:
@@ -57,7 +57,7 @@ def _elements(text: str, at: int) -> list[Sent]:
         mark = text[at : at + 1]
         at += 1
         if mark == "]":
-            _ended(text, at)
+            _check_end(text, at)
             return events
         if mark != ",":
             raise json.JSONDecodeError("Expecting ',' delimiter", text, at - 1)
@@ -68,7 +68,7 @@ def _event(text: str, start: int) -> tuple[Sent, int]:
     return Sent(value, text[start:end].encode()), end
 
 
-def _ended(text: str, at: int) -> None:
+def _check_end(text: str, at: int) -> None:
     if (end := _after_space(text, at)) != len(text):
         raise json.JSONDecodeError("Extra data", text, end)
 

@@ -135,14 +135,14 @@ class Fingerprint:
     def kept(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the event without the ``without`` fields. Does not change the event."""
         for path in self.without:
-            event = _pruned(event, path)
+            event = _prune(event, path)
         return event
 
     def _values(self, event: Mapping[str, Any]) -> list[Any]:
         event = self.kept(event)
         if self.fields is None:
             return [self._with_instant(event)]
-        values = [event[name] if name in event else _nested(event, name) for name in self.names()]
+        values = [event[name] if name in event else _get_nested(event, name) for name in self.names()]
         if self.timestamp is not None:
             place = self.names().index(self.timestamp)
             values[place] = instant(values[place], self.timestamp, self.roundSeconds)
@@ -152,12 +152,12 @@ class Fingerprint:
         if self.timestamp is None:
             return dict(event)
         time = instant(value_at(event, self.timestamp), self.timestamp, self.roundSeconds)
-        return {"event": dict(_pruned(event, self.timestamp)), "time": time}
+        return {"event": dict(_prune(event, self.timestamp)), "time": time}
 
 
 def value_at(event: Mapping[str, Any], path: str) -> Any:
     """Return the value of a field, nested ones by a dotted path. Raises EventError if it is missing."""
-    return event[path] if path in event else _nested(event, path)
+    return event[path] if path in event else _get_nested(event, path)
 
 
 def instant(value: Any, field: str, roundSeconds: int | None = None) -> str:
@@ -241,7 +241,7 @@ def _consistent(fingerprint: Fingerprint) -> None:
         raise DefinitionError(f"roundSeconds is an integer from 1 on, not {seconds!r}")
 
 
-def _nested(event: Mapping[str, Any], path: str) -> Any:
+def _get_nested(event: Mapping[str, Any], path: str) -> Any:
     value: Any = event
     for step in path.split("."):
         if not isinstance(value, Mapping) or step not in value:
@@ -251,14 +251,14 @@ def _nested(event: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def _pruned(event: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+def _prune(event: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     """Return the event without a field. Does not change the event."""
     if path in event:
         return {key: value for key, value in event.items() if key != path}
     step, _, rest = path.partition(".")
     if not rest or not isinstance(event.get(step), Mapping):
         return event
-    return {**event, step: _pruned(event[step], rest)}
+    return {**event, step: _prune(event[step], rest)}
 
 
 def _plain(values: list[Any]) -> str:

@@ -174,7 +174,7 @@ class Gateway:
             log.error("Kafka did not confirm %d events: %s", len(failed), ", ".join(sorted(set(failed.values()))))
             self.metrics.failed("kafka", len(failed))
             lost = [(event, owner) for event, owner in claimed if event.fingerprint in failed]
-            batch.answers |= {event.key: _refused(event, failed[event.fingerprint]) for event, _ in lost}
+            batch.answers |= {event.key: _refuse(event, failed[event.fingerprint]) for event, _ in lost}
             too_large = [claim for claim in lost if failed[claim[0].fingerprint] in TOO_LARGE]
             await self._give_back([claim for claim in lost if claim not in too_large], self.store.release)
             await self._give_back(too_large, self.store.drop)  # a smaller event may have this fingerprint
@@ -245,7 +245,7 @@ def _lost(event: Examined, claim: ClaimAnswer, patience: float) -> EventAnswer:
     return EventAnswer(DUPLICATE, event.fingerprint)
 
 
-def _refused(event: Examined, code: str) -> EventAnswer:
+def _refuse(event: Examined, code: str) -> EventAnswer:
     if code in TOO_LARGE:
         return EventAnswer(INVALID, event.fingerprint, f"an event of {len(event.value)} bytes is too large for Kafka")
     return EventAnswer(RETRY, event.fingerprint, f"Kafka did not confirm it ({code})")

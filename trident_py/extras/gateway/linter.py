@@ -145,7 +145,7 @@ class FieldCounts:
             if best is None or counts[best] <= parts:
                 return None
             fields.append(best)
-            parts, groups = counts[best], _numbered(zip(groups, columns.pop(best), strict=True))
+            parts, groups = counts[best], _number_lines(zip(groups, columns.pop(best), strict=True))
         return self._needed(fields)
 
     def _needed(self, fields: list[str]) -> list[str]:
@@ -190,7 +190,7 @@ def _hash(value: Any) -> int:
     return int.from_bytes(hashlib.blake2b(canonical(value), digest_size=8).digest(), "little")
 
 
-def _numbered(pairs: Iterable[tuple[int, int]]) -> list[int]:
+def _number_lines(pairs: Iterable[tuple[int, int]]) -> list[int]:
     numbers: dict[tuple[int, int], int] = {}
     return [numbers.setdefault(pair, len(numbers)) for pair in pairs]
 

@@ -71,7 +71,7 @@ class KafkaSink:
             "linger.ms": self._settings.lingerMs, "message.timeout.ms": int(self._settings.deliverySeconds * 1000),
             "message.max.bytes": max(1_000_000, most_bytes + 10_000), "retry.backoff.ms": 20,
             "retry.backoff.max.ms": 500, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500,
-            "error_cb": self._complained, "socket.keepalive.enable": True,
+            "error_cb": self._on_error, "socket.keepalive.enable": True,
         }  # fmt: skip
 
     def send(self, messages: Sequence[Message]) -> asyncio.Future[list[str | None]]:
@@ -134,7 +134,7 @@ class KafkaSink:
             except RuntimeError:
                 log.warning("the service ended before Kafka confirmed every event; sensors resend the others")
 
-    def _complained(self, error: Any) -> None:
+    def _on_error(self, error: Any) -> None:
         """Handle librdkafka's own errors; most pass."""
         if error.name() == "_ALL_BROKERS_DOWN":
             self.away = error.name()

@@ -39,7 +39,7 @@ def _librdkafka(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _listed(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
@@ -71,11 +71,11 @@ class GatewayKafka(_Part):
 class FingerprintSettings(_Part):
     """What makes two events the same event."""
 
-    fields: Annotated[list[str] | None, BeforeValidator(_listed)] = Field(None, description="Default: all fields")
+    fields: Annotated[list[str] | None, BeforeValidator(_to_list)] = Field(None, description="Default: all fields")
     algorithm: str = Field("blake2b", description="blake2b, sha1, md5, murmur3, fnv1a or plain")
     timestamp: str | None = Field(None, description="A field to compare as an instant")
     roundSeconds: Count | None = Field(None, description="Rounds the instant down to this many seconds")
-    without: Annotated[list[str], BeforeValidator(_listed)] = Field([], description="Fields to leave out")
+    without: Annotated[list[str], BeforeValidator(_to_list)] = Field([], description="Fields to leave out")
 
     @model_validator(mode="after")
     def _usable(self) -> FingerprintSettings:

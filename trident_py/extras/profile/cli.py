@@ -16,7 +16,7 @@ from ...local import LocalCluster
 from ...run.phases import PROFILE
 from ...run.progress import RunningTopology
 from .phases import PHASES
-from .report import PhaseShare, Profile, profiles, seen
+from .report import PhaseShare, Profile, batches_seen, profiles
 
 POLL_SECONDS = 0.1
 SHOWN = 0.00005  # seconds; what takes less is in the JSON only
@@ -49,11 +49,11 @@ def run_profiled(command: RunCommand, batches: int, warm_up: int) -> int:
 
 
 def measured(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:
-    """Waits for so many batches, or for the end of the run, and stops it. Of a shorter run, the second half counts.
+    """Wait for so many batches, or for the end of the run, and stop it. Of a shorter run, the second half counts.
 
     Raises TopologyError if the run failed. Called before the cluster ends.
     """
-    while running.progress and seen(running) < warm_up + batches and not running.awaitTermination(POLL_SECONDS):
+    while running.progress and batches_seen(running) < warm_up + batches and not running.awaitTermination(POLL_SECONDS):
         pass
     running.stop()
     running.awaitTermination()
@@ -61,7 +61,7 @@ def measured(running: RunningTopology, batches: int, warm_up: int) -> list[Profi
 
 
 def tell_profiles(name: str, found: Sequence[Profile], as_json: bool) -> int:
-    """Prints the profiles as tables, or as JSON, and returns the exit code: 1 if there was no batch to measure."""
+    """Print the profiles as tables, or as JSON, and return the exit code: 1 if there was no batch to measure."""
     if as_json:
         print(json.dumps({"topology": name, "components": [in_json(profile) for profile in found]}, indent=2))
     else:
@@ -73,7 +73,7 @@ def tell_profiles(name: str, found: Sequence[Profile], as_json: bool) -> int:
 
 
 def in_json(profile: Profile) -> dict[str, Any]:
-    """Medians over the batches, and each batch; all in seconds."""
+    """Return medians over the batches, and each batch; all in seconds."""
     rows = [row._asdict() for row in profile.rows()]
     batches = [
         {"txid": txid, "seconds": whole, "phases": {joined(*name): spent for name, spent in seconds.items()}}
@@ -87,12 +87,12 @@ def joined(phase: str, of: str) -> str:
 
 
 def _before(rows: Sequence[PhaseShare]) -> list[str]:
-    """The phase of the row before each."""
+    """Return the phase of the row before each."""
     return ["", *(row.phase for row in rows[:-1])]
 
 
 def lines(name: str, profile: Profile) -> list[str]:
-    """The table of one component: its phases in the order of a batch."""
+    """Return the table of one component: its phases in the order of a batch."""
     head = f"{name}/{profile.component}: medians of {len(profile.batches)} batches"
     rows = [row for row in profile.rows() if abs(row.seconds) >= SHOWN]
     told = [PHASES[row.phase] if row.phase != before else "" for row, before in zip(rows, _before(rows), strict=True)]

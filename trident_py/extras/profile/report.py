@@ -44,7 +44,7 @@ class Profile:
         return PhaseShare(*name, seconds, seconds / self.whole if self.whole else 0.0)
 
 
-def seen(running: RunningTopology) -> int:
+def batches_seen(running: RunningTopology) -> int:
     """Return how many batches the component has committed that has committed the most. At most `KEPT`."""
     return max((len(progress.profiled) for progress in running.progress.values()), default=0)
 

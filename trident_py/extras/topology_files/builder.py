@@ -65,7 +65,7 @@ class Building:
         for line in self._lines.values():
             for said in line.calls:
                 self._prepare(line, said)
-        asked = {place.value for line in self._lines.values() for place in _asked(line)}
+        asked = {place.value for line in self._lines.values() for place in _ask(line)}
         for name, factory in self._states.factories.items():
             if name in asked and not self._updaters(name):
                 self._static[name] = self.topology.newStaticState(factory)
@@ -138,7 +138,7 @@ class Building:
                 for place, other in self._needs(line):
                     self._need(line, place, other)
                 if line.whole:
-                    self.handles[name] = self._made(line)
+                    self.handles[name] = self._make(line)
             except Told:
                 line.whole = False
             finally:
@@ -155,7 +155,7 @@ class Building:
     def _needs(self, line: Line) -> list[tuple[Located, str]]:
         """Return the streams that this one needs, each with the place that says so."""
         found = [(place, place.value) for said in line.calls for place in said.of(Kind.STREAM, Kind.STREAMS)]
-        for place in _asked(line):
+        for place in _ask(line):
             updaters = self._updaters(place.value)
             if len(updaters) > 1:
                 places = " and ".join(said.place.named for _, said in updaters)
@@ -166,16 +166,16 @@ class Building:
 
     def _updaters(self, name: Any) -> list[tuple[Line, Said]]:
         """Return the calls of the file that update the state of this name."""
-        return [(line, said) for line in self._lines.values() for said in line.operations if _updated(said) == name]
+        return [(line, said) for line in self._lines.values() for said in line.operations if _update(said) == name]
 
-    def _made(self, line: Line) -> Any:
+    def _make(self, line: Line) -> Any:
         assert line.source is not None
-        handle = self._begun(line, line.source)
+        handle = self._begin(line, line.source)
         for said in line.operations:
-            handle = self._followed(handle, said)
+            handle = self._follow(handle, said)
         return handle
 
-    def _begun(self, line: Line, said: Said) -> Any:
+    def _begin(self, line: Line, said: Said) -> Any:
         values = self._values[id(said)]
         if isinstance(said.call, NewStreamCall):
             values = {"txId": line.name, **values}
@@ -185,7 +185,7 @@ class Building:
             places = said.argument("streams").items()
             names = values["streams"]
             values = {**values, "streams": [self._branch(*pair) for pair in zip(places, names, strict=True)]}
-        return self._called(self.topology, said, values)
+        return self._call(self.topology, said, values)
 
     def _branch(self, place: Located, name: str) -> Any:
         handle = self.handles[name]
@@ -196,7 +196,7 @@ class Building:
             )
         return handle
 
-    def _followed(self, handle: Any, said: Said) -> Any:
+    def _follow(self, handle: Any, said: Said) -> Any:
         if said.name not in TAKES[type(handle)]:
             names = TAKES[type(handle)]
             raise said.place.refuse(
@@ -204,19 +204,19 @@ class Building:
             )
         values = self._values[id(said)]
         if isinstance(said.call, QueryCall):
-            values = {**values, "state": self._asked_state(said.argument("state"), values["state"])}
-        result = self._called(handle, said, values)
-        name = _updated(said)
+            values = {**values, "state": self._ask_state(said.argument("state"), values["state"])}
+        result = self._call(handle, said, values)
+        name = _update(said)
         if name is not None:
             self._updated[name] = result
         return result
 
-    def _asked_state(self, place: Located, factory: Any) -> TridentState:
+    def _ask_state(self, place: Located, factory: Any) -> TridentState:
         if not is_name(place.value):
             return self.topology.newStaticState(factory)
         return self._updated.get(place.value) or self._static[place.value]
 
-    def _called(self, handle: Any, said: Said, values: dict[str, Any]) -> Any:
+    def _call(self, handle: Any, said: Said, values: dict[str, Any]) -> Any:
         """Return what the builder's method returns. Raises Told with what it refuses."""
         renamed = PARAMETERS.get(said.name, {})
         named = {renamed.get(name, name): value for name, value in values.items()}
@@ -232,13 +232,13 @@ class Building:
         raise said.place.refuse(text)
 
 
-def _asked(line: Line) -> list[Located]:
+def _ask(line: Line) -> list[Located]:
     """Return the places of the names of the states that a stream asks."""
     places = [place for said in line.operations if isinstance(said.call, QueryCall) for place in said.of(Kind.STATE)]
     return [place for place in places if is_name(place.value)]
 
 
-def _updated(said: Said) -> str | None:
+def _update(said: Said) -> str | None:
     """Return the name of the state that the call updates; None if it has no name."""
     value = said.call.state if isinstance(said.call, KeepCall | PersistCall) else None
     return value if is_name(value) else None

@@ -25,7 +25,7 @@ class Kind(Enum):
     JOIN_MODE = "joinMode"
 
 
-def _listed(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
@@ -42,7 +42,7 @@ def _of(kind: Kind) -> Any:
 _NAME = {"type": "string", "examples": ["word", "count bigint"]}
 Names = Annotated[
     list[str],
-    BeforeValidator(_listed),
+    BeforeValidator(_to_list),
     WithJsonSchema({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}),
 ]
 Many = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
@@ -56,7 +56,7 @@ Side = Literal["INNER", "OUTER"]
 Sides = Annotated[
     list[Side],
     Kind.JOIN_TYPE,
-    BeforeValidator(_listed),
+    BeforeValidator(_to_list),
     WithJsonSchema({"anyOf": [{"enum": ["INNER", "OUTER"]}, {"type": "array", "items": {"enum": ["INNER", "OUTER"]}}]}),
 ]
 Mode = Annotated[Literal["COMPACT", "PRESERVE"], Kind.JOIN_MODE]

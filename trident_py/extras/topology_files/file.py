@@ -18,7 +18,7 @@ from ...topology import Topology, TridentTopology
 from .builder import Building
 from .locations import Located, Told
 from .models import SourceKeys
-from .objects import because, imported
+from .objects import because, import_object
 from .sections import NAMES, Sections, find_file, is_topology, read_sections
 from .states import States
 from .streams import read_line
@@ -72,7 +72,7 @@ class Draft:
     def build(self) -> Defined:
         """Called once. Imports modules and opens no store. Raises DefinitionError with all problems of all files."""
         with _inside(self.file.parent):
-            return _defined(self._sections)
+            return _define(self._sections)
 
 
 def load(file: str | Path | None = None) -> Defined:
@@ -97,7 +97,7 @@ def _inside(folder: Path) -> Iterator[None]:
         yield
 
 
-def _defined(sections: Sections) -> Defined:
+def _define(sections: Sections) -> Defined:
     top = sections.top
     states = States(sections.states, sections.components)
     conf = _configuration(sections)
@@ -105,7 +105,7 @@ def _defined(sections: Sections) -> Defined:
     topology: AnyTopology | None = None
     _check_name(sections)
     if isinstance(top.value, dict) and "topologySource" in top.value:
-        topology = _sourced(sections, states, conf)
+        topology = _load_source(sections, states, conf)
     elif sections.streams:
         topology, handles = _built(sections, states)
     elif isinstance(top.value, dict) and not top.at("streams").value:
@@ -129,12 +129,12 @@ def _built(sections: Sections, states: States) -> tuple[TridentTopology, Mapping
     return building.topology, building.handles
 
 
-def _sourced(sections: Sections, states: States, conf: Config) -> AnyTopology | None:
+def _load_source(sections: Sections, states: States, conf: Config) -> AnyTopology | None:
     place = sections.top.at("topologySource")
     if sections.streams:
         place.tell("a topology has either streams: or a topologySource:, this file has both")
     try:
-        made = _returned(place, states, conf)
+        made = _call_function(place, states, conf)
         if not isinstance(made, AnyTopology):
             raise place.refuse(f"it returned {type(made).__name__}; it must return a TridentTopology, or its build()")
     except Told:
@@ -142,9 +142,9 @@ def _sourced(sections: Sections, states: States, conf: Config) -> AnyTopology | 
     return made
 
 
-def _returned(place: Located, states: States, conf: Config) -> Any:
+def _call_function(place: Located, states: States, conf: Config) -> Any:
     keys = place.read(SourceKeys, "topologySource")
-    found = imported(place.at("className"), keys.className)
+    found = import_object(place.at("className"), keys.className)
     given = states.objects.arguments(place.at("constructorArgs")) if keys.constructorArgs else []
     if not isinstance(found, type):
         if keys.methodName is not None:

@@ -77,7 +77,7 @@ class Located:
     def read(self, model: type[ModelT], name: str, value: Any = None) -> ModelT:
         """Return the mapping as a model; ``name`` in messages. Raises Told."""
         given = self.value if value is None else value
-        settings, error = _validated(model, given)
+        settings, error = _validate(model, given)
         if error is not None:
             describe_errors(self.document, self.where, model, name, error)
         if settings is None:
@@ -85,9 +85,9 @@ class Located:
         return settings
 
 
-def _validated(model: type[ModelT], value: Any) -> tuple[ModelT | None, ValidationError | None]:
-    """Return the error is returned: an exception that is raised while it is handled would keep the values of the
-    file."""
+def _validate(model: type[ModelT], value: Any) -> tuple[ModelT | None, ValidationError | None]:
+    """Return the error instead of raising it: an exception that is raised while it is handled would keep the values of
+    the file."""
     try:
         return model.model_validate(value), None
     except ValidationError as error:

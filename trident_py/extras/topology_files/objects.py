@@ -40,12 +40,12 @@ class Objects:
         """Return the object of ``module:name``, or of a mapping with ``className`` or ``ref``. A class is called
         without arguments. Raises Told."""
         if isinstance(place.value, str):
-            found = imported(place, place.value)
-            return self._called(place, found, []) if isinstance(found, type) else found
+            found = import_object(place, place.value)
+            return self._call(place, found, []) if isinstance(found, type) else found
         if isinstance(place.value, dict) and "ref" in place.value:
             return self._component(place)
         if isinstance(place.value, dict) and "className" in place.value:
-            return self._constructed(place)
+            return self._construct(place)
         raise place.refuse(f"found {place.found}; {FORMS}")
 
     def arguments(self, place: Located) -> Any:
@@ -100,25 +100,25 @@ class Objects:
                 except Told:
                     continue
 
-    def _constructed(self, place: Located) -> Any:
+    def _construct(self, place: Located) -> Any:
         keys = place.read(ObjectKeys, "an object")
-        target = imported(place.at("className"), keys.className)
-        made = self._called(place, target, self.arguments(place.at("constructorArgs")) if keys.constructorArgs else [])
+        target = import_object(place.at("className"), keys.className)
+        made = self._call(place, target, self.arguments(place.at("constructorArgs")) if keys.constructorArgs else [])
         for method in place.at("configMethods").items() if keys.configMethods else ():
-            made = self._configured(method, made)
+            made = self._configure(method, made)
         return made
 
-    def _configured(self, place: Located, made: Any) -> Any:
+    def _configure(self, place: Located, made: Any) -> Any:
         keys = place.read(MethodKeys, "a method")
         if not callable(getattr(made, keys.name, None)):  # any object of the user, by the user's name
             names = [name for name in dir(made) if not name.startswith("_") and callable(getattr(made, name, None))]
             known = f"it has: {', '.join(names)}{close(keys.name, names)}"
             raise place.at("name").refuse(f"{type(made).__name__} has no method {keys.name!r}; {known}")
         given = self.arguments(place.at("args")) if keys.args else []
-        returned = self._called(place, lambda *args, **named: methodcaller(keys.name, *args, **named)(made), given)
+        returned = self._call(place, lambda *args, **named: methodcaller(keys.name, *args, **named)(made), given)
         return returned if isinstance(returned, type(made)) else made  # as withLag, which returns another one
 
-    def _called(self, place: Located, target: Any, given: Any) -> Any:
+    def _call(self, place: Located, target: Any, given: Any) -> Any:
         if not callable(target):
             advice = "name it alone, without className:"
             raise place.refuse(f"it is of the type {type(target).__name__} and cannot be called; {advice}")
@@ -126,11 +126,11 @@ class Objects:
         try:
             return target(**given) if isinstance(given, dict) else target(*given)
         except Exception as error:  # the user's own code
-            text = because(place, error) + (_taken(target) if isinstance(error, TypeError) else "")
+            text = because(place, error) + (_check_taken(target) if isinstance(error, TypeError) else "")
         raise place.refuse(f"cannot be made: {text}")
 
 
-def imported(place: Located, path: str) -> Any:
+def import_object(place: Located, path: str) -> Any:
     """Return what ``module:name`` leads to, or the name of a built-in. Raises Told."""
     if ":" not in path:
         if path not in BUILT_IN:
@@ -147,7 +147,7 @@ def imported(place: Located, path: str) -> Any:
     raise place.refuse(text)
 
 
-def _taken(target: Callable[..., Any]) -> str:
+def _check_taken(target: Callable[..., Any]) -> str:
     """Return what a function or class takes, for a call that does not fit it."""
     try:
         signature = inspect.signature(target)

@@ -100,7 +100,7 @@ def _arguments(model: type[Call]) -> dict[str, Any]:
 
 
 def _model(model: type[BaseModel]) -> dict[str, Any]:
-    filled: dict[str, Any] = _filled(model.model_json_schema())
+    filled: dict[str, Any] = _fill(model.model_json_schema())
     return open_to_variables(filled)
 
 
@@ -115,13 +115,13 @@ _KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def _filled(part: Any) -> Any:
+def _fill(part: Any) -> Any:
     """Return the schema with what stands for each kind of value. An argument that may be missing may also be null."""
     if isinstance(part, list):
-        return [_filled(item) for item in part]
+        return [_fill(item) for item in part]
     if not isinstance(part, dict):
         return part
-    filled = {key: _filled(value) for key, value in part.items() if key != "x-kind" and key != "title"}
+    filled = {key: _fill(value) for key, value in part.items() if key != "x-kind" and key != "title"}
     kind = part.get("x-kind")
     if kind is None:
         return filled

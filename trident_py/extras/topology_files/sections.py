@@ -68,7 +68,7 @@ def read_sections(file: str | Path) -> Sections:
     with suppress(Told):  # the sections that are right are read all the same
         found.keys = top.read(TopologyKeys, "a topology file", _without_own(top))
     _gather(found, top)
-    for include in _listed(top, "includes"):
+    for include in _list(top, "includes"):
         _include(found, include, IncludedKeys)
     states = top.at("states")
     if isinstance(states.value, str):
@@ -80,7 +80,7 @@ class _StatesKeys(IncludedKeys):
     """A states file."""
 
 
-def _listed(top: Located, key: str) -> list[Located]:
+def _list(top: Located, key: str) -> list[Located]:
     return top.at(key).items() if isinstance(top.at(key).value, list) else []
 
 

@@ -21,33 +21,33 @@ class States:
         self.factories: dict[str, Any] = {}
         for name, place in places.items():
             try:
-                self._named(name, place)
+                self._find(name, place)
             except Told:
                 continue
 
     def factory(self, place: Located) -> Any:
         """Return the factory of a name, of settings as in a states file, or of an object. Raises Told."""
         if not is_name(place.value):
-            return self._made(place)
+            return self._make(place)
         name = place.value
         if name not in self._places:
             raise unknown(place, self._places, "state")
         if name in self._under_way:
             raise place.refuse(f"the states refer to each other in a circle: {' -> '.join([*self._under_way, name])}")
-        return self._named(name, self._places[name])
+        return self._find(name, self._places[name])
 
-    def _named(self, name: str, place: Located) -> Any:
+    def _find(self, name: str, place: Located) -> Any:
         if name not in self.factories:
             if place.document.wrong(place.where):
                 raise Told(name)
             self._under_way.append(name)
             try:
-                self.factories[name] = self._made(place)
+                self.factories[name] = self._make(place)
             finally:
                 self._under_way.pop()
         return self.factories[name]
 
-    def _made(self, place: Located) -> Any:
+    def _make(self, place: Located) -> Any:
         if place.is_object:
             return self.objects.make(place)
         state = states_loading().define(place.document, place.where, place.value, self._types)

@@ -75,7 +75,7 @@ def _source(place: Located) -> Said | None:
             begins = f"found {' and '.join(found)}" if found else "found none of them"
             place.document.add(place.where, f"a stream begins with one of {', '.join(SOURCES)}; {begins}")
         return None
-    return _said(place.at(found[0]), found[0], SOURCES[found[0]])
+    return _read_call(place.at(found[0]), found[0], SOURCES[found[0]])
 
 
 def _operations(line: Line, place: Located) -> None:
@@ -93,23 +93,23 @@ def _operations(line: Line, place: Located) -> None:
 def _operation(place: Located) -> Said | None:
     value = place.value
     if isinstance(value, str):
-        return _known(place, value, Located(place.document, place.where, None))
+        return _check_known(place, value, Located(place.document, place.where, None))
     if isinstance(value, dict) and len(value) == 1:
         name = next(iter(value))
-        return _known(place.at(name), name, place.at(name))
+        return _check_known(place.at(name), name, place.at(name))
     found = f"found {', '.join(value)}" if isinstance(value, dict) and value else f"found {place.found}"
     place.tell(f"{found}; expected one operation, such as groupBy: word; each operation is an item of the list")
     return None
 
 
-def _known(place: Located, name: str, arguments: Located) -> Said | None:
+def _check_known(place: Located, name: str, arguments: Located) -> Said | None:
     if name in OPERATIONS:
-        return _said(arguments, name, OPERATIONS[name])
+        return _read_call(arguments, name, OPERATIONS[name])
     place.tell(f"no operation {name!r}; there are: {', '.join(OPERATIONS)}{close(name, OPERATIONS)}")
     return None
 
 
-def _said(place: Located, name: str, model: type[Call]) -> Said | None:
+def _read_call(place: Located, name: str, model: type[Call]) -> Said | None:
     value: Any = place.value
     mapping = value is None or (isinstance(value, dict) and not (model.alone and place.is_object))
     try:

@@ -35,7 +35,7 @@ def duration(place: Located) -> Duration:
     value = place.value
     if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in UNITS:
         times = f"a time in {', '.join(UNITS)}, such as {{seconds: 10}}"
-        raise place.refuse(f"found {_shown(place)}; expected a number of tuples, or {times}")
+        raise place.refuse(f"found {_show(place)}; expected a number of tuples, or {times}")
     unit = next(iter(value))
     number = _number(value[unit])
     if number is None:
@@ -77,5 +77,5 @@ def _number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _shown(place: Located) -> str:
+def _show(place: Located) -> str:
     return ", ".join(place.value) if isinstance(place.value, dict) else place.found

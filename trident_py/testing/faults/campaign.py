@@ -17,8 +17,8 @@ from .drivers import Drivers
 from .feed import Feed
 from .locations import StorePlace, scratch
 from .points import FaultCase
-from .report import FaultReport, Rerun, found
-from .selection import Selection, chosen, from_text, shrunk, whole
+from .report import FaultReport, Rerun, describe_fault
+from .selection import Selection, choose, from_text, select_all, shrink
 from .trials import CaseVerdict, Laboratory, Reference, Undisturbed, moved, named
 
 SHRINKING_SECONDS = 20.0
@@ -99,7 +99,7 @@ class Campaign:
             mine = self._cases(store, reference)
             draw.shuffle(mine)
             for case in sample(mine) if self.smoke else mine:
-                report.verdicts.append(self._verdict(case, reference, whole(self.feed)))
+                report.verdicts.append(self._verdict(case, reference, select_all(self.feed)))
         return report
 
     def only(self, case: FaultCase, rows: str) -> FaultReport:
@@ -109,13 +109,13 @@ class Campaign:
             raise DefinitionError(f"the point is on {case.store}; this test has: {', '.join(self.lab.stores)}")
         if case.fault not in FAULTS:
             raise DefinitionError(f"no disturbance {case.fault!r}; there are: {', '.join(FAULTS)}")
-        selection = from_text(rows) if rows else whole(self.feed)
-        reference = self.lab.reference(case.store, chosen(self.feed, selection))
+        selection = from_text(rows) if rows else select_all(self.feed)
+        reference = self.lab.reference(case.store, choose(self.feed, selection))
         report = FaultReport(self.seed, {case.store: reference})
         verdict = self.lab.verdict(case, reference)
         report.verdicts.append(verdict)
         if verdict.failed:
-            raise found(verdict, reference, self.seed, selection, self.rerun, 0)
+            raise describe_fault(verdict, reference, self.seed, selection, self.rerun, 0)
         return report
 
     def _cases(self, store: str, reference: Reference) -> list[FaultCase]:
@@ -147,8 +147,8 @@ class Campaign:
             return verdict
         search = _Search(self, verdict, reference, selection, time.monotonic() + SHRINKING_SECONDS)
         if self.feed.count:
-            shrunk(selection, search.fails)
-        raise found(search.verdict, search.reference, self.seed, search.selection, self.rerun, search.tried)
+            shrink(selection, search.fails)
+        raise describe_fault(search.verdict, search.reference, self.seed, search.selection, self.rerun, search.tried)
 
 
 @dataclass
@@ -168,7 +168,7 @@ class _Search:
         self.tried += 1
         lab, case = self.campaign.lab, self.verdict.case
         try:
-            reference = lab.once(case.store, chosen(self.campaign.feed, selection))
+            reference = lab.once(case.store, choose(self.campaign.feed, selection))
         except Undisturbed:
             return False
         reference = replace(reference, changing=self.reference.changing)

@@ -1,4 +1,4 @@
-"""What two runs have left, side by side."""
+"""Compares the results of two runs."""
 
 from __future__ import annotations
 

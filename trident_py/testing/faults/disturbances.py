@@ -1,4 +1,4 @@
-"""What is done to a run, and how it then comes to its end."""
+"""Disturbances of a run, and its recovery."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ class Trial:
         raise NeverEnds(f"{STARTS} starts after the disturbance all failed, the last one with: {errors[-1]}")
 
 
-def _killed(trial: Trial) -> Outcome:
-    """Return the process dies at the point and is started again."""
+def _kill(trial: Trial) -> Outcome:
+    """Kill the process at the point, and start it again."""
     if trial.disturbed("kill").wait() != KILLED:
         raise NotReached(f"the run was to die at {trial.case.point}, and did not")
     return trial.to_its_end()
 
 
-def _failed(trial: Trial) -> Outcome:
+def _fail(trial: Trial) -> Outcome:
     """Raise FailedException at the point: the same process replays the batch."""
     outcome = trial.disturbed("fail").ending
     return trial.to_its_end() if outcome.error else outcome
@@ -119,8 +119,8 @@ def _other_partitions(trial: Trial) -> Outcome:
     return trial.to_its_end()
 
 
-def _forgotten(trial: Trial) -> Outcome:
-    """Return the checkpoint loses the last batch that it has committed: it is replayed although every state has it."""
+def _forget_batch(trial: Trial) -> Outcome:
+    """Let the checkpoint lose its last committed batch: it is replayed although every state has it."""
     trial.disturbed("kill")
     trial.to_its_end()
     forget(Path(trial.folder) / CHECKPOINTS / NAME)
@@ -128,7 +128,7 @@ def _forgotten(trial: Trial) -> Outcome:
 
 
 def _two_drivers(trial: Trial) -> Outcome:
-    """Return a driver stands still at the point, another one goes on to the end, then the first wakes up."""
+    """Stop a driver at the point, run another one to the end, then let the first continue."""
     zombie = trial.held()
     trial.to_its_end(read=False)
     zombie.go_on()
@@ -137,7 +137,7 @@ def _two_drivers(trial: Trial) -> Outcome:
 
 
 def _cut(when: str) -> Callable[[Trial], Outcome]:
-    """Return the connection is cut around the COMMIT that comes after the point."""
+    """Cut the connection around the COMMIT that comes after the point."""
 
     def cut(trial: Trial) -> Outcome:
         with proxy_to(trial.url) as proxy:
@@ -180,7 +180,7 @@ def proxy_to(url: str) -> Iterator[CuttingProxy]:
 
 
 def forget(checkpoint: Path) -> None:
-    """Remove the last committed batch of every component from a checkpoint: it has begun, and is not over."""
+    """Remove the last committed batch of every component from a checkpoint: it has started and is not committed."""
     for folder in checkpoint.iterdir():
         store = AppendLogStore(folder)
         record = store.get(LOG, 0)
@@ -206,14 +206,14 @@ class Fault:
 
 _DRIVER = ("described", "recorded", "processed", "decided", "publish", "published", "over")
 _TASKS = ("emit", *IN_STATE)
-_CUT = Fault(_failed, ("written", "publish"), needs_proxy=True)
+_CUT = Fault(_fail, ("written", "publish"), needs_proxy=True)
 FAULTS: dict[str, Fault] = {
-    "kill": Fault(_killed, ("opened", *_DRIVER, *_TASKS, LINE), once=False),
-    "fail": Fault(_failed, ("recorded", "processed", *_TASKS, "publish"), restarts=False, once=False),
+    "kill": Fault(_kill, ("opened", *_DRIVER, *_TASKS, LINE), once=False),
+    "fail": Fault(_fail, ("recorded", "processed", *_TASKS, "publish"), restarts=False, once=False),
     "content": Fault(_other_content, ("emit", *IN_STATE, "processed", "decided", "publish", "published"), plain=True,
                      needs_opaque=True),
     "partitions": Fault(_other_partitions, ("committed", "processed", "published")),
-    "forget": Fault(_forgotten, ("over",)),
+    "forget": Fault(_forget_batch, ("over",)),
     "zombie": Fault(_two_drivers, ("recorded", "emit", "begin", "processed", "publish", "over")),
     **{f"cut-{when}": replace(_CUT, disturb=_cut(when)) for when in CUTS},
     "late": Fault(_late_commit, ("written",), needs_proxy=True),

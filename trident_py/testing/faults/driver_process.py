@@ -1,4 +1,4 @@
-"""What a driver process of the kit does: builds the user's topology, runs it, reads what its states hold."""
+"""A driver process of the kit: builds the user's topology, runs it, reads what its states hold."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Outcome:
 def drive(run: Run, build: Build, readings: Readings) -> None:
     """Execute one run in the driver process, whose `Outcome` is a file afterwards; not if the process is killed."""
     try:
-        outcome = _ended(run, build, readings)
+        outcome = _run_to_end(run, build, readings)
     except TridentError as error:
         cause = error.__cause__ or error
         outcome = Outcome(str(error), type(cause).__name__)
@@ -99,7 +99,7 @@ def drive(run: Run, build: Build, readings: Readings) -> None:
     scratch.replace(run.outcome)
 
 
-def _ended(run: Run, build: Build, readings: Readings) -> Outcome:
+def _run_to_end(run: Run, build: Build, readings: Readings) -> Outcome:
     topology = build(run.feed.spouts(run.other, run.longer), run.store)
     if not isinstance(topology, Topology):
         raise DefinitionError(f"build must return a built topology (topology.build()), got {type(topology).__name__}")

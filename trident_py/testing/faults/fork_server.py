@@ -31,7 +31,7 @@ class ForkServer:
 
     def __init__(self, served: dict[str, Any], orders: int, answers: TextIO) -> None:
         sys.path[:] = served["path"]
-        self.build = _resolved(served["build"])
+        self.build = _resolve(served["build"])
         self.readings = pickle.loads(served["readings"])
         self.orders, self.answers = orders, answers
         self.children: set[int] = set()
@@ -95,7 +95,7 @@ class ForkServer:
                 self.tell("ended", child, os.waitstatus_to_exitcode(status))
 
 
-def _resolved(build: Any) -> Any:
+def _resolve(build: Any) -> Any:
     """Return the function of "module:name", or the one that was pickled."""
     if not isinstance(build, str):
         return pickle.loads(build)

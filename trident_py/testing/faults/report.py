@@ -1,4 +1,4 @@
-"""What a test is told: a table of what held, or the one case that did not."""
+"""The report to a test: a table of the guarantees that held, or the one case that did not."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Rerun:
         return shlex.join([*words, *([f"--trident-rows={rows}"] * bool(rows))])
 
 
-def found(
+def describe_fault(
     verdict: CaseVerdict, reference: Reference, seed: int, selection: Selection, rerun: Rerun, tried: int
 ) -> FaultFound:
     """Return the error for a failed case, shrunk to this part of the feed."""
@@ -82,13 +82,13 @@ def found(
     for broken in verdict.broken:
         lines.append(f"{broken.state} is promised {guarantees.get(broken.state, 'to be equal by this test')}")
         lines += str(broken).splitlines()
-    lines += [*verdict.notes, *_fed(reference.feed, tried)]
+    lines += [*verdict.notes, *_describe_feed(reference.feed, tried)]
     rows = to_text(selection)
     lines.append(f"again: {rerun.command(seed, verdict, rows)}")
     return FaultFound("\n".join(lines), verdict, selection)
 
 
-def _fed(feed: Feed, tried: int) -> list[str]:
+def _describe_feed(feed: Feed, tried: int) -> list[str]:
     lines = [f"fed, after {tried} attempts to shrink it:"]
     for n in range(feed.count):
         for name, batches in feed.batches:

@@ -73,7 +73,7 @@ class Story:
     def crash_at(
         self, step: str, state: str | None = None, *, partition: int | None = None, txid: int | None = None
     ) -> Self:
-        """Return the next run is killed at this step (`trident_py.testing.faults.STEPS`), by default in the first
+        """Kill the next run at this step (`trident_py.testing.faults.STEPS`), by default in the first
         partition that comes to it, in the last batch that is fed. ``state``: a state, or for `emit` a spout."""
         return self._at(step, state, partition, txid, "kill")
 
@@ -98,7 +98,7 @@ class Story:
         return self
 
     def lose_last_commit(self) -> Self:
-        """Return the checkpoint loses the last batch that it has committed: the next run replays it."""
+        """Let the checkpoint lose its last committed batch: the next run replays it."""
         forget(self._folder / CHECKPOINTS / NAME)
         return self
 

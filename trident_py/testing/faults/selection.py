@@ -15,7 +15,7 @@ Selection = tuple[tuple[int, tuple[RowPlace, ...]], ...]
 """The batches that are kept, by their numbers from 1 on, each with its rows."""
 
 
-def whole(feed: Feed) -> Selection:
+def select_all(feed: Feed) -> Selection:
     """Select everything."""
     return tuple(
         (n + 1, tuple((name, k) for name, batches in feed.batches if n < len(batches) for k in range(len(batches[n]))))
@@ -23,7 +23,7 @@ def whole(feed: Feed) -> Selection:
     )
 
 
-def chosen(feed: Feed, selection: Selection) -> Feed:
+def choose(feed: Feed, selection: Selection) -> Feed:
     """Return the feed of these batches and rows; later batches move up. Raises DefinitionError for one that is not
     there."""
     made: list[tuple[str, tuple[Batch, ...]]] = []
@@ -58,7 +58,7 @@ def _batch_of(text: str) -> tuple[int, tuple[RowPlace, ...]]:
     return int(n), tuple((unquote(spout), int(k)) for spout, _, k in places)
 
 
-def shrunk(selection: Selection, fails: Callable[[Selection], bool]) -> Selection:
+def shrink(selection: Selection, fails: Callable[[Selection], bool]) -> Selection:
     """Return the smallest selection found of which ``fails`` is still true: fewer batches first, then fewer rows."""
     smaller = True
     while smaller:

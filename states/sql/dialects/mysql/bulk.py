@@ -231,14 +231,15 @@ class Incoming(NamedTuple):
 
 
 def incoming(connection: Any, of: str = "") -> Incoming:
-    """``of``: see `Dialect.instead`. MySQL has deprecated VALUES(column), MariaDB has nothing else."""
+    """Return the SQL for `Dialect.instead`. MySQL has deprecated VALUES(column), MariaDB has nothing else."""
     if not connection.names_rows:
         return Incoming("", 'VALUES("{}")')
     return Incoming("" if of else " AS trident_new", f'{of or "trident_new"}."{{}}"')
 
 
 def _wide(columns: Sequence[Column]) -> list[Column]:
-    """Columns for all checked values. Texts keep their length, which is faster, if such columns fit into a row."""
+    """Return columns for all checked values. Texts keep their length, which is faster, if such columns fit into a
+    row."""
     sized = [column for column in columns if column.family == "text" and column.sizes]
     kept = sized if sum(_BYTES_OF_A_SIGN * column.sizes[0] for column in sized) < _ROW_BYTES else []
     return [Column(c.name, c.ddl if c in kept else _BOUNDLESS.get(c.family, c.ddl)) for c in columns]

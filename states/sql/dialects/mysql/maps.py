@@ -232,7 +232,8 @@ def _few_text(recipe: Recipe, count: int, new: Incoming) -> str:
 
 
 def _size(batch: PartialResults) -> int:
-    """At least the bytes of the rows in a statement: four for each sign of a text, a hundred for anything else."""
+    """Estimate, at least, the bytes of the rows in a statement: four for each sign of a text, a hundred for anything
+    else."""
     values = chain.from_iterable(batch.columns)
     return sum(100 + (4 * len(value) if isinstance(value, str | bytes) else 0) for value in values)
 

@@ -129,7 +129,7 @@ class MySqlTable(ServerDialect):
         return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": exact}
 
     def type_names(self, engine: sa.Engine, table: str) -> dict[str, str]:
-        """Without the column that `own_key` adds."""
+        """Leave out the column that `own_key` adds."""
         return {name: kind for name, kind in super().type_names(engine, table).items() if name != OWN_KEY}
 
     def own_key(self, connection: Connection) -> sa.Column | None:
@@ -174,7 +174,8 @@ class MySqlTable(ServerDialect):
         return [columns for index, columns in keys.items() if index not in partial]
 
     def other_unique(self, connection: Connection, table: str, keys: Sequence[Column]) -> list[str]:
-        """Those that lack a whole column of the key. ON DUPLICATE KEY UPDATE changes a row that conflicts in any."""
+        """Return the keys that lack a whole column of the key. ON DUPLICATE KEY UPDATE changes a row that conflicts in
+        any."""
         columns: dict[str, set[str]] = {}
         for index, column, part in _unique_columns(connection, table):
             columns.setdefault(index, set()).update([column] if part is None and column is not None else [])

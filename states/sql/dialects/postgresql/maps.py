@@ -160,7 +160,7 @@ def _text(recipe: Recipe, source: str) -> str:
 
 
 def _bounds(recipe: Recipe, value: str) -> list[str]:
-    """Conditions against values that the map refuses but the column accepts: NaN, more bits than declared."""
+    """Return conditions against values that the map refuses but the column accepts: NaN, more bits than declared."""
     if recipe.value.family == "double":
         nan = "'NaN'::float8"
         return [f"({value}) <> {nan}", f"({recipe.base('excluded.txid')}) IS DISTINCT FROM {nan}"]

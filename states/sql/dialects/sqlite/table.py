@@ -170,7 +170,8 @@ class SqliteTable:
 
 
 def _affinity(type_name: str) -> str:
-    """SQLite's rule (https://sqlite.org/datatype3.html, 3.1); "" for a column without a type, which changes nothing."""
+    """Apply SQLite's rule (https://sqlite.org/datatype3.html, 3.1); "" for a column without a type, which changes
+    nothing."""
     kind = type_name.upper()
     rules = {"INTEGER": ("INT",), "TEXT": ("CHAR", "CLOB", "TEXT"), "BLOB": ("BLOB",), "REAL": ("REAL", "FLOA", "DOUB")}
     if not kind:

@@ -37,7 +37,7 @@ class Arrived:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence], width: int) -> Arrived:
-        """``rows`` begin with the ``width`` values of the sender and the number."""
+        """Number the rows, which begin with the ``width`` values of the sender and the number."""
         arrived = cls()
         for position, row in enumerate(rows):
             if arrived.first.setdefault(tuple(row[:width]), {}).setdefault(row[width], position) != position:

@@ -61,7 +61,7 @@ class SequenceRows(RowPartition):
         return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}, **noting(files)}
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """This partition's share of the applied rows, the key's columns first."""
+        """Return this partition's share of the applied rows, the key's columns first."""
         for key, row in share_rows(self.factory.stored().items(), self.partition, self.of):
             yield [*key, *row]
 

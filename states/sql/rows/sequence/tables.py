@@ -218,7 +218,7 @@ def _refuse_other(store: Store, tables: Tables, onGap: str) -> None:
 
 
 def encode_rows(dialect: Dialect, columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[tuple]:
-    """Rows that the database driver returned, encoded as they were when sent."""
+    """Return rows that the database driver returned, encoded as they were when sent."""
     if not rows or not columns:
         return [()] * len(rows)
     decoders = [dialect.decoder(column) for column in columns]
@@ -227,7 +227,7 @@ def encode_rows(dialect: Dialect, columns: Sequence[Column], rows: Sequence[Sequ
 
 
 def _chunks(keys: Sequence[Column], rows: Sequence[tuple]) -> Iterator[tuple[str, list[Any]]]:
-    """Conditions that hold for these keys, with their values: one for each chunk of keys."""
+    """Return conditions that hold for these keys, with their values: one for each chunk of keys."""
     same = " AND ".join(f'"{key.name}" = ?' for key in keys)
     for start in range(0, len(rows), _PER_STATEMENT):
         part = rows[start : start + _PER_STATEMENT]
