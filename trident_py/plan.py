@@ -140,7 +140,8 @@ class Plan:
         return [self.by_id[node_id] for node_id in sorted(ids)]
 
     def components(self) -> list[Plan]:
-        """Return the connected components. Each has its own sequence of txids. Sharing a state does not connect nodes."""
+        """Return the connected components. Each has its own sequence of txids. Sharing a state does not connect
+        nodes."""
         sets = DisjointSets()
         for node in self.nodes:
             for parent in node.parents:
