@@ -80,8 +80,7 @@ class Environment:
         code = "import platform, pyspark, pandas, pyarrow as pa; print(pyspark.__version__, platform.python_version(), "
         code += "pandas.__version__, pa.__version__)"
         spark, python, pandas, arrow = subprocess.check_output([self.python, "-c", code], text=True).split()
-        release = (self.java / "release").read_text().partition('JAVA_VERSION="')[2].partition('"')[0]
-        return [spark, python, release, pandas, arrow]
+        return [spark, python, java_version(self.java), pandas, arrow]
 
     def run(self, where: Path, *arguments: str, tuples: str = "", killed: bool = False) -> str:
         """What a command of Python prints in a folder. ``tuples``: batches of more are jobs; ``killed``: it dies."""
@@ -120,11 +119,16 @@ def interpreter(version: str) -> str:
 
 
 def java_home(version: str) -> Path:
-    """A Java of this version: JAVA_HOME_<version>, or Debian's."""
-    named = [os.environ.get(f"JAVA_HOME_{version}"), *map(str, Path("/usr/lib/jvm").glob(f"java-{version}-*"))]
-    for folder in filter(None, named):
-        return Path(folder)
+    """A Java of this version: JAVA_HOME_<version>, JAVA_HOME, or Debian's."""
+    named = [os.environ.get(f"JAVA_HOME_{version}"), os.environ.get("JAVA_HOME"), *Path("/usr/lib/jvm").glob("java-*")]
+    for folder in map(Path, filter(None, named)):
+        if (folder / "release").exists() and java_version(folder).startswith(f"{version}."):
+            return folder
     raise NotThere(f"no Java {version}")
+
+
+def java_version(folder: Path) -> str:
+    return (folder / "release").read_text().partition('JAVA_VERSION="')[2].partition('"')[0]
 
 
 @functools.cache
@@ -174,7 +178,7 @@ def take_what_is_there(there: Environment) -> None:
 def lose_executor(there: Environment) -> None:
     """A cluster of two executors, of which one dies between two commits of a batch: no two tries of it mix."""
     lost = ["tests/faults/test_retries.py", "-m", "not whole", "-o", "filterwarnings="]
-    there.run(ROOT, "pytest", "-q", "-p", "no:cacheprovider", *lost)
+    there.run(ROOT, "pytest", "-q", "-p", "no:cacheprovider", *lost, tuples=JOB)
 
 
 JOBS: dict[str, Callable[[Environment], None]] = {

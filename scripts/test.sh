@@ -39,7 +39,8 @@ case "$what" in
     lint) ;;
     check) export TRIDENT_CHECK=1  # tests/needed.py: whoever asks for a server fails
            step 'tests without servers and Spark' pytest --dist worksteal -m 'not spark and not servers and not whole' $checked ;;
-    test) tests ' and not whole' ;;
+    test) tests ' and not whole'
+          step 'smoke: the oldest Spark' $python scripts/spark_matrix.py --smoke 3.5 ;;
     all)  case "${PART:-1/1}" in 1/*) sh scripts/floors.sh ;; esac
           tests '' --hypothesis-profile=whole ;;
     *)    echo "usage: scripts/test.sh check|test|all|lint" >&2; exit 2 ;;

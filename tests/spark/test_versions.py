@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,8 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from trident_py.spark import stage, versions
+from trident_py.errors import TridentError
+from trident_py.spark import failures, jobs, stage, versions
 from trident_py.spark.internals import has_repeated_stage, java_classes
 
 pytestmark = pytest.mark.spark
@@ -62,6 +64,22 @@ def test_a_job_that_ran_once_repeats_no_stage(spark: Any) -> None:
     spark.sparkContext.setJobDescription(None)
     assert not has_repeated_stage(spark, "counted once")
     assert not has_repeated_stage(spark, "never ran")
+
+
+def test_a_job_with_a_repeated_stage_counts_as_a_lost_task_where_spark_compares_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobs, "has_repeated_stage", lambda spark, description: True)
+    cluster, alone = (
+        SimpleNamespace(version="4.0.5", sparkContext=SimpleNamespace(master=master)) for master in ("yarn", "local[2]")
+    )
+    for checks, spark in ((True, cluster), (False, alone)):
+        monkeypatch.setattr(jobs, "CHECKS_SHUFFLES", checks)
+        jobs.check_stages(spark, "ours")  # type: ignore[arg-type]
+    with pytest.raises(TridentError) as told:
+        monkeypatch.setattr(jobs, "CHECKS_SHUFFLES", False)
+        jobs.check_stages(cluster, "ours")  # type: ignore[arg-type]
+    assert failures.is_lost_task(failures.chain_of(told.value))
 
 
 def test_the_hash_of_an_int_is_sparks(spark: Any) -> None:

@@ -10,7 +10,7 @@ from ..guarantees import guarantees
 from ..model.names import join_names
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..run.execution_mode import needs_driver, needs_executors
-from ..run.lowering import Lowered, lower
+from ..run.lowering import Lowered, Lowering
 from ..run.stages import inputs_of
 from ..tuples import Fields
 
@@ -88,8 +88,9 @@ def sketch(plan: Plan) -> Sketch:
     stages: list[StageSketch] = []
     arrows: list[Arrow] = []
     places: list[str] = []
+    lowering = Lowering(plan)
     for component in plan.components():
-        lowered = lower(component, plan)
+        lowered = lowering.lower(component)
         stages += _stages(lowered, len(stages))
         arrows += _arrows(lowered)
         every = f"on Spark, every batch of {_name(component)}"

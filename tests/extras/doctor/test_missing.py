@@ -25,7 +25,7 @@ def topology() -> Any:
 def cluster(master: str) -> Any:
     """A SparkCluster without Spark behind it."""
     made: Any = SparkCluster.__new__(SparkCluster)
-    made.spark, made._named = SimpleNamespace(sparkContext=SimpleNamespace(master=master)), "/checkpoints"
+    made.spark, made.checkpoints = SimpleNamespace(sparkContext=SimpleNamespace(master=master)), "/checkpoints"
     return made
 
 
