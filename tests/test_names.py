@@ -106,7 +106,8 @@ def test_modules_are_nouns_of_the_field() -> None:
 
 
 def test_functions_are_named_after_what_they_do() -> None:
-    assert [(where, node.name) for where, node in FUNCTIONS if node.name.strip("_") in NO_FUNCTIONS] == []
+    named = [(where, node.name) for where, node in FUNCTIONS if "property" not in map(ast.unparse, node.decorator_list)]
+    assert [each for each in named if each[1].strip("_") in NO_FUNCTIONS] == []
 
 
 def begins_with_a_verb(docstring: str) -> bool:
