@@ -19,7 +19,7 @@ from testbed.kafka_broker import KafkaBroker
 from testbed.sql_servers import MariaDb
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.chunks import CHUNK_ROWS, Chunk
-from trident_py.cli.profile import ON, in_json, measured
+from trident_py.extras.profile.cli import ON, in_json, measured
 from trident_py.operations.builtin import Count
 from trident_py.spouts import ITridentSpout
 from trident_py.testing import MemoryMapState

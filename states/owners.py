@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from trident_py.context import RunContext
 from trident_py.errors import StateError
-from trident_py.model.names import joined
+from trident_py.model.names import join_names
 from trident_py.state import Location
 
 REPLACE = "topology.owner.replace"
@@ -31,7 +31,7 @@ class Owner(NamedTuple):
     @property
     def name(self) -> str:
         """The owner's name in the setting ``topology.owner.replace``."""
-        return joined("/", [self.topology, self.state])
+        return join_names("/", [self.topology, self.state])
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py import Fields
-from trident_py.canonical import UnkeyableError, canonical, identity, in_order, is_null, key_of, keys_of, meant
+from trident_py.canonical import UnkeyableError, canonical, identity, in_order, is_null, key_of, keys_of, to_plain
 from trident_py.chunks import Chunk, to_list, typed
 from trident_py.partitioning import FieldsPartition, Route, java_hash
 from trident_py.state.keys import ExactKey
@@ -244,7 +244,7 @@ def pairs(draw: Any) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("scalar", [pa.scalar("z"), pa.scalar(None, pa.string()), np.str_("z"), Word.A])
 def test_a_scalar_in_a_typed_field_counts_as_its_value_wherever_it_stands(scalar: Any) -> None:
-    value = meant(scalar)
+    value = to_plain(scalar)
     for column in ([scalar], [scalar, "a"], ["a", scalar], [None, scalar, "a"], ["a", scalar, "\u00fc"]):
         wanted = [value if each is scalar else each for each in column]
         assert to_list(typed(column, "string", "f")) == wanted
@@ -297,7 +297,7 @@ def test_a_subclass_or_an_enum_that_is_a_text_or_a_number_is_that() -> None:
     assert identity(Word.A) == identity(Old.A) == identity(Name("a")) == identity(np.str_("a")) == "a"
     assert identity(Level.ONE) == identity(Number(1)) == identity(np.int32(1)) == identity(Mode.ONE) == 1
     assert identity(Color.A) != identity("a") and identity(Color.ONE) != identity(1)
-    assert type(meant(Word.A)) is str and type(meant(Level.ONE)) is int and type(meant(np.float64(1))) is float
+    assert type(to_plain(Word.A)) is str and type(to_plain(Level.ONE)) is int and type(to_plain(np.float64(1))) is float
 
 
 def test_an_instant_is_one_key_in_whichever_zone_it_is_told() -> None:

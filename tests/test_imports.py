@@ -47,7 +47,7 @@ LAYERS = [
     {"run/parallel_commit"},
     {"run/task"},
     {"run/worker_cache", "run/progress"},
-    {"run/startup", "run/two_phase", "run/profiling", "run/attempts", "run/execution_mode"},
+    {"run/startup", "run/two_phase", "run/attempts", "run/execution_mode"},
     {"run/bisection"},
     {"guarantees"},
     {"run/batch_loop", "explain"},
@@ -249,8 +249,8 @@ def test_states_import_only_the_state_api() -> None:
     assert wrong == []
 
 
-# The doctor asks the machines of a cluster.
-ON_SPARK = ("trident_py/spark/", "trident_py/extras/doctor/")
+# The doctor asks the machines of a cluster, a profile what Spark has measured.
+ON_SPARK = ("trident_py/spark/", "trident_py/extras/doctor/", "trident_py/extras/profile/spark.py")
 
 
 def test_only_what_runs_on_spark_imports_pyspark() -> None:

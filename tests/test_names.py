@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trident_py import Fields, LocalCluster, TridentTopology
-from trident_py.model.names import joined
+from trident_py.model.names import join_names
 from trident_py.run.program import compile_plan
 from trident_py.spouts.opaque_offsets import partition_path
 from trident_py.testing import FixedBatchSpout, collect
@@ -23,7 +23,7 @@ NAMES = st.lists(PARTS, min_size=1, max_size=5).map("".join)
 
 @given(st.lists(NAMES, min_size=1, max_size=4), st.lists(NAMES, min_size=1, max_size=4), st.sampled_from("+/"))
 def test_other_names_make_another_one(one: list[str], other: list[str], separator: str) -> None:
-    assert (joined(separator, one) == joined(separator, other)) == (one == other)
+    assert (join_names(separator, one) == join_names(separator, other)) == (one == other)
 
 
 @given(NAMES, NAMES, NAMES, NAMES)
@@ -36,7 +36,7 @@ def test_other_spouts_and_partitions_have_another_place(spout: str, part: str, o
 
 
 def test_usual_names_stay_as_they_are() -> None:
-    assert joined("+", ["a b", "c/d-e.f_é"]) == "a b+c/d-e.f_é"
+    assert join_names("+", ["a b", "c/d-e.f_é"]) == "a b+c/d-e.f_é"
     assert partition_path("a b", "c/d") == "a b/user/c/d"
 
 
@@ -68,7 +68,7 @@ def test_no_two_public_classes_share_a_name() -> None:
 
 # Modules that end in -ing and are terms of the field, or of Storm.
 TERMS = {
-    "backing", "failing", "lowering", "ordering", "partitioning", "pickling", "profiling", "recording", "spark_listing",
+    "backing", "failing", "lowering", "ordering", "partitioning", "pickling", "recording", "spark_listing",
     "staging",
 }  # fmt: skip
 # What modules were called before they were named after a term of the field.
@@ -80,8 +80,8 @@ NO_MODULES = {
 }  # fmt: skip
 # Participles and household words, by which nobody knows what a function does.
 NO_FUNCTIONS = {
-    "asked", "comes", "found_in", "handed", "launched", "passed_on", "patiently", "seeded", "settled", "shipped",
-    "stuck", "translated", "until_there", "way", "ways", "weakened",
+    "asked", "comes", "deciding", "found_in", "handed", "launched", "meant", "passed_on", "patiently", "pickled",
+    "seeded", "settled", "shipped", "shown", "stuck", "translated", "until_there", "way", "ways", "weakened",
 }  # fmt: skip
 NO_VERB = {
     "A", "About", "After", "All", "An", "And", "Any", "As", "At", "Because", "Before", "By", "Each", "Every",
@@ -106,7 +106,8 @@ def test_modules_are_nouns_of_the_field() -> None:
 
 
 def test_functions_are_named_after_what_they_do() -> None:
-    assert [(where, node.name) for where, node in FUNCTIONS if node.name.strip("_") in NO_FUNCTIONS] == []
+    named = [(where, node.name) for where, node in FUNCTIONS if "property" not in map(ast.unparse, node.decorator_list)]
+    assert [each for each in named if each[1].strip("_") in NO_FUNCTIONS] == []
 
 
 def begins_with_a_verb(docstring: str) -> bool:

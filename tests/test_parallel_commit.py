@@ -214,7 +214,7 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
         def __init__(self) -> None:
             self.done: list[Future] = []
 
-        def apart(self) -> list[Any]:
+        def concurrent_stages(self) -> list[Any]:
             return [None, None]
 
         def begin_commit(self, stage: Any, pool: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident_py.model.secrets import hidden, is_secret, secrets_in, shown
+from trident_py.model.secrets import hidden, is_secret, redact_url, secrets_in
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted(file for folder in ("trident_py", "states", "examples") for file in (ROOT / folder).rglob("*.py"))
@@ -33,7 +33,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_of_a_secret_is_known_wherever_it_stands(name: str) -> None:
     assert is_secret(name)
-    assert shown(f"mysql://host/db?x=1&{name}=geheim&y=2") == f"mysql://host/db?x=1&{name}=***&y=2"
+    assert redact_url(f"mysql://host/db?x=1&{name}=geheim&y=2") == f"mysql://host/db?x=1&{name}=***&y=2"
     assert hidden(f"refused: {name}=geheim, x=1") == f"refused: {name}=***, x=1"
 
 
@@ -55,7 +55,7 @@ def test_no_part_of_a_password_is_shown_however_it_is_written(form: str, passwor
     if "?" in form and ("?" in password or "@" in password or "#" in password):
         password = password.translate(str.maketrans("?@#", "xyz"))  # in a query these would end it
     url = form.format(password)
-    for told in (shown(url), hidden(f"cannot open {url} now")):
+    for told in (redact_url(url), hidden(f"cannot open {url} now")):
         assert password not in told
         assert password[-3:] not in told.replace("***", "")
         assert "host" in told
@@ -65,7 +65,7 @@ def test_no_part_of_a_password_is_shown_however_it_is_written(form: str, passwor
 @given(st.text("abc019-_.", min_size=1, max_size=8))
 def test_a_url_without_secrets_is_shown_as_it_is(name: str) -> None:
     for url in (f"sqlite:///{name}.db", f"mysql://me@{name}:3306/db?charset=utf8", f"redis://{name}:1/0"):
-        assert shown(url) == hidden(url) == url
+        assert redact_url(url) == hidden(url) == url
 
 
 def constants(tree: ast.AST) -> Iterator[tuple[int, list[str]]]:
@@ -97,7 +97,7 @@ def test_a_url_is_shown_by_the_one_function_that_knows_all_secrets(file: Path) -
     through = {
         id(arg)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and "shown" in ast.dump(node.func)
+        if isinstance(node, ast.Call) and "redact_url" in ast.dump(node.func)
         for arg in node.args
     }
     for node in ast.walk(tree):

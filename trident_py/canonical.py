@@ -50,7 +50,7 @@ def identity(value: Any) -> Any:
         return value
     if kind in _ENCODERS:
         return canonical(value)
-    plain = meant(value)
+    plain = to_plain(value)
     return plain if type(plain) in (str, int) or plain is None else canonical(plain)
 
 
@@ -78,7 +78,7 @@ def canonical(value: Any) -> bytes:
         raise UnkeyableError(f"a {kind.__name__} nested this deeply, or containing itself, cannot be a key") from None
 
 
-def meant(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return the plain value that this value stands for, else the value itself.
 
     NumPy, pandas and Arrow scalars become numbers, texts and times (NaT, NA and Arrow's null: None). A subclass of a
@@ -91,7 +91,8 @@ def meant(value: Any) -> Any:
 
 
 def plain_column(values: list) -> list:
-    """Return `meant` for each value; the list itself if all are plain. A value without a plain form stays as it is."""
+    """Return `to_plain` for each value; the list itself if all are plain. A value without a plain form stays as it
+    is."""
     if set(map(type, values)) <= _ENCODERS.keys():
         return values
     return list(map(_plain_or_same, values))
@@ -99,7 +100,7 @@ def plain_column(values: list) -> list:
 
 def _plain_or_same(value: Any) -> Any:
     try:
-        return meant(value)
+        return to_plain(value)
     except UnkeyableError:
         return value
 
@@ -160,7 +161,7 @@ def _of_numpy(value: Any) -> Any:
         return _same(complex(value), value)
     if kind in "VO":
         return value
-    return meant(value.item())
+    return to_plain(value.item())
 
 
 def _same(plain: Any, value: Any) -> Any:
@@ -198,7 +199,7 @@ def _of_timedelta(value: Any) -> datetime.timedelta:
 def _of_arrow(value: Any) -> Any:
     """Return an Arrow scalar as a Python value."""
     try:
-        return meant(value.as_py())
+        return to_plain(value.as_py())
     except (ValueError, OverflowError) as error:  # its repr would fail too
         kind = type(value).__name__
         raise UnkeyableError(f"a {kind} is outside the range of times in Python ({error}); convert it first") from None

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .canonical import UnkeyableError, meant
+from .canonical import UnkeyableError, to_plain
 from .errors import TridentError
 from .pickling import dumps
 from .tuples import MISSING, Fields, TridentTuple, missing_value, short_tuple, tuple_class
@@ -304,7 +304,7 @@ def typed(column: Column, ddl: str, name: str) -> Column:
     """Convert a column to its declared type. Raises TridentError if the type cannot hold a value exactly.
 
     ``float`` rounds to the nearest 32-bit number, as in Spark. NumPy, pandas and Arrow scalars, and subclasses, are
-    converted to their plain values first (`canonical.meant`).
+    converted to their plain values first (`canonical.to_plain`).
     """
     wanted = arrow_type(ddl)
     if not isinstance(column, list):
@@ -316,7 +316,7 @@ def typed(column: Column, ddl: str, name: str) -> Column:
     if _Missing in strange:
         return column
     if strange:
-        column = _meant(column, ddl, name)
+        column = _to_plain(column, ddl, name)
         strange = kinds_of(column) - python
     if strange:
         value = next(v for v in column if type(v) in strange)
@@ -342,9 +342,9 @@ def _texts(column: list) -> pa.Array | None:
     return array if array.type == pa.string() else None
 
 
-def _meant(column: list, ddl: str, name: str) -> list:
+def _to_plain(column: list, ddl: str, name: str) -> list:
     try:
-        return [meant(value) for value in column]
+        return [to_plain(value) for value in column]
     except UnkeyableError as error:
         raise TridentError(f"field {name!r} is declared {ddl}, but {error.reason}") from None
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .canonical import UnkeyableError, canonical, identity, meant
+from .canonical import UnkeyableError, canonical, identity, to_plain
 from .chunks import Chunk
 from .errors import TridentError
 from .operations.roles import Chooses, Prepares
@@ -105,7 +105,7 @@ class FieldsPartition(Partitioner):
         columns = [_hashes_of(chunk, name) for name in self.fields]
         rows: dict[int, list[int]] = {}
         for row in range(chunk.length):
-            code = _joined(column[row] for column in columns)
+            code = _join(column[row] for column in columns)
             rows.setdefault(_signed(code) % count, []).append(row)
         for target, chosen in sorted(rows.items()):
             yield target, chunk if len(chosen) == chunk.length else chunk.take(chosen)
@@ -327,7 +327,7 @@ def java_hash(value: Any) -> int:
     """
     if value is None:
         return 0
-    plain = meant(value)
+    plain = to_plain(value)
     hasher = _HASHES.get(type(plain))
     if hasher is not None:
         return hasher(plain)
@@ -345,10 +345,10 @@ def _hash_float(value: float) -> int:
 
 
 def _hash_list(values: list | tuple) -> int:
-    return _joined(map(java_hash, values))
+    return _join(map(java_hash, values))
 
 
-def _joined(hashes: Iterable[int]) -> int:
+def _join(hashes: Iterable[int]) -> int:
     result = 1
     for code in hashes:
         result = (result * 31 + code) & 0xFFFFFFFF

@@ -5,8 +5,9 @@ This module runs nothing. `topology` makes the nodes; `run.program` turns them i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from .errors import DefinitionError
@@ -87,6 +88,23 @@ class PartitionNode(Node):
     partitioner: Any = None
 
 
+class DisjointSets:
+    """Sets of keys, joined two at a time. A key that was never joined is alone."""
+
+    def __init__(self) -> None:
+        self._next: dict[Any, Any] = {}
+
+    def root(self, key: Any) -> Any:
+        """Return the key that stands for all of its set."""
+        above = self._next
+        while (other := above.setdefault(key, key)) != key:
+            above[key] = key = above[other]  # halves the way for the next call
+        return key
+
+    def join(self, key: Any, other: Any) -> None:
+        self._next[self.root(key)] = self.root(other)
+
+
 @dataclass(frozen=True)
 class Plan:
     """A whole topology: its nodes in the order in which they were defined, so parents come first."""
@@ -97,29 +115,40 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_id", {node.id: node for node in self.nodes})
 
-    def children(self, node: Node) -> Iterator[tuple[Node, int]]:
-        """Return the nodes that read this node's output, each with the number of the input."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plan, (self.nodes,)
+
+    @cached_property
+    def _children(self) -> dict[int, list[tuple[Node, int]]]:
+        children: dict[int, list[tuple[Node, int]]] = {node.id: [] for node in self.nodes}
         for child in self.nodes:
             for port, parent in enumerate(child.parents):
-                if parent == node.id:
-                    yield child, port
+                children[parent].append((child, port))
+        return children
+
+    def children(self, node: Node) -> Sequence[tuple[Node, int]]:
+        """Return the nodes that read this node's output, each with the number of the input."""
+        return self._children[node.id]
+
+    def before(self, node: Node) -> list[Node]:
+        """Return the node and all nodes before it, in the order of their definition."""
+        ids, todo = {node.id}, [node]
+        while todo:
+            new = set(todo.pop().parents) - ids
+            ids |= new
+            todo += [self.by_id[parent] for parent in new]
+        return [self.by_id[node_id] for node_id in sorted(ids)]
 
     def components(self) -> list[Plan]:
         """Return the connected components. Each has its own sequence of txids. Sharing a state does not connect
         nodes."""
-        group: dict[Any, Any] = {}
-
-        def root(key: Any) -> Any:
-            while group.setdefault(key, key) != key:
-                key = group[key]
-            return key
-
+        sets = DisjointSets()
         for node in self.nodes:
             for parent in node.parents:
-                group[root(parent)] = root(node.id)
+                sets.join(parent, node.id)
         parts: dict[Any, list[Node]] = {}
         for node in self.nodes:
-            parts.setdefault(root(node.id), []).append(node)
+            parts.setdefault(sets.root(node.id), []).append(node)
         return [Plan(tuple(nodes)) for nodes in parts.values()]
 
     def without_requests(self) -> Plan:

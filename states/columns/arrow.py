@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trident_py.canonical import UnkeyableError, meant
+from trident_py.canonical import UnkeyableError, to_plain
 from trident_py.chunks import TupleList, to_list
 from trident_py.tuples import Fields
 
@@ -93,7 +93,7 @@ def detect_zone(values: Any) -> bool | None:
         return values.type.tz is not None if times else None
     for value in values:
         with suppress(UnkeyableError):
-            if isinstance(plain := meant(value), datetime.datetime):
+            if isinstance(plain := to_plain(value), datetime.datetime):
                 return plain.utcoffset() is not None
     return None
 

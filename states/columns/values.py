@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from trident_py.canonical import UnkeyableError, identity, meant
+from trident_py.canonical import UnkeyableError, identity, to_plain
 from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
 from trident_py.tuples import Fields
@@ -253,7 +253,7 @@ _QUICK: dict[str, Callable[[Column, Sequence[Any], set[type]], bool]] = {
 def _plain(value: Any) -> Any:
     """Return the plain Python value: converts scalars of NumPy and pandas, and NaT to None. Raises RefusedValue."""
     try:
-        return meant(value)
+        return to_plain(value)
     except UnkeyableError as error:
         raise RefusedValue(error.reason) from None
 

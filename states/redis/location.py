@@ -39,7 +39,7 @@ class RedisPlace:
 
     @property
     def shown(self) -> str:
-        return f"{self.what} at {secrets.shown(self.url)}"
+        return f"{self.what} at {secrets.redact_url(self.url)}"
 
     @property
     def location(self) -> Location:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident_py.canonical import meant
+from trident_py.canonical import to_plain
 from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
-from trident_py.model.secrets import shown
+from trident_py.model.secrets import redact_url
 from trident_py.operations.base import TridentCollector
 from trident_py.state import (
     BatchParticipant,
@@ -102,7 +102,7 @@ class FieldMapper(RedisStoreMapper, RedisLookupMapper):
         return key
 
     def getValueFromTuple(self, tuple: TridentTuple) -> str:
-        value = meant(tuple.getValueByField(self.value))
+        value = to_plain(tuple.getValueByField(self.value))
         return json_text(value) if isinstance(value, int | float) else value
 
     def toTuple(self, input: TridentTuple, value: str | None) -> Sequence[Sequence[Any]]:
@@ -262,4 +262,4 @@ class RedisState(RedisFactory, StateFactory):
 
     def __repr__(self) -> str:
         where = "" if self.hash is None else f", hash={self.hash!r}"
-        return f"RedisState({shown(self.url)!r}{where})"
+        return f"RedisState({redact_url(self.url)!r}{where})"

@@ -83,8 +83,8 @@ class RedisDatabase:
             from redis.backoff import NoBackoff
             from redis.retry import Retry
         except ModuleNotFoundError:
-            raise DefinitionError(missing(f"the state at {secrets.shown(url)}", "redis", "redis")) from None
-        self.shown = secrets.shown(url)
+            raise DefinitionError(missing(f"the state at {secrets.redact_url(url)}", "redis", "redis")) from None
+        self.shown = secrets.redact_url(url)
         self._secrets = secrets.secrets_in(url)
         self._redis = redis
         once_more = Retry(NoBackoff(), 1)  # the server may have closed an idle connection

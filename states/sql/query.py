@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trident_py.canonical import UnkeyableError, key_of, meant
+from trident_py.canonical import UnkeyableError, key_of, to_plain
 from trident_py.errors import StateError
 from trident_py.operations.base import TridentCollector
 from trident_py.state import Location, Needs, QueryFunction, Reading, ReadOnlyState, StateClass, StateFactory
@@ -17,7 +17,7 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple
 from ..columns.values import Column, RefusedValue
 from .connection import Connection, execute_bound
 from .selection import Select
-from .store import needs_of_store, parse_url, shown, store_of
+from .store import needs_of_store, parse_url, redact_url, store_of
 
 PARAMETERS = 30_000  # SQLite takes 32,766 in one statement, PostgreSQL 65,535
 TEXT = 4_000_000  # characters in one statement; MySQL takes 16 MiB by default, values included
@@ -43,7 +43,7 @@ class SqlSourceFactory(StateFactory):
 
     @property
     def stateName(self) -> str:
-        return shown(parse_url(self.url))
+        return redact_url(parse_url(self.url))
 
     @property
     def needs(self) -> Needs:
@@ -66,7 +66,7 @@ class SqlSourceFactory(StateFactory):
         return SqlSource()
 
     def __repr__(self) -> str:
-        return f"SqlSourceFactory({shown(parse_url(self.url))!r})"
+        return f"SqlSourceFactory({redact_url(parse_url(self.url))!r})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,7 +163,7 @@ class SqlQuery(QueryFunction):
     def _bind(self, row: TridentTuple, name: str) -> Any:
         value = row.getValueByField(name)
         try:
-            plain = meant(value)
+            plain = to_plain(value)
             if isinstance(plain, _BINDABLE):
                 return plain
             why = "the query takes texts, numbers, booleans, bytes, dates and times"
@@ -180,7 +180,7 @@ class SqlQuery(QueryFunction):
         return _columns(Fields.of_columns(self.outFields))
 
     def __repr__(self) -> str:
-        return f"SqlQuery({shown(parse_url(self.url))!r}, {self.select!r})"
+        return f"SqlQuery({redact_url(parse_url(self.url))!r}, {self.select!r})"
 
 
 def _columns(fields: Fields) -> list[Column | None]:

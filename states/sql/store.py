@@ -37,7 +37,7 @@ class Store:
 
     def __init__(self, url: URL) -> None:
         self.url = url
-        self.shown = shown(url)
+        self.shown = redact_url(url)
         with driver_of(url):
             self.dialect: Dialect = dialect_of(url)
             self.engine = sa.create_engine(url, **self.dialect.pool)
@@ -225,9 +225,9 @@ def has_server(url: str) -> bool:
     return dialect_of(parse_url(url)).served
 
 
-def shown(url: URL) -> str:
+def redact_url(url: URL) -> str:
     """Return the URL for display and logs: without password, user secrets or tokens."""
-    return secrets.shown(url.render_as_string())
+    return secrets.redact_url(url.render_as_string())
 
 
 def hide_secrets(text: str, url: URL) -> str:

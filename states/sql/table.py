@@ -21,7 +21,7 @@ from ..columns.values import Column, RefusedValue, build_columns, nameable
 from . import key_types, ledger
 from .connection import Connection, Statement
 from .dialects.registry import dialect_of
-from .store import Store, parse_url, retry_transient, shown, store_of
+from .store import Store, parse_url, redact_url, retry_transient, store_of
 
 LAYOUT = "trident_layout"
 ROUTING = "crc32-1"
@@ -366,7 +366,7 @@ def location_of(place: TablePlace, beside: Sequence[str] = (), shared: str = "")
     tables."""
     urls = place.urls()
     names = (place.table, *(f"{place.table}{suffix}" for suffix in beside))
-    dialect, where = dialect_of(urls[0]), f"table {place.table!r} in {shown(urls[0])}"
+    dialect, where = dialect_of(urls[0]), f"table {place.table!r} in {redact_url(urls[0])}"
     return Location(frozenset(map(dialect.address, urls)), frozenset(map(dialect.fold_name, names)), shared, where)
 
 

@@ -24,7 +24,7 @@ from .connection import Connection
 from .dialects.base import Dialect, check_taken
 from .inspect import check
 from .ledger import SqlFence, SqlLedger
-from .store import Store, needs_of_store, parse_url, shown
+from .store import Store, needs_of_store, parse_url, redact_url
 from .table import CheckedTable, Shape, TablePlace, existing, location_of, prepare, shape_of
 from .transaction import Transaction
 
@@ -54,7 +54,7 @@ class SqlWindowsStoreFactory(MakesWindows):
         object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({shown(parse_url(self.url))!r}, {self.table!r})"
+        return f"{type(self).__name__}({redact_url(parse_url(self.url))!r}, {self.table!r})"
 
     @property
     def place(self) -> TablePlace:

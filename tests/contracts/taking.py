@@ -97,7 +97,7 @@ def _counting_none(table: str) -> Iterator[None]:
     """MariaDB says of every INSERT and LOAD DATA into the table that it took no row."""
     from states.sql.dialects.mysql import bulk
 
-    query, sent = Connection.query, bulk._sent
+    query, sent = Connection.query, bulk._send_file
 
     def answer(self: Any, sql: Any, unbuffered: bool = False) -> Any:
         done = query(self, sql, unbuffered)

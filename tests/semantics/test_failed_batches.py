@@ -9,7 +9,7 @@ import pytest
 from trident_py import FailedException, TopologyError, TridentTopology
 from trident_py.operations import Aggregator, Function
 from trident_py.operations.builtin import Count, Sum
-from trident_py.run.batch_loop import deciding
+from trident_py.run.batch_loop import decisive_failure
 from trident_py.run.program import Failure, failure_of
 from trident_py.testing import LoggingBackingMap, collect, failing, stored
 
@@ -115,4 +115,4 @@ def test_what_failed_first_decides_and_of_one_level_what_asks_for_a_replay(faile
         failure_of(name, 0, FailedException(name) if replay else ValueError(name))._replace(level=level)
         for name, level, replay in failed
     ]
-    assert deciding(failures).operation == decides
+    assert decisive_failure(failures).operation == decides

@@ -15,6 +15,7 @@ from trident_py import Config, Fields, TridentTopology
 from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count
 from trident_py.operations.determinism import judge
+from trident_py.spark import driver_execution
 from trident_py.spark.driver_execution import HERE
 from trident_py.spouts import FeederBatchSpout, IPartitionedTridentSpout
 from trident_py.testing import Crashing, MemoryMapState
@@ -95,23 +96,34 @@ def test_none_does_unless_it_is_allowed(spark_cluster: Cluster) -> None:
         assert os.getpid() not in counts
 
 
-def test_a_batch_that_is_not_soon_over_runs_where_batches_take_less(spark_cluster: Cluster) -> None:
-    """The first batch on either side is not timed: it makes connections and imports."""
+def test_no_job_is_run_only_to_see_how_long_one_takes(spark_cluster: Cluster) -> None:
     running, _ = fed(spark_cluster(), inline(10, 0), [2] * 6, lambda value: [value])
-    assert places(running) == {1: HERE, 2: HERE, 3: "", 4: "", 5: HERE, 6: HERE}
+    assert places(running) == dict.fromkeys(range(1, 7), HERE)
 
 
-def test_a_batch_of_much_memory_moves_to_spark(spark_cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("sizes", "where", "gone"),
+    [((7, 2), {1: "", 2: HERE}, [(1, 0)]), ((2, 7), {1: HERE, 2: ""}, [])],
+    ids=["not known", "known by the batch before"],
+)
+def test_a_batch_of_much_memory_runs_on_spark(
+    spark_cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    sizes: tuple[int, int],
+    where: dict[int, str],
+    gone: list[tuple[int, int]],
+) -> None:
     """Few tuples, of 11 MB each."""
+    monkeypatch.setattr(driver_execution, "MAX_BYTES", 64 << 20)
     feeder, topology = FeederBatchSpout(Fields("value")), TridentTopology()
     topology.newStream("in", feeder).filter("value", lambda value: True)
-    for size in (2, 7):
+    for size in sizes:
         feeder.feed([["x" * 11_000_000] for _ in range(size)], wait=False)
     feeder.close()
     running = spark_cluster().submitTopology("large", inline(10), topology.build())
     assert running.awaitTermination(200)
-    assert places(running) == {1: HERE, 2: ""}
-    assert moved(running) == [(2, 0)]
+    assert places(running) == where
+    assert moved(running) == gone
 
 
 class Open(BaseFunction):
@@ -158,7 +170,7 @@ def test_a_batch_that_turns_out_larger_is_the_next_attempt_on_spark(spark_cluste
     topology.newStream("in", Sized()).groupBy("value").persistentAggregate(state, Count(), "count")
     running = spark_cluster().submitTopology("sized", conf, topology.build())
     assert running.awaitTermination(200)
-    assert places(running) == {1: "", 2: HERE, 3: "", 4: "", 5: HERE}
+    assert places(running) == {1: HERE, 2: HERE, 3: "", 4: "", 5: HERE}
     assert moved(running) == [(3, 0)]
     assert running.attempts == {1: 0, 2: 0, 3: 1, 4: 0, 5: 0}
     found = {key[0]: value.curr for key, value in state.stored().items()}

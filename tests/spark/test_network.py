@@ -84,7 +84,7 @@ def test_what_lives_elsewhere_opens_no_socket_on_the_network(homes: Homes) -> No
 )
 def test_the_topology_s_setting_decides_else_that_of_spark(authenticate: str, setting: Any, allowed: bool) -> None:
     conf = {} if setting is None else {"topology.home.network": setting}
-    assert network.allowed(session(spark_authenticate=authenticate), conf) is allowed
+    assert network.is_allowed(session(spark_authenticate=authenticate), conf) is allowed
 
 
 def test_it_listens_on_the_address_of_sparks_driver_alone(homes: Homes) -> None:

@@ -15,7 +15,7 @@ import click
 from .commands import Commands
 from .drpc import drpc_client
 from .explain import explain
-from .run import drpc, profile, run
+from .run import drpc, run
 from .states import check, states
 
 
@@ -25,7 +25,7 @@ def trident() -> None:
     """Storm Trident topologies on Spark."""
 
 
-for _command in (check, drpc, drpc_client, explain, profile, run, states):
+for _command in (check, drpc, drpc_client, explain, run, states):
     trident.add_command(_command)
 
 

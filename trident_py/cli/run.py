@@ -1,4 +1,4 @@
-"""The commands that run a topology: `trident run`, `trident profile`, `trident drpc serve`."""
+"""The commands that run a topology: `trident run`, `trident drpc serve`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from ..topology.topology import check_submission
 from .display import JsonLines, ProgressLine, follow, print_record, terminable
 from .drpc import serve_on, serve_options, served, tell_server
 from .failures import guarded
-from .profile import ON, measured, profile_options, tell_profiles
 from .spark_options import SparkOptions, absolute, spark_options
 from .states import looks_of, show_looks
 from .targets import Chosen, Target, leaving_no_trace, target_argument
@@ -41,6 +40,15 @@ class RunCommand:
     full: bool
     spark: SparkOptions
     more: Config = dataclasses.field(default_factory=Config)
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> RunCommand:
+        """Make the command of what was typed. Raises UsageError for options that contradict each other."""
+        named = {field.name for field in dataclasses.fields(cls)} & set(options)
+        own = {name: options.pop(name) for name in named}
+        command = cls(**own, spark=SparkOptions(**options))
+        command.check()
+        return command
 
     def check(self) -> None:
         """Raise UsageError for options that contradict each other."""
@@ -82,14 +90,6 @@ class RunCommand:
     def submit(self, cluster: Any, name: str, conf: Config, loaded: Chosen) -> Any:
         only_now = {"availableNow": True} if self.available_now and not self.local else {}
         return cluster.submitTopology(name, conf, loaded.topology, **only_now)
-
-    def profiled(self, batches: int, warm_up: int) -> int:
-        """Run the topology for so many batches and print where their time went."""
-        self.more.update(ON)
-        name, loaded, conf = self.load()
-        with LocalCluster(loaded.storage) if self.local else cluster_on_spark(loaded.storage) as cluster:
-            running = self.submit(cluster, name, conf, loaded)
-            return tell_profiles(name, measured(running, batches, warm_up), self.as_json)
 
     def dry(self) -> int:
         """Show the guarantees and check the stores of the states. Starts nothing, writes nothing."""
@@ -134,22 +134,9 @@ def run(dry_run: bool, **options: Any) -> None:
 
     Without an argument: the trident.yml of this folder, or of the nearest one above it.
     """
-    chosen = _chosen(options)
+    chosen = RunCommand.of(options)
     with terminable():
         sys.exit(guarded(chosen.dry if dry_run else chosen, chosen.full))
-
-
-@click.command()
-@run_options
-@profile_options
-def profile(batches: int, warm_up: int, **options: Any) -> None:
-    """Run a topology for some batches, and show where their time went. It writes to its states as `run` does.
-
-    Without --checkpoint, or one in the topology file, it begins at txid 1 and leaves no checkpoint.
-    """
-    chosen = _chosen(options)
-    with terminable():
-        sys.exit(guarded(lambda: chosen.profiled(batches, warm_up), chosen.full))
 
 
 @click.group()
@@ -162,18 +149,10 @@ def drpc() -> None:
 @serve_options
 def serve(port: int, host: str | None, acl: str | None, **options: Any) -> None:
     """Run a topology and answer its DRPC functions over HTTP, until Ctrl-C or SIGTERM."""
-    chosen = _chosen(options)
+    chosen = RunCommand.of(options)
     served(chosen.more, port, host, acl)
     with terminable():
         sys.exit(guarded(lambda: chosen(serve=True), chosen.full))
-
-
-def _chosen(options: dict[str, Any]) -> RunCommand:
-    named = {field.name for field in dataclasses.fields(RunCommand)} & set(options)
-    own = {name: options.pop(name) for name in named}
-    chosen = RunCommand(**own, spark=SparkOptions(**options))
-    chosen.check()
-    return chosen
 
 
 def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None:

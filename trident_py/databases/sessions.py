@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, event
 
 from ..errors import DefinitionError, missing
-from ..model.secrets import shown
+from ..model.secrets import redact_url
 
 _POSTGRESQL = {
     "client_encoding": "UTF8",
@@ -110,7 +110,7 @@ def driver_of(url: URL) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         extra = "postgresql" if url.get_backend_name() == "postgresql" else "mysql"
-        raise DefinitionError(missing(shown(url.render_as_string()), error.name, extra)) from None
+        raise DefinitionError(missing(redact_url(url.render_as_string()), error.name, extra)) from None
 
 
 def pin_engine(engine: Engine) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from ..errors import DefinitionError
-from ..model.secrets import HIDDEN, is_secret, secrets_in, shown
+from ..model.secrets import HIDDEN, is_secret, redact_url, secrets_in
 
 _PART = re.compile(r"\$\$|\$\{(?P<inside>[^}]*)\}|\$\{")
 _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?\Z", re.DOTALL)
@@ -97,7 +97,7 @@ class Document:
             return f"[{', '.join(map(self.quote, items))}]" if items else "a list or mapping"
         if any(isinstance(part, str) and is_secret(part) for part in where[self.free :]):
             return HIDDEN
-        return repr(shown(self.written[where]))
+        return repr(redact_url(self.written[where]))
 
     def hide(self, text: str, words: bool = False) -> str:
         """Return another program's text without values of the environment and without passwords.

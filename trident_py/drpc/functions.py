@@ -135,7 +135,7 @@ def _states(program: Program) -> set[str]:
 def _tell_ends(program: Program) -> None:
     """Log which end answers, if the stream branches."""
     plan = program.lowered.plan
-    ends = [node for node in plan.nodes if next(plan.children(node), None) is None]
+    ends = [node for node in plan.nodes if not plan.children(node)]
     if len(ends) > 1:
         answer = next(node for node in ends if isinstance(node, ProcessorNode) and isinstance(node.spec, Answer))
         last = plan.by_id[plan.by_id[answer.parents[0]].parents[0]]

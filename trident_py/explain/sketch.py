@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..guarantees import guarantees
-from ..model.names import joined
+from ..model.names import join_names
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..run.execution_mode import needs_driver, needs_executors
-from ..run.lowering import Lowered, lower
+from ..run.lowering import Lowered, Lowering
 from ..run.stages import inputs_of
 from ..tuples import Fields
 
@@ -88,8 +88,9 @@ def sketch(plan: Plan) -> Sketch:
     stages: list[StageSketch] = []
     arrows: list[Arrow] = []
     places: list[str] = []
+    lowering = Lowering(plan)
     for component in plan.components():
-        lowered = lower(component, plan)
+        lowered = lowering.lower(component)
         stages += _stages(lowered, len(stages))
         arrows += _arrows(lowered)
         every = f"on Spark, every batch of {_name(component)}"
@@ -99,7 +100,7 @@ def sketch(plan: Plan) -> Sketch:
 
 
 def _name(component: Plan) -> str:
-    return joined("+", sorted(node.spout_id for node in component.nodes if isinstance(node, SpoutNode)))
+    return join_names("+", sorted(node.spout_id for node in component.nodes if isinstance(node, SpoutNode)))
 
 
 def _stages(lowered: Lowered, before: int) -> Iterator[StageSketch]:

@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from ..errors import DefinitionError
 from ..model.requirements import Needs, address_of
-from ..model.secrets import HIDDEN, is_secret, shown
+from ..model.secrets import HIDDEN, is_secret, redact_url
 
 Storage = Mapping[str, str | int | float | bool]
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<authority>[^/]*)(?P<rest>.*)", re.DOTALL)
@@ -73,7 +73,7 @@ def parse_uri(path: str) -> FileUri | None:
     kind = KINDS.get(match["scheme"].lower())
     if kind is None:
         known = ", ".join(f"{scheme}://" for scheme in ("file", *KINDS))
-        raise DefinitionError(f"no store for {shown(path)!r}; there are: {known}, and local paths")
+        raise DefinitionError(f"no store for {redact_url(path)!r}; there are: {known}, and local paths")
     _check_authority(kind, match["authority"], path)
     return FileUri(kind, match["scheme"].lower(), match["authority"], re.sub("/+", "/", match["rest"]))
 
@@ -81,7 +81,7 @@ def parse_uri(path: str) -> FileUri | None:
 def _check_authority(kind: StoreKind, authority: str, path: str) -> None:
     user = authority.rpartition("@")[0]
     if user and (kind is not AZURE or ":" in user):
-        raise DefinitionError(f"{shown(path)!r} has a user in it; put credentials into storage={{...}}")
+        raise DefinitionError(f"{redact_url(path)!r} has a user in it; put credentials into storage={{...}}")
     if kind is not HDFS and (not authority or glob.has_magic(authority)):
         raise DefinitionError(f"{path!r} must name one bucket or container: {path.partition('/')[0]}//NAME/")
 
@@ -138,7 +138,7 @@ def account_of(uri: FileUri, storage: Storage) -> tuple[str, str]:
 
 def shown_storage(storage: Storage) -> str:
     """Return the settings for a repr, without secrets."""
-    told = {name: HIDDEN if is_secret(name) else shown(str(value)) for name, value in sorted(storage.items())}
+    told = {name: HIDDEN if is_secret(name) else redact_url(str(value)) for name, value in sorted(storage.items())}
     return "{" + ", ".join(f"{name}: {value}" for name, value in told.items()) + "}"
 
 

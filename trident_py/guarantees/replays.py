@@ -8,14 +8,15 @@ Spark distributes its rows as Spark splits them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..operations.determinism import Judge, judge
 from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Shuffle
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..processors import Merge, MultiReduce
-from ..run.lowering import lower
+from ..run.lowering import Lowering
 from ..spouts.interfaces import KINDS, NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL
 from ..spouts.sparkspout import SparkSpout
 
@@ -63,33 +64,46 @@ def _spark(name: str, options: Mapping[str, str]) -> Replay:
 
 _SPLIT = "Spark splits the data of {} by its number of cores"
 _BY_CONTENT = FieldsPartition | Global | BatchGlobal | Broadcast
+Reasons = Sequence[str | None]
 
 
-def unsteady(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
-    """Return why a replay may send the tuples of this node to other partitions; None if it cannot."""
-    return _routes(plan, node, judge).placement(node)
+class Routes:
+    """The ways of a plan's tuples to their partitions. Nothing is lowered before the first question.
 
+    Raises DefinitionError then, if partition counts contradict each other.
+    """
 
-def is_unordered(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
-    """Return why a replay may bring the tuples of this node in another order; None if it cannot."""
-    return _routes(plan, node, judge).order(node)
-
-
-def _routes(plan: Plan, node: Node, judge: Judge) -> _Routes:
-    component = next(part for part in plan.components() if node.id in part.by_id)
-    return _Routes(component, plan, judge)
-
-
-class _Routes:
-    """The nodes of one component with their partition counts."""
-
-    def __init__(self, component: Plan, plan: Plan, judge: Judge) -> None:
-        self.plan = component
+    def __init__(self, plan: Plan, judge: Judge = judge) -> None:
+        self.plan = plan
         self.judge = judge
-        stages = [stage for level in lower(component, plan).levels for stage in level]
-        self.counts = {node_id: stage.partitions for stage in stages for node_id in stage.nodes}
 
-    def placement(self, node: Node) -> str | None:
+    def unsteady(self, node: Node) -> str | None:
+        """Return why a replay may send the tuples of this node to other partitions; None if it cannot."""
+        return self._reasons[0][node.id]
+
+    def unordered(self, node: Node) -> str | None:
+        """Return why a replay may bring the tuples of this node in another order; None if it cannot."""
+        return self._reasons[1][node.id]
+
+    @cached_property
+    def counts(self) -> dict[int, int]:
+        lowering = Lowering(self.plan)
+        parts = [lowering.lower(component).partitions for component in self.plan.components()]
+        return {node_id: count for part in parts for node_id, count in part.items()}
+
+    @cached_property
+    def _reasons(self) -> tuple[dict[int, str | None], dict[int, str | None]]:
+        """Return for each node why its placement may change, and why its order; parents come first."""
+        placements: dict[int, str | None] = {}
+        orders: dict[int, str | None] = {}
+        for node in self.plan.nodes:
+            before = [placements[parent] for parent in node.parents]
+            orders_before = [orders[parent] for parent in node.parents]
+            placements[node.id] = self._placement(node, before, orders_before)
+            orders[node.id] = self._order(node, orders_before)
+        return placements, orders
+
+    def _placement(self, node: Node, before: Reasons, orders: Reasons) -> str | None:
         """Return why a tuple of this node may be in another partition on a replay; None if it cannot."""
         if self.counts.get(node.id) == 1:
             return None
@@ -97,35 +111,30 @@ class _Routes:
             split = isinstance(node.spout, SparkSpout)
             return _SPLIT.format(node.spout_id) if split else None
         if isinstance(node, PartitionNode) and not isinstance(node.partitioner, Identity):
-            return self._sent(node)
-        return self._first(self.placement(parent) for parent in self._parents(node))
+            return self._sent(node, before[0] or orders[0])
+        return self._first(before)
 
-    def _sent(self, node: PartitionNode) -> str | None:
+    def _sent(self, node: PartitionNode, why: str | None) -> str | None:
+        """Return why the repartition may send a tuple elsewhere. ``why``: the positions of its input may change."""
         if isinstance(node.partitioner, _BY_CONTENT):
             return None
         if isinstance(node.partitioner, Custom):
             verdict = self.judge(node.partitioner.grouping)
             return None if verdict.deterministic else f"the custom grouping {verdict.why}"
-        parent = self._parents(node)[0]
-        why = self.placement(parent) or self.order(parent)
         kind = "shuffle" if isinstance(node.partitioner, Shuffle) else describe(node)
         return f"{kind} goes by position, and {why}" if why else None
 
-    def order(self, node: Node) -> str | None:
+    def _order(self, node: Node, before: Reasons) -> str | None:
         """Return why the tuples of a partition of this node may come in another order on a replay; None if they
         cannot."""
         if isinstance(node, SpoutNode):
             return _SPLIT.format(node.spout_id) if isinstance(node.spout, SparkSpout) else None
-        parents = self._parents(node)
         if isinstance(node, PartitionNode):
             if not isinstance(node.partitioner, Identity) and self.counts.get(node.parents[0], 0) > 1:
                 return "rows from several partitions have no fixed order"
         elif isinstance(node, ProcessorNode) and isinstance(node.spec, Merge | MultiReduce):
             return "rows of several streams have no fixed order"
-        return self._first(self.order(parent) for parent in parents)
+        return self._first(before)
 
-    def _parents(self, node: Node) -> list[Node]:
-        return [self.plan.by_id[parent] for parent in node.parents]
-
-    def _first(self, reasons: Iterable[str | None]) -> str | None:
+    def _first(self, reasons: Reasons) -> str | None:
         return next((why for why in reasons if why), None)

@@ -14,8 +14,8 @@ from ..run.poison import is_on, remark
 from ..spouts.interfaces import OPAQUE
 from ..state.roles import Remarks
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, effective_kind, worse
-from .replays import Replay, replay_of, unsteady
-from .trace import Cause, ancestors, changes, key_fields, origin
+from .replays import Replay, Routes, replay_of
+from .trace import Cause, changes, key_fields, origin
 
 log = logging.getLogger("trident_py")
 
@@ -104,10 +104,10 @@ def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge |
     Raises DefinitionError if a factory's own ``guarantees`` cannot be read.
     """
     done: dict[int, Guarantee] = {}
-    judge = judge or Verdicts(is_trusted(conf))
+    routes = Routes(plan, judge or Verdicts(is_trusted(conf)))
     for node in plan.nodes:
         if isinstance(node, ProcessorNode) and node.committer:
-            done[node.id] = _of_state(plan, node, done, judge)
+            done[node.id] = _of_state(routes, node, done)
     return Guarantees(_with_poison(plan, conf, done))
 
 
@@ -133,14 +133,14 @@ def find_weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tu
     return after, [current for current, doubted in pairs if current.guarantee != doubted.guarantee]
 
 
-def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee], judge: Judge) -> Guarantee:
+def _of_state(routes: Routes, node: ProcessorNode, done: Mapping[int, Guarantee]) -> Guarantee:
     assert node.state is not None
-    before = ancestors(plan, node)
+    before = routes.plan.before(node)
     spouts = [other for other in before if isinstance(other, SpoutNode)]
     state_kind = node.state.kind
-    causes = changes(plan, node, judge)
+    causes = changes(routes, node)
     replays = [replay_of(spout.spout) for spout in spouts]
-    cells = [(replay, _cell_of(plan, node, replay, causes, judge)) for replay in replays]
+    cells = [(replay, _cell_of(routes, node, replay, causes)) for replay in replays]
     no_spout = (Replay("none"), Cell(NONE, "no spout feeds this state"))
     replay, answer = max(cells, key=lambda pair: ORDER.index(pair[1].guarantee), default=no_spout)
     answer = _nodes_behind([done[other.id] for other in before if other.id in done], answer)
@@ -150,16 +150,16 @@ def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee], ju
     return Guarantee(node.state.name, state_kind, names, replay.kind, *answer, functions, unseen, unchecked)
 
 
-def _cell_of(plan: Plan, node: ProcessorNode, replay: Replay, causes: list[Cause], judge: Judge) -> Cell:
+def _cell_of(routes: Routes, node: ProcessorNode, replay: Replay, causes: list[Cause]) -> Cell:
     """Return the cell for one spout, with this topology's remarks added to its reason."""
     assert node.state is not None
     factory, kind = node.state.factory, node.state.kind
     effective = effective_kind(replay.kind, bool(causes))
-    parent = plan.by_id[node.parents[0]]
-    keys = [cause for name in key_fields(node) for cause in origin(plan, parent, name, judge)]
+    plan, parent = routes.plan, routes.plan.by_id[node.parents[0]]
+    keys = [cause for name in key_fields(node) for cause in origin(plan, parent, name, routes.judge)]
     moving = keys if effective == OPAQUE else []  # a batch that never changes gives the same keys again
     answer = _cell_by_declaration(factory, effective) or cell(effective, kind, bool(moving))
-    if kind == "append" and answer.guarantee == EXACTLY and (why := unsteady(plan, node, judge)):
+    if kind == "append" and answer.guarantee == EXACTLY and (why := routes.unsteady(node)):
         route = "route the tuples by their content before the state, with partitionBy(...)"
         answer = Cell(WRONG, f"a replay may send tuples to other partitions, which skip them: {why}", route)
     reasons = [cause.what for cause in moving]

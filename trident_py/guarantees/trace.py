@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..operations.base import CombinerAggregator, short_name
@@ -21,7 +21,7 @@ from ..processors import (
 )
 from ..tuples import Fields
 from ..windowing import CountWindow
-from .replays import is_unordered, unsteady
+from .replays import Routes
 
 
 class Cause(NamedTuple):
@@ -32,50 +32,38 @@ class Cause(NamedTuple):
     kind: str = CHANGING
 
 
-def ancestors(plan: Plan, node: Node) -> list[Node]:
-    """Return the node and all nodes before it, in the order of their definition."""
-    ids: set[int] = set()
-    todo = [node.id]
-    while todo:
-        node_id = todo.pop()
-        if node_id not in ids:
-            ids.add(node_id)
-            todo.extend(plan.by_id[node_id].parents)
-    return [other for other in plan.nodes if other.id in ids]
-
-
-def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
+def changes(routes: Routes, node: Node) -> list[Cause]:
     """Return why the tuples that reach a state may differ on a replay, even if the spout emits the same ones."""
-    before = ancestors(plan, node)
-    earlier = [other for other in before if other.id != node.id]
+    judge = routes.judge
+    earlier = [other for other in routes.plan.before(node) if other.id != node.id]
     causes = [cause for other in earlier for cause in _in_node(other, judge)]
-    causes += [cause for other in earlier for cause in _by_partition(plan, other, judge)]
+    causes += [cause for other in earlier for cause in _by_partition(routes, other)]
     updater = node.spec.updater if isinstance(node, ProcessorNode) else None
     return list(dict.fromkeys([*causes, *_judge_all([updater], judge)]))
 
 
-def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
+def _by_partition(routes: Routes, node: Node) -> list[Cause]:
     """Return the cause if the node aggregates each partition by itself and a replay may distribute tuples
     differently."""
     spec = node.spec if isinstance(node, ProcessorNode) else None
     if isinstance(spec, WindowPersist):
-        return _by_order(plan, node, judge)
+        return _by_order(routes, node)
     if not isinstance(spec, Aggregate) or spec.phase != "full" or spec.single is not None:
         return []
-    why = unsteady(plan, node, judge)
+    why = routes.unsteady(node)
     return [Cause(f"{spec.operation} of each partition: {why}", "add partitionBy(...) before it")] if why else []
 
 
-def _by_order(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
+def _by_order(routes: Routes, node: Node) -> list[Cause]:
     """Return the cause if a replay may bring the tuples of a window to other partitions, or in another order where that
     matters: a window of a number of tuples then holds others, and an aggregator may depend on the order."""
     assert isinstance(node, ProcessorNode) and isinstance(node.spec, WindowPersist)
-    why = unsteady(plan, node, judge)
+    why = routes.unsteady(node)
     if why:
         return [Cause(f"{node.spec.operation}: {why}", "add partitionBy(...) before the window")]
     updater = node.spec.updater
     if isinstance(updater.config, CountWindow) or not isinstance(updater.aggregator, CombinerAggregator):
-        why = is_unordered(plan, node, judge)
+        why = routes.unordered(node)
     remedy = "keep the window in the partitions of the spout, or use a window of a duration with a combiner"
     return [Cause(f"{node.spec.operation}: {why}", remedy)] if why else []
 
@@ -138,44 +126,33 @@ def _fields(value: Any) -> tuple[str, ...]:
 
 def origin(plan: Plan, node: Node, name: str, judge: Judge = judge) -> list[Cause]:
     """Return why a field of a node's output does not depend on one spout tuple alone; empty if it does."""
-    return _Origins(plan, judge).of(node, name)
+    causes: dict[Cause, None] = {}
+    todo, seen = [(node.id, name)], set[tuple[int, str]]()
+    while todo:
+        place = todo.pop()
+        if place not in seen:
+            seen.add(place)
+            own, fields = _derivation(plan.by_id[place[0]], place[1], judge)
+            causes |= dict.fromkeys(own)
+            todo += reversed(fields)
+    return list(causes)
 
 
-class _Origins:
-    """Traces each field of each node only once; a map reads all fields of the node before it."""
-
-    def __init__(self, plan: Plan, judge: Judge) -> None:
-        self.plan = plan
-        self.judge = judge
-        self.causes: dict[tuple[int, str], list[Cause]] = {}
-
-    def of(self, node: Node, name: str) -> list[Cause]:
-        place = (node.id, name)
-        if place not in self.causes:
-            self.causes[place] = list(dict.fromkeys(self._causes(node, name)))
-        return self.causes[place]
-
-    def _causes(self, node: Node, name: str) -> Iterator[Cause]:
-        parents = [self.plan.by_id[parent] for parent in node.parents]
-        spec = node.spec if isinstance(node, ProcessorNode) else None
-        if isinstance(spec, Merge):
-            place = node.fields.index(name)
-            sides = zip(parents, spec.inputs, strict=True)
-            yield from self._all((side, fields[place]) for side, fields in sides if place < len(fields))
-        elif isinstance(spec, Replace) or (isinstance(spec, Each | StateQuery) and name in spec.outputs):
-            yield from (cause._replace(what=f"field {name!r}: {cause.what}") for cause in _in_node(node, self.judge))
-            yield from self._all((parents[0], field) for field in spec.inputs)
-        elif isinstance(spec, MultiReduce) and isinstance(spec.reducer, Joiner):
-            groups = spec.groups or ()
-            reads = zip(parents, groups, spec.inputs, strict=True)
-            yield from self._all((side, field) for side, group, rest in reads for field in (*group, *rest))
-        elif isinstance(spec, Aggregate | PartitionPersist | MultiReduce) and name not in spec.groups_by:
-            yield from _in_node(node, self.judge)
-            reason = f"field {name!r} is computed from the whole batch by {spec.operation}"
-            yield Cause(reason, "use only fields of single tuples as the key")
-        elif parents:
-            yield from self.of(parents[0], name)
-
-    def _all(self, fields: Iterable[tuple[Node, str]]) -> Iterator[Cause]:
-        for node, name in fields:
-            yield from self.of(node, name)
+def _derivation(node: Node, name: str, judge: Judge) -> tuple[list[Cause], list[tuple[int, str]]]:
+    """Return why a field of a node's output does not depend on one tuple of its inputs alone, and the fields of nodes
+    before it that it is made of."""
+    parents, spec = node.parents, node.spec if isinstance(node, ProcessorNode) else None
+    if isinstance(spec, Merge):
+        place = node.fields.index(name)
+        sides = zip(parents, spec.inputs, strict=True)
+        return [], [(side, fields[place]) for side, fields in sides if place < len(fields)]
+    if isinstance(spec, Replace) or (isinstance(spec, Each | StateQuery) and name in spec.outputs):
+        own = [cause._replace(what=f"field {name!r}: {cause.what}") for cause in _in_node(node, judge)]
+        return own, [(parents[0], field) for field in spec.inputs]
+    if isinstance(spec, MultiReduce) and isinstance(spec.reducer, Joiner):
+        reads = zip(parents, spec.groups or (), spec.inputs, strict=True)
+        return [], [(side, field) for side, group, rest in reads for field in (*group, *rest)]
+    if isinstance(spec, Aggregate | PartitionPersist | MultiReduce) and name not in spec.groups_by:
+        reason = f"field {name!r} is computed from the whole batch by {spec.operation}"
+        return [*_in_node(node, judge), Cause(reason, "use only fields of single tuples as the key")], []
+    return [], [(parent, name) for parent in parents[:1]]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..errors import DefinitionError
 
 
-def joined(separator: str, names: Iterable[str]) -> str:
+def join_names(separator: str, names: Iterable[str]) -> str:
     """Join names to a text from which they can be recovered. A name without the separator (one character) and without
     a per cent sign appears unchanged."""
     return separator.join(escaped(separator, name) for name in names)

@@ -23,7 +23,7 @@ def is_secret(name: str) -> bool:
     return _NAMES.search(name) is not None
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """Return a URL for messages and logs: its password and its secret parameters are hidden, however they are
     encoded."""
     return _PARAMETER.sub(_hide_parameter, _OF_URL.sub(rf"\g<before>{HIDDEN}@", url))

@@ -133,7 +133,7 @@ def _named(name: str, value: Any) -> Iterator[str]:
 
 def _column(values: Any) -> str:
     """Return the first values of a column, and how many there are."""
-    shown = ", ".join(map(_shown, values.slice(0, COLUMN).to_pylist()))
+    shown = ", ".join(map(_short_repr, values.slice(0, COLUMN).to_pylist()))
     return f"{values.type}[{shown}{f', ... {len(values)} values' if len(values) > COLUMN else ''}]"
 
 
@@ -142,10 +142,10 @@ _repr.maxstring = _repr.maxother = _repr.maxlong = 80
 
 
 def _pair(name: str, value: Any) -> str:
-    return f"{name}={HIDDEN if is_secret(name) else _shown(value)}"
+    return f"{name}={HIDDEN if is_secret(name) else _short_repr(value)}"
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     """Return the repr, shortened. Never raises: an exception here would replace the user's own."""
     try:
         return _repr.repr(value)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from ..canonical import UnkeyableError, identity, is_null, meant
+from ..canonical import UnkeyableError, identity, is_null, to_plain
 from ..errors import DefinitionError, TridentError
 from ..model.replaced import absent
 from ..tuples import TridentTuple
@@ -123,7 +123,7 @@ class Minimum(CombinerAggregator):
     sql: ClassVar[str | None] = "CASE WHEN {new} < {old} THEN {new} ELSE {old} END"
 
     def init(self, tuple: TridentTuple) -> Any:
-        value = meant(tuple[0])
+        value = to_plain(tuple[0])
         if value is None or type(value) is int:
             return value
         value = _number(type(self).__name__, value, tuple)
@@ -154,7 +154,7 @@ class Maximum(Minimum):
 
 def _number(name: str, value: Any, where: TridentTuple) -> Any:
     """Return the value as a Python number: NumPy's overflow silently. Raises TridentError if it is not a number."""
-    plain = meant(value)
+    plain = to_plain(value)
     if isinstance(plain, numbers.Real | Decimal) and not isinstance(plain, bool):
         return plain
     shown = "null" if plain is None else f"{value!r}, a {type(value).__name__},"

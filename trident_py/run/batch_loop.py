@@ -35,7 +35,7 @@ log = logging.getLogger("trident_py")
 CLOCK = "topology.clock"
 
 
-def deciding(failures: list[Failure]) -> Failure:
+def decisive_failure(failures: list[Failure]) -> Failure:
     """Return the failure that decides what happens to a batch: one of the earliest level; a request for a replay wins.
 
     Levels run one after the other, so a failure in a later level may be a consequence. Failures of one level are
@@ -144,7 +144,7 @@ class BatchLoop:
         outcome = self._execute(work, batch, descriptors)
         process = watch.lap()
         self._record(batch, outcome, emit + process)
-        failure = deciding(outcome.failures) if outcome.failures else self._finish_commit(batch, outcome)
+        failure = decisive_failure(outcome.failures) if outcome.failures else self._finish_commit(batch, outcome)
         if failure is not None:
             return self._describe_abort(batch, failure)
         self._record_success(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap(), **work.seconds})
@@ -159,7 +159,7 @@ class BatchLoop:
             return self._describe_abort(batch, failure)
         outcome = self._execute(work, batch, descriptors)
         self.running.record_attempt(self.program.component, batch.txid, batch.attempt, [])
-        failure = deciding(outcome.failures) if outcome.failures else None
+        failure = decisive_failure(outcome.failures) if outcome.failures else None
         return self._describe_abort(batch, failure, outcome.reports)
 
     def _finish_commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> Failure | None:

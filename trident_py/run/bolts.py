@@ -8,8 +8,9 @@ Source in Storm: TridentTopology.build, GraphGrouper, SubtopologyBolt.prepare.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from ..plan import Node, Plan, ProcessorNode
 
@@ -93,38 +94,56 @@ class _Graph:
 
 
 class _Grouping:
-    """Storm's GraphGrouper: merges each group that has a single neighbour on one side with it, in a fixed order."""
+    """Storm's GraphGrouper: merges each group that has a single neighbour on one side with it, in a fixed order.
+
+    A merged group goes to the end, as in Storm's set of groups, and the search begins again at the first one. Only what
+    has lost a neighbour since can have become one to merge, so only that is looked at again.
+    """
 
     def __init__(self, graph: _Graph) -> None:
-        self.graph = graph
         together = list(graph.states.values())
         using = {step for steps in together for step in steps}
-        groups: Sequence[list[Step]] = [*together, *([step] for step in graph.before if step not in using)]
-        self.groups = dict(enumerate(groups))
-        self.group_of: dict[Step, int] = {step: number for number, steps in self.groups.items() for step in steps}
+        self.steps = groups = dict(enumerate([*together, *([step] for step in graph.before if step not in using)]))
+        self.place = {group: group for group in groups}
+        of: dict[Step | None, int | None] = {step: group for group, steps in groups.items() for step in steps}
+        of[None] = None
+        self.behind, self.before = (
+            {group: {of[other] for step in steps for other in side[step]} - {group} for group, steps in groups.items()}
+            for side in (graph.behind, graph.before)
+        )
 
     def merge(self) -> list[list[Step]]:
-        while self._merge_two():
-            pass
-        return list(self.groups.values())
+        last, todo = len(self.place), [(place, group) for group, place in self.place.items()]
+        while todo:
+            place, group = heappop(todo)
+            if self.place.get(group) != place:  # it was merged
+                continue
+            alone = (side[group] for side in (self.behind, self.before) if len(side[group]) == 1)
+            neighbour = next((other for (other,) in alone if other is not None), None)
+            if neighbour is not None:
+                kept, fewer = self._merge_two(group, neighbour)
+                self.place[kept] = last
+                last += 1
+                for other in {kept, *fewer}:
+                    heappush(todo, (self.place[other], other))
+        return [self.steps[group] for group in sorted(self.place, key=self.place.__getitem__)]
 
-    def _merge_two(self) -> bool:
-        for group in self.groups:
-            for side in (self.graph.behind, self.graph.before):
-                neighbours = self._neighbours(group, side)
-                if len(neighbours) == 1 and None not in neighbours:
-                    self._merge(group, neighbours.pop())  # type: ignore[arg-type]
-                    return True
-        return False
+    def _merge_two(self, one: int, other: int) -> tuple[int, set[int]]:
+        """Merge two groups: the smaller into the other. Returns that, and the groups that have a neighbour less."""
+        gone, kept = sorted((one, other), key=self._size)
+        self.steps[kept] += self.steps.pop(gone)
+        del self.place[gone]
+        fewer: set[int] = set()
+        for near, far in ((self.behind, self.before), (self.before, self.behind)):
+            for neighbour in near.pop(gone) - {kept}:
+                near[kept].add(neighbour)
+                if neighbour is not None:
+                    far[neighbour].remove(gone)
+                    if kept in far[neighbour]:
+                        fewer.add(neighbour)
+                    far[neighbour].add(kept)
+            near[kept].discard(gone)
+        return kept, fewer
 
-    def _neighbours(self, group: int, side: dict[Step, list[Step | None]]) -> set[int | None]:
-        steps = [step for member in self.groups[group] for step in side[member]]
-        return {None if step is None else self.group_of[step] for step in steps} - {group}
-
-    def _merge(self, group: int, neighbour: int) -> None:
-        """Merge two groups. The new group goes to the end, as in Storm's set of groups."""
-        steps = self.groups.pop(group) + self.groups.pop(neighbour)
-        number = max(self.group_of.values()) + 1
-        self.groups[number] = steps
-        self.group_of.update(dict.fromkeys(steps, number))
-
+    def _size(self, group: int) -> int:
+        return len(self.steps[group]) + len(self.behind[group]) + len(self.before[group])

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from ..errors import DefinitionError
 from ..partitioning import Identity, Partitioner
-from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
+from ..plan import DisjointSets, Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..tuples import Fields
 from .bolts import bolts_of
 from .stages import Staging, inputs_of
@@ -79,51 +79,53 @@ class Lowered:
 
 
 def lower(plan: Plan, whole: Plan, most: int | None = None) -> Lowered:
-    """Lower one connected component of a whole plan. If a state is updated by another component, its partition count
-    applies to the queries here. ``most``: the most partitions of a node. Raises DefinitionError if partition counts
-    contradict each other."""
-    classes = _Classes(whole, most)
-    partitions = {node.id: classes.partitions(node) for node in plan.nodes if not isinstance(node, PartitionNode)}
-    stages = Staging(plan, bolts_of(whole))
-    levels = _levels(plan, stages, partitions)
-    wanted = _fields_wanted(plan)
-    by_level: list[list[TaskStage]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
-    for nodes in stages.ordered:
-        commits = stages.of[nodes[0]] in stages.behind
-        by_level[levels[nodes[0]]].append(TaskStage(partitions[nodes[0]], nodes, commits))
-    exchanges = tuple(_exchanges(plan, partitions, levels, wanted))
-    return Lowered(plan, tuple(map(tuple, by_level)), exchanges, wanted)
+    """Lower one connected component of a whole plan, as `Lowering` does."""
+    return Lowering(whole, most).lower(plan)
+
+
+class Lowering:
+    """Lowers the connected components of a whole plan. If a state is updated by another component, its partition count
+    applies to the queries of this one. ``most``: the most partitions of a node. Raises DefinitionError if partition
+    counts contradict each other."""
+
+    def __init__(self, whole: Plan, most: int | None = None) -> None:
+        self._classes = _Classes(whole, most)
+        self._bolts = bolts_of(whole)
+
+    def lower(self, plan: Plan) -> Lowered:
+        steps, stages = [node for node in plan.nodes if not isinstance(node, PartitionNode)], Staging(plan, self._bolts)
+        partitions = {node.id: self._classes.partitions(node) for node in steps}
+        levels, wanted = _levels(plan, stages, partitions), _fields_wanted(plan)
+        by_level: list[list[TaskStage]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
+        for nodes in stages.ordered:
+            commits = stages.of[nodes[0]] in stages.behind
+            by_level[levels[nodes[0]]].append(TaskStage(partitions[nodes[0]], nodes, commits))
+        exchanges = tuple(_exchanges(plan, partitions, levels, wanted))
+        return Lowered(plan, tuple(map(tuple, by_level)), exchanges, wanted)
 
 
 class _Classes:
     """The classes of nodes that share a number of partitions."""
 
     def __init__(self, plan: Plan, most: int | None) -> None:
-        self.plan = plan
         self.caps = [] if most is None else [most]
-        self.group: dict[object, object] = {}
+        self.sets = DisjointSets()
         for node in plan.nodes:
             for parent in map(plan.by_id.__getitem__, node.parents):
                 if not _repartitions(parent) and not _repartitions(node):
-                    self._join(node.id, parent.id)
+                    self.sets.join(node.id, parent.id)
             if isinstance(node, ProcessorNode) and node.state is not None:
-                self._join(node.id, ("state", node.state.id))
-        self._counts = {root: self._count(root) for root in {self.root(node.id) for node in plan.nodes}}
-
-    def root(self, key: object) -> object:
-        while self.group.setdefault(key, key) != key:
-            key = self.group[key]
-        return key
-
-    def _join(self, key: object, other: object) -> None:
-        self.group[self.root(key)] = self.root(other)
+                self.sets.join(node.id, ("state", node.state.id))
+        members: dict[object, list[Node]] = {}
+        for node in plan.nodes:
+            if not isinstance(node, PartitionNode):
+                members.setdefault(self.sets.root(node.id), []).append(node)
+        self._counts = {root: self._count(nodes) for root, nodes in members.items()}
 
     def partitions(self, node: Node) -> int:
-        return self._counts[self.root(node.id)]
+        return self._counts[self.sets.root(node.id)]
 
-    def _count(self, root: object) -> int:
-        members = [node for node in self.plan.nodes if self.root(node.id) == root]
-        members = [node for node in members if not isinstance(node, PartitionNode)]
+    def _count(self, members: list[Node]) -> int:
         of_spouts = [node.max_partitions for node in members if isinstance(node, SpoutNode)]
         caps = self.caps + [most for most in of_spouts if most is not None]
         fixed = {

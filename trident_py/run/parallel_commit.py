@@ -36,7 +36,7 @@ def can_commit_concurrently(plan: Plan, stage: TaskStage) -> bool:
         node.state.id for node in plan.nodes if isinstance(node, ProcessorNode) and node.state and node is not last
     }
     own = isinstance(updater, StateUpdater) and updater.calls_only_states
-    return waits and own and alone and next(plan.children(last), None) is None
+    return waits and own and alone and not plan.children(last)
 
 
 class CommitTask(Protocol):

@@ -17,50 +17,7 @@ T = TypeVar("T")
 
 PROFILE = "topology.profile"
 REPORTED = "phases"  # the kind of the report in which a task sends its TaskPhases
-PHASES = {
-    "between batches": "Spark: nothing runs; it begins the next batch at once if a spout is ready",
-    "waiting": "driver: no spout is ready",
-    "source planner": "driver: the coordinators describe the batch, spouts of the driver emit it",
-    "offset": "Spark: asks the planner process for the batch, without the two above",
-    "planning": "Spark: plans the micro-batch, and the job",
-    "offset log": "Spark: writes the offsets to the checkpoint",
-    "foreachBatch": "Spark: calls Python, and returns",
-    "checkpoint": "driver: reads or writes who has the checkpoint, and what the batch is",
-    "ledger prepare": "driver: the states' ledgers learn of the attempt",
-    "inline": "driver: hands a small batch to the thread that runs it in this process, with no job",
-    "job submit": "Spark: from our call to the job, without its planning",
-    "job scheduling": "Spark: before, between and behind the stages of the job",
-    "job descriptors": "Spark: the stages that carry descriptors to the first of ours",
-    "task launch": "Spark: from the stage to its task",
-    "task start": "Spark: its task in Java; then a Python worker and reading our function, which cannot be told apart",
-    "program": "task: reads the batch's information, unpickles the program if this worker has not",
-    "exchange read": "task: decodes blocks; waits for Spark's rows",
-    "state made": "task: a partition of a state is made, unless its process has it",
-    "emit": "task: the emitter of a spout",
-    "operation": "task: each operation; a state buffers the tuples",
-    "state begin": "task: `beginCommit`",
-    "state read": "task: the map's store is read",
-    "state update": "task: the updater, and the map's rules; all of a state that is no map",
-    "state write": "task: the map's store is written",
-    "state read and write": "task: the map's store combines, which cannot be told apart",
-    "state commit": "task: `commit`",
-    "home call": "task: calls of an object that lives in the driver, by its method",
-    "exchange write": "task: splits and encodes blocks; hands rows to Spark",
-    "reports": "task: receipts, counts and metrics are pickled",
-    "task rest": "task: what no phase covers",
-    "task end": "Spark: from our last line to the end of the task in Spark's books",
-    "receipts": "driver: fetches what left the last stage, and unpickles it",
-    "metadata": "driver: the spouts' metadata are committed",
-    "decision": "driver: the decision is stored (only with a state that decides)",
-    "ledger publish": "driver: the states' ledgers learn that the batch is complete",
-    "events": "driver: progress, events, listeners",
-    "driver rest": "driver: what no phase covers",
-    "commit log": "Spark: writes to the checkpoint that the batch is complete",
-    "profile": "driver: what the profile itself asks Spark while the batch runs",
-    "unexplained": "the rest",
-}
-"""Every phase, in the order of a batch: who spends the time, and on what."""
-
+JOB, IN_DRIVER = "job", "inline"  # a batch on executors, and one in this process
 Phase = tuple[str, str]
 
 
@@ -172,7 +129,7 @@ def taken() -> Taken | None:
 
 
 def phase(name: str, of: str = "") -> AbstractContextManager[None]:
-    """Count this thread's time inside for a phase of `PHASES`."""
+    """Count this thread's time inside for a phase. docs/profile.md lists them."""
     return _nothing if _here.clock is None else _here.clock.during(name, of)
 
 

@@ -16,7 +16,7 @@ import cloudpickle
 
 from ..config import Config
 from ..errors import FailedException, TopologyError, TridentError
-from ..model.names import joined
+from ..model.names import join_names
 from ..model.user_traceback import blame, describe_error, note, notes_of
 from ..pickling import loads
 from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
@@ -24,7 +24,7 @@ from ..processors import Excluded, Share
 from ..spouts import Descriptor, SpoutNodeInfo
 from ..tuples import BatchId, RichSpoutBatchId, TransactionAttempt
 from .hooks import Kept, MakeWatch, TaskWatch, watches_of
-from .lowering import Lowered, lower
+from .lowering import Lowered, Lowering
 from .routing_digest import routing_digests
 
 FAILURE = -1
@@ -176,33 +176,34 @@ class Program:
         return {state.name: state.factory for _, state in self.lowered.plan.updates()}
 
 
-def compile_component(component: Plan, plan: Plan, conf: dict, watches: tuple[MakeWatch, ...] = ()) -> Program:
-    """Return the program of one connected component of a whole plan. Raises DefinitionError if partition counts
-    contradict each other."""
-    lowered = lower(component, plan, conf.get(Config.TOPOLOGY_MAX_TASK_PARALLELISM))
+def _compile(component: Plan, lowering: Lowering, conf: dict, watches: tuple[MakeWatch, ...] = ()) -> Program:
+    """Return the program of one connected component."""
+    lowered = lowering.lower(component)
     spouts = tuple(
         SpoutNodeInfo(node.spout_id, node.spout, lowered.partitions[node.id], node.fields)
         for node in component.nodes
         if isinstance(node, SpoutNode)
     )
     return Program(
-        joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, routing_digests(lowered), watches
+        join_names("+", sorted(info.id for info in spouts)), lowered, conf, spouts, routing_digests(lowered), watches
     )
 
 
 def compile_plan(plan: Plan, conf: dict) -> list[Program]:
     """Return the programs of all components that have a spout of batches; each has its own sequence of txids.
 
-    Raises DefinitionError also if a setting needs an extra that is missing.
+    Raises DefinitionError if partition counts contradict each other, or if a setting needs an extra that is missing.
     """
     components, watches = [part for part in plan.components() if any(map(_has_batches, part.nodes))], watches_of(conf)
-    return [compile_component(component, plan, conf, watches) for component in components]
+    lowering = Lowering(plan, conf.get(Config.TOPOLOGY_MAX_TASK_PARALLELISM))
+    return [_compile(component, lowering, conf, watches) for component in components]
 
 
 def compile_functions(plan: Plan, conf: dict) -> list[Program]:
     """Return the programs of the DRPC functions, each named by its function. They have no batches and no txids."""
     components = [part for part in plan.components() if any(isinstance(node, DRPCNode) for node in part.nodes)]
-    return [compile_component(component, plan, conf) for component in components]
+    lowering = Lowering(plan, conf.get(Config.TOPOLOGY_MAX_TASK_PARALLELISM))
+    return [_compile(component, lowering, conf) for component in components]
 
 
 def _has_batches(node: Node) -> bool:

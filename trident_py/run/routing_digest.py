@@ -24,16 +24,8 @@ def routing_digests(lowered: Lowered) -> dict[str, str]:
     partitions, steps, groupings, the partition count of every stage, field types, and the version of the hash. It does
     not cover what users' functions do.
     """
-    return {state.name: _digest(_before(lowered, node), lowered.partitions) for node, state in lowered.plan.updates()}
-
-
-def _before(lowered: Lowered, last: Node) -> list[Node]:
-    """Return the node and all nodes before it, parents first."""
-    wanted = {last.id}
-    for node in reversed(lowered.plan.nodes):
-        if node.id in wanted:
-            wanted.update(node.parents)
-    return [node for node in lowered.plan.nodes if node.id in wanted]
+    plan, counts = lowered.plan, lowered.partitions
+    return {state.name: _digest(plan.before(node), counts) for node, state in plan.updates()}
 
 
 def _digest(nodes: list[Node], counts: dict[int, int]) -> str:

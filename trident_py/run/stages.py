@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 
 from ..plan import Node, PartitionNode, Plan, ProcessorNode
 from .bolts import Bolts
 
 Name = tuple[str, int]
+Feeding = dict[Name, set[Name]]
 Input = tuple[int, Node, PartitionNode | None]
 """An input of a node: its number, its source node, and the repartition in between, if any."""
 
@@ -29,6 +31,10 @@ class Staging:
         }
         circular = self._circular()
         self.of = {node: ("node", node) if stage in circular else stage for node, stage in self.of.items()}
+        self._nodes: dict[Name, list[int]] = {}
+        for node_id, stage in self.of.items():
+            self._nodes.setdefault(stage, []).append(node_id)
+        self.fed_by, self.feeds = self._neighbours()
         self.committing = self._committing()
         self.behind = self._stages_behind()
         self.ordered = [self._finishing(stage) for stage in self._sort()]
@@ -41,20 +47,28 @@ class Staging:
                 if through is not None or self.of[source.id] != self.of[node_id]:
                     yield node_id, source, through
 
-    def _stages_fed(self) -> dict[Name, set[Name]]:
-        fed_by: dict[Name, set[Name]] = {stage: set() for stage in self.of.values()}
+    def _neighbours(self) -> tuple[Feeding, Feeding]:
+        """Return for each stage those that feed it, and those that it feeds."""
+        fed_by: Feeding = {stage: set() for stage in self.of.values()}
+        feeds: Feeding = {stage: set() for stage in fed_by}
         for node_id, source, _ in self.inputs(self.of):
             fed_by[self.of[node_id]].add(self.of[source.id])
-        return fed_by
+            feeds[self.of[source.id]].add(self.of[node_id])
+        return fed_by, feeds
 
     def _circular(self) -> set[Name]:
-        """Return the stages on circles: removes stages without an input or an output, from both ends, until none is
-        left."""
-        fed_by = self._stages_fed()
-        feeding = {stage: {other for other in fed_by if stage in fed_by[other]} for stage in fed_by}
+        """Return the stages on circles: remove those without an input or an output, from both ends."""
+        fed_by, feeds = self._neighbours()
         left = set(fed_by)
-        while loose := {stage for stage in left if not (fed_by[stage] & left and feeding[stage] & left)}:
-            left -= loose
+        todo = [stage for stage in left if not (fed_by[stage] and feeds[stage])]
+        while todo:
+            stage = todo.pop()
+            left.discard(stage)
+            for near, far in ((fed_by, feeds), (feeds, fed_by)):
+                for neighbour in near.pop(stage, ()):
+                    far[neighbour].discard(stage)
+                    if not far[neighbour]:
+                        todo.append(neighbour)
         return left
 
     def _committing(self) -> set[Name]:
@@ -67,37 +81,45 @@ class Staging:
         }
 
     def _stages_behind(self) -> set[Name]:
-        fed_by, behind = self._stages_fed(), set(self.committing)
-        while more := {stage for stage in fed_by if stage not in behind and fed_by[stage] & behind}:
-            behind |= more
+        behind, todo = set(self.committing), list(self.committing)
+        while todo:
+            new = self.feeds[todo.pop()] - behind
+            behind |= new
+            todo += new
         return behind
 
     def _sort(self) -> list[Name]:
         """Return the stages, each after its inputs. Of several ready ones: batch phase first, then in order of
         definition."""
-        fed_by = self._stages_fed()
-        todo = sorted(fed_by, key=self._rank)
+        ranks, missing = self._ranks(), {stage: len(inputs) for stage, inputs in self.fed_by.items()}
+        ready = sorted((ranks[stage], stage) for stage, count in missing.items() if count == 0)
         done: list[Name] = []
-        while todo:
-            done.append(next(stage for stage in todo if fed_by[stage] <= set(done)))
-            todo.remove(done[-1])
+        while ready:
+            done.append(heappop(ready)[1])
+            for stage in self.feeds[done[-1]]:
+                missing[stage] -= 1
+                if missing[stage] == 0:
+                    heappush(ready, (ranks[stage], stage))
         return done
 
-    def _rank(self, stage: Name) -> tuple[bool, int, int]:
-        """Return the sort key of a stage. The nodes of a divided bolt keep the order in which the bolt would finish."""
-        nodes = self._nodes(stage)
-        return stage in self.behind, self._first_node(min(nodes)), min(self._bolts.place.get(node, 0) for node in nodes)
+    def _ranks(self) -> dict[Name, tuple[bool, int, int]]:
+        """Return the sort key of each stage: its phase, then the number of the first node in its bolt. The nodes of a
+        divided bolt keep the order in which the bolt would finish."""
+        first: dict[int | None, int] = {}
+        for node in self.of:  # in the order of definition
+            first.setdefault(self._bolts.of.get(node), node)
+        ranks = {}
+        for stage, nodes in self._nodes.items():
+            bolt = self._bolts.of.get(min(nodes))
+            defined = min(nodes) if bolt is None else first[bolt]
+            ranks[stage] = stage in self.behind, defined, min(map(self._place, nodes))
+        return ranks
 
-    def _first_node(self, node: int) -> int:
-        """Return the number of the first node in the node's bolt."""
-        bolt = self._bolts.of.get(node)
-        return node if bolt is None else min(other for other in self.of if self._bolts.of.get(other) == bolt)
-
-    def _nodes(self, stage: Name) -> list[int]:
-        return [node for node, stage_of_node in self.of.items() if stage_of_node == stage]
+    def _place(self, node: int) -> int:
+        return self._bolts.place.get(node, 0)
 
     def _finishing(self, stage: Name) -> tuple[int, ...]:
-        return tuple(sorted(self._nodes(stage), key=lambda node: self._bolts.place.get(node, 0)))
+        return tuple(sorted(self._nodes[stage], key=self._place))
 
 
 def inputs_of(plan: Plan, node: Node) -> Iterator[Input]:

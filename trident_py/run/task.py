@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, wait
 from functools import partial
@@ -38,6 +39,8 @@ from .program import (
 from .stages import inputs_of
 
 ERROR_VALUES = "topology.error.values"
+DEEPEST = 32
+"""So many processors call each other. Each takes up to seven frames of Python's stack, beside those of the user."""
 
 
 class StateSource(Protocol):
@@ -69,6 +72,8 @@ class LevelTask:
         self.out: list[Row] = []
         self.failed = False
         self.sent: dict[int, int] = {}
+        self.depth = 0
+        self.waiting: deque[tuple[Node, Chunk]] = deque()
         self.begun: dict[TaskStage, tuple[Node, Future[None]]] = {}
         self.watch = program.watch(memory.kept)
         self.steps = steps_of(program.conf)
@@ -304,6 +309,22 @@ class LevelTask:
             self._guard(node, lambda: self._processor(node).execute(port, chunk))
 
     def _forward(self, node: Node, chunk: Chunk) -> None:
+        """Pass a chunk on. Processors call each other, but for a chain that is too deep: there the chunk waits until
+        the first call of the chain comes back. The chunks of a node stay in their order."""
+        if self.depth == DEEPEST:
+            self.waiting.append((node, chunk))
+            return
+        self.depth += 1
+        try:
+            self._pass_on(node, chunk)
+            while self.depth == 1 and self.waiting:
+                self._pass_on(*self.waiting.popleft())
+        finally:
+            self.depth -= 1
+            if self.depth == 0:
+                self.waiting.clear()  # after a failure
+
+    def _pass_on(self, node: Node, chunk: Chunk) -> None:
         for node_id, port in self.children[node.id]:
             self._deliver_within(node_id, port, chunk)
         for exchange in self.exchanges.get(node.id, ()):

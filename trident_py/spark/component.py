@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,7 +19,7 @@ from ..rpc import service
 from ..rpc.service import HomeService, Proxy
 from ..run.attempts import Execute
 from ..run.component import CHECK_WAIT, ComponentRun
-from ..run.phases import BatchPhases, Seen, phase, profile
+from ..run.phases import IN_DRIVER, JOB, BatchPhases, Seen, phase, profile
 from ..run.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
 from ..run.program import outcome as outcome_of
 from ..run.progress import RunningTopology
@@ -32,7 +31,7 @@ from .driver_execution import DriverExecution, StoppableCoordination, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
 from .jobs import check_stages, job_of, python_spouts, source_of, with_streamed_spouts
 from .pickle_by_value import import_paths
-from .profiling import HERE, JOB, PROGRESS, Profiler
+from .profiler import profiler_of
 from .program_pickle import pickle_program
 from .session import query_settings, workers_seed
 from .stage import BATCH, RETRY, RUNS, load_program
@@ -72,8 +71,8 @@ class SparkComponent:
         self._python = python_spouts(program)
         self._streamed = len(self._python) < len(program.spouts)
         sent = pickle_program(with_streamed_spouts(self._for_workers(program)), spark)
-        self.profiler = Profiler(self.title) if profile(program.conf) else None
-        more = import_paths(spark), self.title, driver_levels(), bool(self.profiler)
+        self.profiler = profiler_of(self.title, program.conf)
+        more = import_paths(spark), self.title, driver_levels(), profile(program.conf)
         self.shipped = load_program(spark, self.key, sent, *more)
         store = checkpoint.batches.store
         slots = min(spark.sparkContext.defaultParallelism, max(map(program.partitions, range(program.level_count))))
@@ -117,7 +116,7 @@ class SparkComponent:
 
     def phases_of(self, seen: Sequence[Seen]) -> list[BatchPhases]:
         """Return where the time of these batches went. Empty without ``topology.profile``."""
-        return [] if self.profiler is None else self.profiler.batches(self.spark, seen)
+        return self.profiler.batches(self.spark, seen)
 
     def wake(self) -> None:
         """Called when the run is being stopped."""
@@ -171,7 +170,7 @@ class SparkComponent:
         return time.monotonic() < self._older[1] and not self.running.stopping.wait(OLDER_PAUSE)
 
     def _start(self) -> Any:
-        more = {} if self.profiler is None else PROGRESS
+        more = self.profiler.settings
         with query_settings(self.spark, self.checkpoint.settings | more):
             with workers_seed(self.spark):
                 source = source_of(self.spark, self.program, self.shipped.paths)
@@ -244,7 +243,7 @@ class SparkComponent:
         self._started.wait()
         with self._busy:
             try:
-                with self._profiling(batch_id):
+                with self.profiler.batch(self.query, batch_id):
                     self._run_micro_batch(frame, batch_id)
             except Stopped:
                 raise Interrupted from None
@@ -252,9 +251,6 @@ class SparkComponent:
                 if self.error is None and not self.running.stopping.is_set():
                     self.error = error
                 raise Interrupted from None
-
-    def _profiling(self, batch_id: int) -> AbstractContextManager[None]:
-        return nullcontext() if self.profiler is None else self.profiler.batch(self.query, batch_id)
 
     def _run_micro_batch(self, frame: DataFrame, batch_id: int) -> None:
         execute = self._executor(frame)
@@ -272,10 +268,9 @@ class SparkComponent:
         def execute(batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
             rows = list(descriptor_rows(map(self._renumber, descriptors)))
             began = time.monotonic()
-            if self.profiler is not None:
-                self.profiler.begun(batch.txid)
+            self.profiler.begun(batch.txid)
             if self.inline.takes(batch, self.batches.coordination.tuples(self.batches.loop.metadata)):
-                with phase(HERE):
+                with phase(IN_DRIVER):
                     outcome = self.inline.run(batch, rows)
             else:
                 outcome = self._job(frame, batch, rows)
@@ -299,8 +294,7 @@ class SparkComponent:
                     job = job_of(session, self.program, self.shipped, descriptors, frame if self._streamed else None)
                 rows = job.collect()
                 check_stages(session, self._description(batch))
-            if self.profiler is not None:
-                self.profiler.ran(batch.txid, job)
+            self.profiler.ran(batch.txid, job)
             with phase("receipts"):
                 return self._outcome(batch, rows)
         except Exception as error:

@@ -94,7 +94,7 @@ class DriverExecution:
         self._meter = _Meter(bounds.tuples)
         self._thread: _Thread | None = None
         self._refused = 0
-        self._count_emitted: int | None = None
+        self._emitted: int | None = None
         self._bytes_each = 0.0
         self._durations = Durations(slots)
 
@@ -106,7 +106,7 @@ class DriverExecution:
         if self._bounds.tuples == 0 or batch.txid == self._refused:
             return False
         conf = self._load().conf
-        expected = tuples if tuples is not None or is_on(conf) else self._count_emitted
+        expected = tuples if tuples is not None or is_on(conf) else self._emitted
         if expected is None:
             return not is_on(conf)
         if self._bounds.tuples is not None and expected > self._bounds.tuples:
@@ -124,10 +124,10 @@ class DriverExecution:
 
     def saw(self, outcome: AttemptOutcome, seconds: float) -> None:
         """Called after each attempt whose tasks have all committed, wherever it ran; ``seconds``: how long it took."""
-        self._count_emitted = count_emitted(outcome)
+        self._emitted = count_emitted(outcome)
         if outcome.where == HERE:
-            self._bytes_each = self._meter.bytes / max(1, self._count_emitted)
-        self._durations.saw(outcome.where == HERE, self._count_emitted, seconds)
+            self._bytes_each = self._meter.bytes / max(1, self._emitted)
+        self._durations.saw(outcome.where == HERE, self._emitted, seconds)
 
     def close(self) -> None:
         """Close what the batches have opened, in their thread. Waits for it no longer than the grace."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..canonical import identity, key_of, meant
+from ..canonical import identity, key_of, to_plain
 from ..chunks import Column, to_list
 
 
@@ -61,7 +61,7 @@ class ColumnKeys(Sequence[tuple]):
 
 def _hashable(value: Any) -> Any:
     """Return one hashable value per identity: a plain value as it is, so that a plain tuple finds the key."""
-    plain = meant(value)
+    plain = to_plain(value)
     if isinstance(plain, list | tuple):
         return tuple(map(_hashable, plain))
     if isinstance(plain, set | frozenset):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import DefinitionError, TridentError, missing
-from ..model.secrets import shown
+from ..model.secrets import redact_url
 
 
 def create_database(url: str, name: str | None = None) -> str:
@@ -60,7 +60,7 @@ def connection(url: str) -> Iterator[Any]:
         engine = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     except ModuleNotFoundError as error:
         extra = "mysql" if url.startswith("mysql") else "postgresql"
-        raise DefinitionError(missing(shown(url), f"the driver {error.name}", extra)) from error
+        raise DefinitionError(missing(redact_url(url), f"the driver {error.name}", extra)) from error
     with engine.connect() as server:
         yield server
 

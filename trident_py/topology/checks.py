@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import combinations
+from itertools import product
 from typing import Any
 
 from ..errors import DefinitionError
 from ..partitioning import Identity
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse
 from ..run.lowering import Lowered
-from ..state import QueryFunction, StateFactory, StatePlace, StateSpec, StateUpdater
+from ..state import Location, QueryFunction, StateFactory, StatePlace, StateSpec, StateUpdater
 from ..state.roles import ChecksPlace, location_of
 from ..tuples import Fields
 from .arguments import check_object
+
+Route = dict[tuple[str, bool], None]
+"""An ordered set: the spouts behind a node, each with whether its tuples may have changed their partition."""
 
 
 def own_updater(factory: Any) -> StateUpdater:
@@ -73,39 +75,42 @@ def keys_of(factory: Any, group: Fields) -> Fields:
 
 def check_places(lowered: Lowered) -> None:
     """Call ``check_place`` of each factory that has it. Raises DefinitionError if a state cannot work in its place."""
+    routes, users = _routes(lowered), _users(lowered)
     for node, state in lowered.plan.updates():
         if isinstance(state.factory, ChecksPlace):
-            state.factory.check_place(_place(lowered, node, state))
+            queries = users[state.id][users[state.id].index(node) + 1 :]
+            state.factory.check_place(_place(lowered, node, state, routes[node.id], queries))
 
 
-def _place(lowered: Lowered, node: ProcessorNode, state: StateUse) -> StatePlace:
-    routes = list(_routes(lowered, node, False))
+def _place(
+    lowered: Lowered, node: ProcessorNode, state: StateUse, routes: Route, queries: list[ProcessorNode]
+) -> StatePlace:
+    """Describe the place. ``queries``: the nodes that query the state after its update in the same batch."""
     spouts = tuple(dict.fromkeys(spout for spout, _ in routes))
-    moved = {spout for spout, crossed in routes if crossed}
     inputs = lowered.plan.by_id[node.parents[0]].fields.only(node.spec.inputs)
-    beside = tuple(spout for spout in spouts if spout not in moved)
-    queries = _queries_behind(lowered, node)
-    return StatePlace(state.name, lowered.partitions[node.id], inputs, spouts, beside, queries)
+    beside = tuple(spout for spout in spouts if (spout, True) not in routes)
+    functions = tuple(query.spec.query for query in queries)
+    return StatePlace(state.name, lowered.partitions[node.id], inputs, spouts, beside, functions)
 
 
-def _queries_behind(lowered: Lowered, update: ProcessorNode) -> tuple[Any, ...]:
-    """Return the functions that query the state after its update in the same batch."""
-    order = list(lowered.partitions)
-    behind = [lowered.plan.by_id[node_id] for node_id in order[order.index(update.id) + 1 :]]
-    return tuple(
-        node.spec.query
-        for node in behind
-        if isinstance(node, ProcessorNode) and node.state is not None and node.state == update.state
-    )
+def _users(lowered: Lowered) -> dict[str, list[ProcessorNode]]:
+    """Return the nodes that use each state, in the order in which they finish."""
+    users: dict[str, list[ProcessorNode]] = {}
+    for node in map(lowered.plan.by_id.__getitem__, lowered.partitions):
+        if isinstance(node, ProcessorNode) and node.state is not None:
+            users.setdefault(node.state.id, []).append(node)
+    return users
 
 
-def _routes(lowered: Lowered, node: Node, crossed: bool) -> Iterator[tuple[str, bool]]:
-    """Return the spouts that feed a node, each with whether its tuples may change their partition on the way."""
-    if isinstance(node, SpoutNode):
-        yield node.spout_id, crossed
-    for parent_id in node.parents:
-        parent = lowered.plan.by_id[parent_id]
-        yield from _routes(lowered, parent, crossed or _moves(parent, node, lowered.partitions))
+def _routes(lowered: Lowered) -> dict[int, Route]:
+    """Return the spouts that feed each node, and whether their tuples may change their partition on the way."""
+    routes: dict[int, Route] = {}
+    for node in lowered.plan.nodes:
+        routes[node.id] = {(node.spout_id, False): None} if isinstance(node, SpoutNode) else {}
+        for parent in map(lowered.plan.by_id.__getitem__, node.parents):
+            moves = _moves(parent, node, lowered.partitions)
+            routes[node.id] |= {(spout, crossed or moves): None for spout, crossed in routes[parent.id]}
+    return routes
 
 
 def _moves(parent: Node, node: Node, counts: dict[int, int]) -> bool:
@@ -118,23 +123,43 @@ def check_owners(plan: Plan) -> None:
     """Raise DefinitionError if two updated states share a name or a location. A state that is only queried may share
     both."""
     states = {state.id: state for _, state in plan.updates()}
-    for state, other in combinations(states.values(), 2):
-        _check_both(state, other)
-        if state.name == other.name:
+    named: dict[str, StateUse] = {}
+    neighbours = _Neighbours()
+    for state in states.values():
+        location = location_of(state.factory)
+        if location is not None:
+            for other in neighbours.add(state, location):
+                raise _in_one_place(other, state, location)
+        if named.setdefault(state.name, state) is not state:
             raise DefinitionError(
                 f"two states are named {state.name!r}, but only the name keeps their txids apart. Their data is in "
                 "two places, so give one of them another name with stateName="
             )
 
 
-def _check_both(state: StateUse, other: StateUse) -> None:
-    location, second = location_of(state.factory), location_of(other.factory)
-    if location is None or second is None or location.admits(second):
-        return
+class _Neighbours:
+    """The states whose places are known, by what two places must have in common to meet (`Location.meets`)."""
+
+    def __init__(self) -> None:
+        self._named: dict[tuple[str, str], list[tuple[StateUse, Location]]] = {}
+        self._inside: dict[tuple[str, str], list[tuple[StateUse, Location]]] = {}
+
+    def add(self, state: StateUse, location: Location) -> list[StateUse]:
+        """Add a state. Return those before it that may not write beside it."""
+        names, folders = (list(product(location.stores, found)) for found in (location.names, location.within))
+        found = [pair for name in names for held in (self._named, self._inside) for pair in held.get(name, ())]
+        found += [pair for folder in folders for pair in self._named.get(folder, ())]
+        for held, keys in ((self._named, names), (self._inside, folders)):
+            for key in keys:
+                held.setdefault(key, []).append((state, location))
+        return [other for other, second in found if not second.admits(location)]
+
+
+def _in_one_place(state: StateUse, other: StateUse, second: Location) -> DefinitionError:
     both = f"the states {state.name!r} and {other.name!r} would both"
     if state.name == other.name:
         both = f"two states, both named {state.name!r}, would"
-    raise DefinitionError(
+    return DefinitionError(
         f"{both} update {second.shown}. Each would take the other's writes for its own, so tuples would be lost or "
         "counted twice; another name does not help. Update it by one state: merge the streams before it "
         "(topology.merge), or give one of the two its own table, topic or factory. To query it from another stream, "

@@ -75,8 +75,9 @@ def _check_order(component: Plan, plan: Plan, node: SpoutNode) -> None:
 
 
 def _check_letters(component: Plan, node: SpoutNode) -> None:
-    letters = [child for child, _ in component.children(node) if _is_letters(child)]
-    if not any(_reaches_state(component, child) for child in letters):
+    letters = {child.id for child, _ in component.children(node) if _is_letters(child)}
+    sources = ({other.id for other in component.before(update)} for update, _ in component.updates())
+    if not any(letters & found for found in sources):
         raise DefinitionError(
             f"{SETTING}, but the dead letters of spout {node.spout_id!r} reach no state, so an excluded tuple would be "
             "lost. Persist them: stream.deadLetters().partitionPersist(...) on the stream that newStream returned"
@@ -85,9 +86,3 @@ def _check_letters(component: Plan, node: SpoutNode) -> None:
 
 def _is_letters(node: Node) -> bool:
     return isinstance(node, ProcessorNode) and isinstance(node.spec, DeadLetters)
-
-
-def _reaches_state(component: Plan, node: Node) -> bool:
-    if isinstance(node, ProcessorNode) and node.committer:
-        return True
-    return any(_reaches_state(component, child) for child, _ in component.children(node))

@@ -36,22 +36,27 @@ def with_answers(plan: Plan) -> Plan:
 def last_statement(component: Plan, source: Node) -> Node:
     """Return the node whose tuples answer the requests of a DRPC stream: the end of its line.
 
-    Where the stream branches, branches that only look at tuples (`_looks`) are beside the line; of the others it goes
+    Where the stream branches, branches that only look at tuples (`_looking`) are beside the line; of the others it goes
     on with the one that was written first. So a statement that is added later changes the answer only if it follows the
     answer, or if the line only looked from the branch on.
     """
-    node = source
+    node: Node = source
+    looking = _looking(component)
     while children := [child for child, _ in component.children(node)]:
-        node = next((child for child in children if not _looks(component, child)), children[0])
+        node = next((child for child in children if child.id not in looking), children[0])
     return node
 
 
-def _looks(component: Plan, node: Node) -> bool:
-    """Return whether this node and all behind it only filter, peek or record: such a branch has no rows of its own."""
-    looks = isinstance(node, PartitionNode) or (
-        isinstance(node, ProcessorNode) and isinstance(node.spec, Keep | Peek | Collect)
-    )
-    return looks and all(_looks(component, child) for child, _ in component.children(node))
+def _looking(component: Plan) -> set[int]:
+    """Return the nodes that only filter, peek or record, as all behind them: such a branch has no rows of its own."""
+    looking: set[int] = set()
+    for node in reversed(component.nodes):
+        looks = isinstance(node, PartitionNode) or (
+            isinstance(node, ProcessorNode) and isinstance(node.spec, Keep | Peek | Collect)
+        )
+        if looks and all(child.id in looking for child, _ in component.children(node)):
+            looking.add(node.id)
+    return looking
 
 
 def _answer(source: DRPCNode, last: Node, number: int) -> list[Node]:

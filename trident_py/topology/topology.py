@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from .. import config
 from ..drpc import LocalDRPC
+from ..entry_points import load
 from ..errors import DefinitionError
 from ..explain import render
 from ..guarantees import Guarantees, announce, guarantees
@@ -16,7 +17,8 @@ from ..model.names import check_folder_name
 from ..operations.base import GroupedMultiReducer, MultiReducer
 from ..plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ..processors import Join, Joiner, Merge, MultiReduce
-from ..run.lowering import lower
+from ..run.lowering import Lowering
+from ..run.phases import PROFILE, profile
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
 from ..spouts.requests import DRPCSpout
 from ..tuples import Fields, FieldsLike
@@ -297,8 +299,9 @@ class TridentTopology(Graph):
         """Return the finished topology. Raises DefinitionError if it cannot run."""
         plan = with_answers(self.plan())
         plan.check()
+        lowering = Lowering(plan)
         for component in plan.components():
-            check_places(lower(component, plan))
+            check_places(lowering.lower(component))
         check_owners(plan)
         return Topology(plan)
 
@@ -351,8 +354,8 @@ def check_submission(name: Any, conf: Any, topology: Any) -> None:
     """Check the arguments of submitTopology and log the topology's guarantees.
 
     Raises DefinitionError for arguments in the wrong order, a topology that is not built, names that cannot name a
-    folder, an invalid configuration, a ``topology.poison`` that cannot keep its promise, or states below
-    ``conf["topology.guarantee"]``.
+    folder, an invalid configuration, a ``topology.poison`` that cannot keep its promise, a ``topology.profile`` without
+    the extra `profile`, or states below ``conf["topology.guarantee"]``.
     """
     if isinstance(topology, TridentTopology):
         raise DefinitionError("submitTopology takes a built topology: submitTopology(name, conf, topology.build())")
@@ -365,4 +368,6 @@ def check_submission(name: Any, conf: Any, topology: Any) -> None:
             check_folder_name("a stream of the topology", node.spout_id)
     config.check(conf)
     check_poison(topology.plan, conf)
+    if profile(conf or {}):
+        load(PROFILE, "profile")
     announce(name, conf, topology.plan)

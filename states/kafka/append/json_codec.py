@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.canonical import UnkeyableError, meant, plain_column
+from trident_py.canonical import UnkeyableError, plain_column, to_plain
 from trident_py.chunks import Column, encodable, kinds_of, to_list
 from trident_py.errors import TridentError
 
@@ -100,7 +100,7 @@ def _text(value: Any) -> str:
 
 
 def _other(value: Any) -> Any:
-    plain = meant(value)
+    plain = to_plain(value)
     if plain is None or isinstance(plain, int | float | str):
         return plain
     if isinstance(value, datetime.date | datetime.time):

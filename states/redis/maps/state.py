@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from trident_py.model.secrets import shown
+from trident_py.model.secrets import redact_url
 from trident_py.state import (
     BatchParticipant,
     ITupleCollection,
@@ -154,4 +154,4 @@ class RedisMapState(RedisFactory, StateFactory):
 
     def __repr__(self) -> str:
         where = "" if self.hash is None else f", hash={self.hash!r}"
-        return f"RedisMapState({self.kind}, {shown(self.url)!r}{where})"
+        return f"RedisMapState({self.kind}, {redact_url(self.url)!r}{where})"

@@ -8,7 +8,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from trident_py.canonical import UnkeyableError, identity, meant
+from trident_py.canonical import UnkeyableError, identity, to_plain
 from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
 from trident_py.model.requirements import role
@@ -80,7 +80,7 @@ def check_factory(factory: Any) -> KeyFactory:
 
 def name_of(factory: KeyFactory, key: Key, strings: bool) -> str:
     """Return the key's name in Redis. Raises StateError for a name that is no text, or one of ours."""
-    name = factory.build([meant(part) for part in key])
+    name = factory.build([to_plain(part) for part in key])
     if not isinstance(name, str) or not encodable(name):
         raise StateError(f"key {list(key)!r}: {factory!r} made {name!r} of it, which is not text. Nothing is written")
     if strings and name.startswith(OURS):
@@ -120,7 +120,7 @@ def exact(value: Any) -> Any:
     if kind is int or value is None or kind is bool or (kind is float and math.isfinite(value)):
         return value
     try:
-        plain = meant(value)
+        plain = to_plain(value)
         text = json_text(plain)
         if encodable(text) and identity(json.loads(text, parse_constant=_no_number)) == identity(plain):
             return plain

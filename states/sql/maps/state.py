@@ -32,7 +32,7 @@ from ...diagnostics import Finding
 from ...rows import check_asked_behind, share_rows
 from ..inspect import check
 from ..ledger import SqlFence, SqlLedger, noting
-from ..store import has_server, needs_of_store, parse_url, shown
+from ..store import has_server, needs_of_store, parse_url, redact_url
 from ..table import CheckedTable, TablePlace, existing, location_of, one_key, prepare, shape_of
 from ..transaction import Transaction
 from .backing import SqlBackingMap
@@ -254,7 +254,7 @@ class SqlMapState(StateFactory):
     def __repr__(self) -> str:
         files = f", files={self.files}" if self.files > 1 else ""
         return (
-            f"SqlMapState({self.kind}, {shown(parse_url(self.url))!r}, {self.table!r}, "
+            f"SqlMapState({self.kind}, {redact_url(parse_url(self.url))!r}, {self.table!r}, "
             f"key={self.key}, value={self.value}{files})"
         )
 

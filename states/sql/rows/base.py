@@ -17,7 +17,7 @@ from ...rows import RowUpdater, check_asked_behind, share_rows
 from ..dialects.base import names
 from ..inspect import check
 from ..ledger import SqlFence, SqlLedger
-from ..store import Store, has_server, needs_of_store, parse_url, shown
+from ..store import Store, has_server, needs_of_store, parse_url, redact_url
 from ..table import CheckedTable, Shape, TablePlace, describe, existing, location_of, prepare, prepare_ledger, shape_of
 from ..transaction import Transaction
 
@@ -89,7 +89,7 @@ class RowFactory(StateFactory):
     def __repr__(self) -> str:
         options = [(name, value) for name, value in vars(self).items() if name not in ("url", "table", "files")]
         texts = [f"{name}={value!r}" if isinstance(value, str) else f"{name}={value}" for name, value in options]
-        return f"{type(self).__name__}({', '.join([repr(shown(parse_url(self.url))), repr(self.table), *texts])})"
+        return f"{type(self).__name__}({', '.join([repr(redact_url(parse_url(self.url))), repr(self.table), *texts])})"
 
     @property
     def location(self) -> Location:

@@ -93,7 +93,7 @@ def _columns(declared: Sequence[str], key: bool = False) -> list[Column]:
 def _json(row: dict[str, Any]) -> str:
     """Return the row as JSON text, for reading and for `json.loads`; a value without a JSON form becomes a text."""
     try:
-        return json.dumps(row, default=_shown)
+        return json.dumps(row, default=_show)
     except (TypeError, ValueError, RecursionError):
         return json.dumps({name: repr(value) for name, value in row.items()})
 
@@ -103,7 +103,7 @@ def _cut(value: Any) -> Any:
     return value if len(text) <= _REASON else f"{shorten(text)} ({len(text)} characters)"
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
     return value.isoformat() if isinstance(value, datetime.date) else str(value)

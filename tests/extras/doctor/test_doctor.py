@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from trident_py.extras.doctor.cli import clock, tell_health
-from trident_py.extras.doctor.findings import Flaw
+from trident_py.extras.doctor.diagnostics import Flaw
 from trident_py.extras.doctor.probe import Health
 
-from .test_findings import DRIVER, MASTER, SAID, said
+from .test_diagnostics import DRIVER, MASTER, SAID, said
 
 APP = """
 from states.sql import AppendState

@@ -47,7 +47,7 @@ def test_a_producer_that_cannot_go_on_is_replaced(kafka: Any) -> None:
     async def use(sink: KafkaSink) -> None:
         assert await sink.send([Message("a", b"{}", "1")]) == [None]
         first = sink._producer
-        sink._complained(KafkaError(KafkaError._FATAL, "out of order", fatal=True))
+        sink._on_error(KafkaError(KafkaError._FATAL, "out of order", fatal=True))
         while sink._producer is first:
             await asyncio.sleep(0)
         assert await sink.send([Message("b", b"{}", "2")]) == [None]

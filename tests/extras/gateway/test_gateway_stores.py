@@ -20,7 +20,7 @@ from gateway_stores import names
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.extras.gateway.claims import NEW, PROCESSED, PRODUCED, Claim, ClaimAnswer
 from trident_py.extras.gateway.stores import store_of
-from trident_py.model.secrets import shown
+from trident_py.model.secrets import redact_url
 
 LEASE = 60.0
 HERE = Path(__file__).parent
@@ -209,7 +209,7 @@ def test_a_password_of_a_store_is_never_shown() -> None:
         "postgresql+psycopg://me@localhost:1/db?password=geheim",
         "redis://localhost:1/0?password=geheim",
     ):
-        assert "geheim" not in shown(url)
+        assert "geheim" not in redact_url(url)
         store = store_of(url, 60)
         with pytest.raises(FailedException) as told:
             store.get("x")
@@ -238,7 +238,7 @@ def test_what_is_no_store_is_refused(url: str) -> None:
     "postgresql+psycopg://me@localhost/db?sslpassword=geheim&x=1", "redis://:ge@heim@localhost:1",
 ])  # fmt: skip
 def test_no_part_of_a_password_is_shown_however_it_is_written(url: str) -> None:
-    told = shown(url)
+    told = redact_url(url)
     assert "geheim" not in told.replace("/", "").replace("@", "")
     assert "heim" not in told
     assert "localhost" in told

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from . import findings, tables
+from . import diagnostics, tables
 from .atoms import (
     ENTRIES,
     FRESH,
@@ -46,7 +46,7 @@ from .atoms import (
     union,
     unordered,
 )
-from .findings import CodePlace
+from .diagnostics import CodePlace
 from .origins import Origins
 from .sources import is_ours, is_users
 
@@ -90,7 +90,7 @@ class CallReader(Origins):
         if self.declared(thing, place) or self._trusts(thing):
             return READ
         if (chance := tables.changing(thing, args)) is not None:
-            self.report(findings.calls(chance, place))
+            self.report(diagnostics.calls(chance, place))
             return PLAIN
         if isinstance(thing, functools.partial):
             for value in (*thing.args, *thing.keywords.values()):
@@ -159,7 +159,7 @@ class CallReader(Origins):
         if not is_users(kind):
             return self._construct_library(kind, args, place)
         if tables.name_of(type(kind)) not in _METACLASSES:
-            self.report(findings.unseen(f"{kind.__qualname__}, whose metaclass is {type(kind).__qualname__}", place))
+            self.report(diagnostics.unseen(f"{kind.__qualname__}, whose metaclass is {type(kind).__qualname__}", place))
         return self.construct_users(kind, args, place)
 
     def _construct_library(self, kind: type, args: Args, place: CodePlace | None) -> Value:
@@ -207,22 +207,22 @@ class CallReader(Origins):
             return frozenset([NewObject(logging.Logger, None)])
         if files or (tables.outside(name) and not tables.same_again(name)):
             if name != "random.Random":
-                self.report(findings.calls(tables.shown(name), place))
+                self.report(diagnostics.calls(tables.reported_name(name), place))
             return PLAIN
-        return _result(name, args) if tables.same_again(name) else self.unseen(tables.shown(name), place)
+        return _result(name, args) if tables.same_again(name) else self.unseen(tables.reported_name(name), place)
 
     def _check_arguments(self, name: str, args: Args, place: CodePlace | None) -> None:
         if place is None:
             return
         first = args.positional[0] if args.positional else NOTHING
         if name in tables.TEXTS and Argument("attempt") in first:
-            self.report(findings.calls("TransactionAttempt.__str__, which shows the attempt,", place))
+            self.report(diagnostics.calls("TransactionAttempt.__str__, which shows the attempt,", place))
         if name in tables.TEXTS and any(map(_by_address, deep(first))):
-            self.report(findings.calls("object.__repr__, which shows an address,", place))
+            self.report(diagnostics.calls("object.__repr__, which shows an address,", place))
         if (name in tables.FIRST_CHANGES or name.endswith(".__setattr__")) and any(
             outlives(atom) and atom != self.starting for atom in first
         ):
-            self.report(findings.keeps(place))
+            self.report(diagnostics.keeps(place))
         within = deep if name in tables.GO_DEEP else iter
         sets = any(unordered(atom) for value in args.values for atom in within(value))
         if name == "builtins.next" and Data() in first:
@@ -230,7 +230,7 @@ class CallReader(Origins):
         by_key = name in tables.BY_KEY and any(keyword == "key" for keyword, _ in args.keywords)
         sorting = name in tables.ORDERLESS | tables.COPIES or name.partition(".")[0] == "logging"
         if sets and (by_key or not sorting):
-            self.report(findings.set_order(place))
+            self.report(diagnostics.set_order(place))
 
     def method(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> Value:
         """Evaluate a method call on a plain value, or on a library's object."""
@@ -238,11 +238,11 @@ class CallReader(Origins):
         self.touch(owner, place)
         if kind is not None and tables.is_random(kind):
             if outlives(owner):
-                self.report(findings.calls(tables.drawn(kind, name), place))
+                self.report(diagnostics.calls(tables.drawn(kind, name), place))
             return PLAIN
         if kind is not None and issubclass(kind, pathlib.PurePath):
             if name in tables.FILE_METHODS:
-                self.report(findings.calls(f"Path.{name}", place))
+                self.report(diagnostics.calls(f"Path.{name}", place))
             return frozenset([NewObject(kind, None)])
         if isinstance(owner, Argument):
             return self._method_of_argument(owner, name, args, place)
@@ -268,7 +268,7 @@ class CallReader(Origins):
             "projection": ("create",),
         }
         if name not in same_again.get(owner.role, (name,)):
-            self.report(findings.calls(name, place))
+            self.report(diagnostics.calls(name, place))
         return PLAIN
 
     def emitted(self, value: Value, place: CodePlace | None) -> None:
@@ -276,7 +276,7 @@ class CallReader(Origins):
         method of a user's object may be taken for one of a plain value, so it is read here."""
         for atom in deep(value):
             if unordered(atom) and place is not None:
-                self.report(findings.set_order(place))
+                self.report(diagnostics.set_order(place))
             if isinstance(atom, NewObject) and is_users(atom.kind):
                 for name in sorted(tables.data_methods() & set(dir(atom.kind))):
                     method = inspect.getattr_static(atom.kind, name)
@@ -289,17 +289,17 @@ class CallReader(Origins):
         fits = special or (name in tables.data_methods() if plain else not name.startswith("_"))
         local = tables.machine_method(owner, name, args) if plain else None
         if local or (name in tables.CLOCK and (plain or isinstance(owner, NewObject))):
-            self.report(findings.calls(local or name, place))
+            self.report(diagnostics.calls(local or name, place))
         elif (name in tables.STREAMS and owner == Data()) or not fits:
             self.unseen(f"method {name}", place)
         if place is None:
             return
         starting = self.starting is not None and (isinstance(owner, Data | NewObject) or owner == self.starting)
         if name in tables.MUTATORS and outlives(owner) and not starting:
-            self.report(findings.keeps(place))
+            self.report(diagnostics.keeps(place))
         through = name in tables.GO_THROUGH and any(unordered(atom) for value in args.values for atom in deep(value))
         if through or (name == "pop" and unordered(owner)):
-            self.report(findings.set_order(place))
+            self.report(diagnostics.set_order(place))
 
 
 # -- results and arguments --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from . import findings
+from . import diagnostics
 from .atoms import (
     FRESH,
     NOTHING,
@@ -37,7 +37,7 @@ from .atoms import (
     union,
     unordered,
 )
-from .findings import CodePlace
+from .diagnostics import CodePlace
 from .sources import Names
 from .tables import MUTATORS, ORDERLESS, name_of
 
@@ -73,7 +73,7 @@ class Expressions(ast.NodeVisitor):
         value = self.look_up(node.id)
         if value is not None:
             if Argument("partition") in value and node not in self.reader.told:
-                self.reader.report(findings.calls("getPartitionIndex", self.place(node)))
+                self.reader.report(diagnostics.calls("getPartitionIndex", self.place(node)))
             return value
         name, names = node.id, self.names
         if name in names.closure:
@@ -84,7 +84,7 @@ class Expressions(ast.NodeVisitor):
             return known(names.globals[name])
         if name in vars(builtins):
             return known(vars(builtins)[name])
-        self.reader.report(findings.unseen(name, self.place(node)))
+        self.reader.report(diagnostics.unseen(name, self.place(node)))
         return PLAIN
 
     def mention(self, value: Value, node: ast.AST) -> Value:
@@ -185,7 +185,7 @@ class Expressions(ast.NodeVisitor):
     def _call_setattr(self, node: ast.Call) -> Value | None:
         for owner in self.raw(node.args[0]) if node.args else ():
             if outlives(settle(owner)):
-                self.reader.report(findings.keeps(self.place(node)))
+                self.reader.report(diagnostics.keeps(self.place(node)))
         return union(map(self.visit, node.args[1:])) and PLAIN
 
     def _call_hasattr(self, node: ast.Call) -> Value:
@@ -248,7 +248,7 @@ class Expressions(ast.NodeVisitor):
         """Return the items in order; reports a set, whose items have none."""
         for atom in value:
             if unordered(atom):
-                self.reader.report(findings.set_order(self.place(node)))
+                self.reader.report(diagnostics.set_order(self.place(node)))
         return self._within(value)
 
     def _within(self, value: Value) -> Value:
@@ -267,7 +267,7 @@ class Expressions(ast.NodeVisitor):
         """Report a read of a defaultdict that adds an entry."""
         kind = kind_of(owner)
         if kind is not None and issubclass(kind, defaultdict) and outlives(owner) and isinstance(node.ctx, ast.Load):
-            self.reader.report(findings.keeps(self.place(node), self.place(node.value).text))
+            self.reader.report(diagnostics.keeps(self.place(node), self.place(node.value).text))
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Value:
         value = self.visit(node.value)
@@ -288,7 +288,7 @@ class Expressions(ast.NodeVisitor):
             if any(unordered(atom) or (isinstance(atom, Data) and atom.view) for atom in both):
                 return SET
         elif any(map(unordered, deep(right) if isinstance(node.op, ast.Mod) else right)):
-            self.reader.report(findings.set_order(self.place(node)))
+            self.reader.report(diagnostics.set_order(self.place(node)))
         containers = any(isinstance(atom, Data) and (atom.container or atom.callables) for atom in both)
         return container(both) if containers else PLAIN
 

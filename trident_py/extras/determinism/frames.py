@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import findings
+from . import diagnostics
 from .atoms import (
     FRESH,
     PLAIN,
@@ -96,7 +96,7 @@ class Frame(Expressions):
                 frame.env[target.id] = frame.env[target.id] | value
                 return
         if how is not None:
-            self.reader.report(findings.keeps(self.place(target)))
+            self.reader.report(diagnostics.keeps(self.place(target)))
         self.env[target.id] = value
 
     def _store_attribute(self, target: ast.Attribute, value: Value) -> None:
@@ -106,20 +106,20 @@ class Frame(Expressions):
             elif isinstance(owner, KnownObject) and owner == self.reader.starting:
                 self.reader.remember(owner, target.attr, value)
             elif outlives(owner):
-                self.reader.report(findings.keeps(self.place(target)))
+                self.reader.report(diagnostics.keeps(self.place(target)))
 
     def change(self, owners: Value, node: ast.expr) -> None:
         """Report an in-place change of values that outlive the call."""
         for owner in map(settle, owners):
             starting = self.reader.starting and isinstance(owner, Data | NewObject)  # `prepare` itself has made it
             if outlives(owner) and not starting:
-                self.reader.report(findings.keeps(self.place(node)))
+                self.reader.report(diagnostics.keeps(self.place(node)))
 
     # -- statements -------------------------------------------------------------------------------------------------
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call) and any(map(_logs, self.raw(node.value.func))):
-            self.reader.told.update(_shown(node.value))
+            self.reader.told.update(_logged_expressions(node.value))
         self.visit(node.value)
 
     def _tell_later(self, target: ast.expr, value: ast.expr) -> None:
@@ -153,7 +153,7 @@ class Frame(Expressions):
         for atom in before:
             in_place = isinstance(atom, KnownObject) or (isinstance(atom, Data) and atom.container)
             if outlives(atom) and in_place:
-                self.reader.report(findings.keeps(self.place(node), node.target.id))
+                self.reader.report(diagnostics.keeps(self.place(node), node.target.id))
         self.store(node.target, before | value)
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
@@ -246,7 +246,7 @@ class Frame(Expressions):
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self.reader.report(findings.unseen(f"class {node.name}, defined inside a function", self.place(node)))
+        self.reader.report(diagnostics.unseen(f"class {node.name}, defined inside a function", self.place(node)))
         self.env[node.name] = frozenset([Data(callables=True)])
 
     def visit_Global(self, node: ast.Global) -> None:
@@ -284,7 +284,7 @@ def _logs(atom: Atom) -> bool:
     return told in _TELLING
 
 
-def _shown(call: ast.Call) -> Iterator[ast.expr]:
+def _logged_expressions(call: ast.Call) -> Iterator[ast.expr]:
     """Return the expressions whose text alone is in the message of a call that logs, which no tuple sees."""
     for part in (*call.args, *(keyword.value for keyword in call.keywords)):
         yield from _in_text(part)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from . import findings, tables
+from . import diagnostics, tables
 from .atoms import (
     CONTAINERS,
     FRESH,
@@ -39,7 +39,7 @@ from .atoms import (
     known,
     outlives,
 )
-from .findings import CodeFinding, CodePlace
+from .diagnostics import CodeFinding, CodePlace
 from .frames import Frame
 from .modules import (
     Function,
@@ -89,7 +89,7 @@ class Origins:
 
     def unseen(self, what: str, place: CodePlace | None) -> Value:
         """Report an expression that was not understood. Its value counts as read, so it is reported only once."""
-        self.report(findings.unseen(place.text if place else what, place))
+        self.report(diagnostics.unseen(place.text if place else what, place))
         return READ
 
     def once(self, *key: Any) -> bool:
@@ -164,7 +164,7 @@ class Origins:
         if dotted in ("sys.stdout", "sys.stderr"):
             return frozenset([Argument("stream")])
         if tables.of_the_machine(dotted, value):
-            self.report(findings.reads(dotted, place))
+            self.report(diagnostics.reads(dotted, place))
             return PLAIN
         if is_users(module):
             self.origin_in_module(Names("", vars(module)), name, place or CodePlace(module.__name__))
@@ -276,10 +276,10 @@ class Origins:
         if not text and around.source is not None:  # a notebook's cell
             file, text = around.file, around.source.text
         if name in tables.PLACE:
-            self.report(findings.reads(name, place))
+            self.report(diagnostics.reads(name, place))
         function = changed_by(text).get(name)
         if function is not None:
-            self.report(findings.unseen(f"{name}, which {function} changes", place))
+            self.report(diagnostics.unseen(f"{name}, which {function} changes", place))
         with self.starts(KnownObject(value)):
             self._evaluate(assigned(text, name), file, names)
         if function is None:
@@ -292,7 +292,7 @@ class Origins:
         module = sys.modules[source[0]]
         if not is_users(module):
             if tables.of_the_machine(".".join(source), vars(module).get(source[1])):
-                self.report(findings.reads(".".join(source), place))
+                self.report(diagnostics.reads(".".join(source), place))
         elif source[1] in vars(module):
             self.origin_in_module(Names("", vars(module)), source[1], place)
 
@@ -302,11 +302,11 @@ class Origins:
         if not callable(value) and isinstance(value, (*IMMUTABLE, *CONTAINERS)):
             other = changed_elsewhere(home, sys.modules.get(home), name, value)
             if other is not None:
-                self.report(findings.unseen(f"{name}, which module {other} changes", place))
+                self.report(diagnostics.unseen(f"{name}, which module {other} changes", place))
                 return
         expressions = sole_assignments(text, name)
         if expressions and not any(self._may_be(expression, names, value) for expression in expressions):
-            self.report(findings.changed(name, place))
+            self.report(diagnostics.changed(name, place))
 
     def _may_be(self, expression: ast.expr, names: dict[str, Any], value: Any) -> bool:
         """Return whether an expression may have this value; True if that is not known."""
@@ -340,9 +340,9 @@ class Origins:
         if not plain or dataclasses.is_dataclass(kind):
             return
         if not mentions(text, kind.__name__, name):
-            self.report(findings.unseen(f"{place.text}, which class {kind.__name__} does not define", place))
+            self.report(diagnostics.unseen(f"{place.text}, which class {kind.__name__} does not define", place))
         elif (other := changed_elsewhere(kind.__module__, kind, name, value)) is not None:
-            self.report(findings.unseen(f"{place.text}, which module {other} changes", place))
+            self.report(diagnostics.unseen(f"{place.text}, which module {other} changes", place))
 
     def _origin_of_tag(self, function: types.FunctionType, name: str, place: CodePlace | None) -> None:
         """Read how code sets an attribute on a function."""

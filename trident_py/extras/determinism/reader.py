@@ -13,7 +13,7 @@ from typing import Any
 
 from ...operations.base import CombinerAggregator, Prepared, ReducerAggregator
 from ...operations.determinism import DECLARED, nearest, own_declaration
-from . import findings, tables
+from . import diagnostics, tables
 from .atoms import (
     CONTAINERS,
     IMMUTABLE,
@@ -37,7 +37,7 @@ from .atoms import (
     known,
 )
 from .calls import CallReader
-from .findings import CodeFinding, CodePlace
+from .diagnostics import CodeFinding, CodePlace
 from .frames import Frame
 from .origins import Lenient
 from .sources import Names, bound_names, cells, generated, is_ours, is_users, positional, source_of
@@ -62,7 +62,7 @@ def read(operation: Any, trusted: Iterable[str] = ()) -> list[CodeFinding]:
     try:
         reader.root(operation)
     except Exception as error:
-        reader.report(findings.unseen(f"reading the source failed with {error!r}", None))
+        reader.report(diagnostics.unseen(f"reading the source failed with {error!r}", None))
     return list(reader.findings)
 
 
@@ -87,7 +87,9 @@ class Reader(CallReader):
         if declaration is False:
             text = "declared non-deterministic"
             name = attribute_of(thing, "__qualname__") or kind.__qualname__
-            self.report(findings.CodeFinding(findings.CHANGING, f"calls {name}, {text} ({place})" if place else text))
+            self.report(
+                diagnostics.CodeFinding(diagnostics.CHANGING, f"calls {name}, {text} ({place})" if place else text)
+            )
         return declaration is not None
 
     # -- the operation ----------------------------------------------------------------------------------------------
@@ -152,7 +154,7 @@ class Reader(CallReader):
         if isinstance(atom, KnownObject):
             self._use_known(atom.value, place)
         elif isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
-            self.report(findings.keeps(place))
+            self.report(diagnostics.keeps(place))
         elif isinstance(atom, Bound | Local):
             self.call(atom, UNKNOWN, place)
         elif isinstance(atom, Method):
@@ -189,22 +191,26 @@ class Reader(CallReader):
     def touch(self, atom: Atom, place: CodePlace | None) -> None:
         """Handle an access: reports values that are kept from call to call or belong to the machine."""
         if isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
-            self.report(findings.keeps(place))
+            self.report(diagnostics.keeps(place))
         if not isinstance(atom, KnownObject) or place is None:
             return
         value = atom.value
         if (environment := tables.is_environment(value)) is not None:
-            self.report(findings.reads(environment, place))
+            self.report(diagnostics.reads(environment, place))
         elif isinstance(value, (*IMMUTABLE, *CONTAINERS, types.ModuleType)) or callable(value) or self._trusts(value):
             return
         elif attribute_of(value, "__next__"):
-            self.report(findings.keeps(place))
+            self.report(diagnostics.keeps(place))
         elif not (is_ours(type(value)) or is_users(type(value))):
             name = tables.name_of(type(value))
             if tables.same_again(name) or tables.is_random(type(value)):
                 return
             outside = tables.outside(name)
-            self.report(findings.reads(tables.shown(name), place) if outside else findings.unseen(place.text, place))
+            self.report(
+                diagnostics.reads(tables.reported_name(name), place)
+                if outside
+                else diagnostics.unseen(place.text, place)
+            )
 
     # -- functions --------------------------------------------------------------------------------------------------
 
@@ -225,7 +231,7 @@ class Reader(CallReader):
         if source is None or len(self.done) > MOST_CALLS:
             why = f"no source found for {function.__qualname__}" if source is None else "too much code to read"
             code = function.__code__
-            self.report(findings.unseen(why, CodePlace(f"{Path(code.co_filename).name}:{code.co_firstlineno}")))
+            self.report(diagnostics.unseen(why, CodePlace(f"{Path(code.co_filename).name}:{code.co_firstlineno}")))
             return READ
         names = Names(source.file, function.__globals__, cells(function), owner, source)
         for default in (*source.node.args.defaults, *filter(None, source.node.args.kw_defaults)):

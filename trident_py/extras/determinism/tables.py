@@ -222,7 +222,7 @@ def name_of(thing: Any) -> str:
     return f"{module_of(thing)}.{name}".replace("pyarrow.lib.", "pyarrow.")
 
 
-def shown(name: str) -> str:
+def reported_name(name: str) -> str:
     """Return the name in reports: as users import it."""
     for root, public in _SHOWN.items():
         name = name.replace(root, public) if name.startswith(root) else name

@@ -31,7 +31,7 @@ from ...spark.launcher import is_alone, master_of
 from ...spark.pickle_by_value import import_paths
 from ...spark.program_pickle import pickle_program
 from . import worker_report
-from .findings import (
+from .diagnostics import (
     BASE,
     DRIVER,
     PACKAGES,

@@ -42,7 +42,7 @@ def report_of(text: str, program: bytes = b"") -> str:
             "versions": {package: _version(package) for package in question["packages"]},
             "ours": _our_sources(),
             "modules": {module: _import(module) for module in question["modules"]},
-            "files": {path: _seen(path) for path in question["files"]},
+            "files": {path: _why_unreadable(path) for path in question["files"]},
         }
         report["program"] = _unpickle(program) if program and not any(report["modules"].values()) else ["", ""]
         report["addresses"] = {f"{host} {port}": dial.result() for (host, port), dial in dialled.items()}
@@ -102,7 +102,7 @@ def _import(module: str) -> str:
     return ""
 
 
-def _seen(path: str) -> str:
+def _why_unreadable(path: str) -> str:
     """Return why a path cannot be read; "" if it can."""
     try:
         Path(path).stat()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ...errors import StateError
 from ...model.requirements import Needs
-from ...model.secrets import shown
+from ...model.secrets import redact_url
 from ...operations.base import TridentCollector
 from ...state import Location, State, StateClass, StateFactory, StateUpdater
 from ...tuples import TridentTuple
@@ -61,7 +61,7 @@ class ProcessedState(StateFactory):
 
     @property
     def location(self) -> Location:
-        return Location(frozenset([shown(self.url)]), frozenset([self.table]), "processed", self.table)
+        return Location(frozenset([redact_url(self.url)]), frozenset([self.table]), "processed", self.table)
 
     @property
     def needs(self) -> Needs:
@@ -79,7 +79,7 @@ class ProcessedState(StateFactory):
             return _stores[key]
 
     def __repr__(self) -> str:
-        return f"ProcessedState({shown(self.url)!r}, {self.fingerprint!r}, outcome={self.outcome!r})"
+        return f"ProcessedState({redact_url(self.url)!r}, {self.fingerprint!r}, outcome={self.outcome!r})"
 
 
 class Processed(State):

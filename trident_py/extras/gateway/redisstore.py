@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import DefinitionError, missing
-from ...model.secrets import hidden, secrets_in, shown
+from ...model.secrets import hidden, redact_url, secrets_in
 from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 
 CLAIM = """
@@ -74,7 +74,7 @@ class RedisClaims:
         try:
             import redis
         except ModuleNotFoundError:
-            raise DefinitionError(missing(f"the store {shown(url)}", "redis", "redis")) from None
+            raise DefinitionError(missing(f"the store {redact_url(url)}", "redis", "redis")) from None
         self._redis = redis
         options = {"decode_responses": True, "socket_timeout": PATIENCE, "socket_connect_timeout": 3}
         try:
@@ -84,7 +84,7 @@ class RedisClaims:
                 "the store's URL is not readable: percent-encode / # ? and @ in a password (%2F %23 %3F %40)"
             ) from None
         self._scripts = {text: self._client.register_script(text) for text in (CLAIM, RELEASE, DROP, MOVE)}
-        self._shown, self._secrets, self._prefix = shown(url), secrets_in(url), prefix
+        self._shown, self._secrets, self._prefix = redact_url(url), secrets_in(url), prefix
         self._ttl = "" if seconds is None else str(int(seconds * 1000))
 
     def claim(

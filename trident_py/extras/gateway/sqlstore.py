@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ...errors import DefinitionError
 from ...model.retry import again_for
-from ...model.secrets import hidden, secrets_in, shown
+from ...model.secrets import hidden, redact_url, secrets_in
 from .claims import NEW, PROCESSED, PRODUCED, TABLE, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 from .sqldialects import SqlDialect, dialect_of
 
@@ -177,7 +177,7 @@ class SqlClaims:
             cause = error.orig if isinstance(error, DBAPIError) else error
             text = hidden(str(cause), secrets_in(self.url.render_as_string(hide_password=False)))
             check = f"table {self.table!r} and the permissions of its user"
-            name = shown(self.url.render_as_string())
+            name = redact_url(self.url.render_as_string())
             raise store_error(name, doing, text, self._dialect.is_passing(error), check) from error
 
     def _open(self) -> Engine:

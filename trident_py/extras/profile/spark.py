@@ -11,21 +11,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from ..run import phases
-from ..run.phases import BatchPhases, Phase, Seen, Taken, TaskPhases, phase
-from ..run.progress import KEPT
-from .internals import jobs_of, planned_seconds
+from ...run import phases
+from ...run.phases import IN_DRIVER, JOB, BatchPhases, Phase, Seen, Taken, TaskPhases, phase
+from ...run.progress import KEPT
+from ...spark.internals import jobs_of, planned_seconds
+from ...spark.profiler import Profiler
 
 T = TypeVar("T")
 
-JOB = "job"
-HERE = "inline"
-PROGRESS = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}  # Spark keeps 100 reports otherwise
 _OURS = {
     "latestOffset": "offset",
     "getBatch": "planning",
@@ -35,9 +33,11 @@ _OURS = {
 }
 
 
-class Profiler:
+class SparkProfiler(Profiler):
     """Collects what the driver sees of the batches of one component. ``title``: how the descriptions of its jobs begin.
     """
+
+    settings: ClassVar = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}  # Spark keeps 100 reports otherwise
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -73,7 +73,7 @@ class Profiler:
         found = []
         for each in seen:
             number = self.batch_ids.get(each.txid, -1)
-            job, report, inline = jobs.get(self._job(each)), reports.get(number), (HERE, "") in each.taken.seconds
+            job, report, inline = jobs.get(self._job(each)), reports.get(number), (IN_DRIVER, "") in each.taken.seconds
             if each.attempt or report is None or not (inline or (job and each.txid in self.planned)):
                 continue
             whole, seconds = whole_batch(report, reports.get(number + 1))
@@ -133,7 +133,7 @@ def inline_call(added: float, driver: Taken, reported: Sequence[TaskPhases]) -> 
     seconds = dict(driver.seconds)
     seconds["foreachBatch", ""] = added - driver.whole
     for task in reported:
-        seconds[HERE, ""] -= task.taken.whole
+        seconds[IN_DRIVER, ""] -= task.taken.whole
         _add(seconds, task.taken.seconds)
     return seconds
 

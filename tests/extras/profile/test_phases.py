@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from trident_py import Fields, LocalCluster, TridentTopology
-from trident_py.cli.profile import ON, measured
-from trident_py.errors import FailedException
+from trident_py import Fields, LocalCluster, TridentTopology, entry_points
+from trident_py.errors import DefinitionError, FailedException
+from trident_py.extras.profile.cli import ON, measured
+from trident_py.extras.profile.phases import PHASES
+from trident_py.extras.profile.report import Profile
+from trident_py.extras.profile.spark import in_job, inline_call, our_call, whole_batch
 from trident_py.operations.builtin import Count
 from trident_py.run import phases
 from trident_py.run.phases import Clock, Taken, TaskPhases, measure_calls, measure_handing, measure_pulls, phase
-from trident_py.run.profiling import Profile
-from trident_py.spark.profiling import in_job, inline_call, our_call, whole_batch
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
 
@@ -152,7 +153,7 @@ def test_the_phases_of_a_state_have_its_name(slow: SlowTime) -> None:
 
 def test_every_phase_that_is_measured_is_a_known_one() -> None:
     (first, second) = profile_of(words(None)).batches
-    assert {name for name, _ in [*first.seconds, *second.seconds]} <= set(phases.PHASES)
+    assert {name for name, _ in [*first.seconds, *second.seconds]} <= set(PHASES)
 
 
 def test_the_first_batches_are_left_out_and_half_of_a_short_run() -> None:
@@ -185,9 +186,9 @@ def test_without_the_setting_no_clock_is_asked(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_page_has_every_phase() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "profile.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "profile.md").read_text()
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
-    assert {name for row in rows for name in re.findall("`([^`]+)`", row)} == set(phases.PHASES)
+    assert {name for row in rows for name in re.findall("`([^`]+)`", row)} == set(PHASES)
 
 
 # -- Spark's own figures, put together with ours ------------------------------------------------------------------
@@ -272,3 +273,13 @@ def test_a_batch_lasts_until_the_next_one_begins() -> None:
         ("between batches", ""): 90,
     }
     assert whole_batch(report, None)[0] == pytest.approx(0.300)
+
+
+def test_without_the_extra_the_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry_points, "_points", lambda group: {})
+    lacks = "topology.profile needs profile, which this installation lacks: pip install --force-reinstall trident-py"
+    with LocalCluster() as cluster:
+        with pytest.raises(DefinitionError) as refused:
+            cluster.submitTopology("profiled", ON, words(None).build())
+        assert str(refused.value) == lacks
+        assert cluster.submitTopology("plain", {"topology.profile": False}, words(None).build()).awaitTermination(30)

@@ -14,7 +14,7 @@ from states.sql import AppendState, SqlMapState
 from trident_py import TridentTopology
 from trident_py.errors import DefinitionError
 from trident_py.extras.doctor import worker_report
-from trident_py.extras.doctor.findings import (
+from trident_py.extras.doctor.diagnostics import (
     Flaw,
     Need,
     Survey,

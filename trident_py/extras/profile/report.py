@@ -6,8 +6,9 @@ import statistics
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .phases import PHASES, BatchPhases, Phase
-from .progress import RunningTopology
+from ...run.phases import BatchPhases, Phase
+from ...run.progress import RunningTopology
+from .phases import PHASES
 
 ORDER = {name: number for number, name in enumerate(PHASES)}
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, TridentTopology
-from trident_py.cli.profile import ON, measured
+from trident_py.extras.profile.cli import ON, measured
+from trident_py.extras.profile.phases import PHASES
 from trident_py.operations.builtin import Count
-from trident_py.run.phases import PHASES
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
 AS_JOBS = {**ON, "topology.inline.max.tuples": 0}

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from ..run.phases import PHASES, PROFILE
-from ..run.profiling import PhaseShare, Profile, batches_seen, profiles
-from ..run.progress import RunningTopology
+from ...cli.display import terminable
+from ...cli.failures import guarded
+from ...cli.run import RunCommand, cluster_on_spark, run_options
+from ...local import LocalCluster
+from ...run.phases import PROFILE
+from ...run.progress import RunningTopology
+from .phases import PHASES
+from .report import PhaseShare, Profile, batches_seen, profiles
 
 POLL_SECONDS = 0.1
 SHOWN = 0.00005  # seconds; what takes less is in the JSON only
@@ -20,13 +25,27 @@ COLUMNS = ("phase", "ms", "share", "who: what")
 ON = {PROFILE: True}
 
 
-def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of `trident profile` to a click command."""
-    numbers = click.IntRange(1, MOST)
-    batches = click.option("--batches", type=numbers, default=30, show_default=True, help="Batches to measure.")
-    before = click.IntRange(0, MOST)
-    warm_up = click.option("--warm-up", type=before, default=10, show_default=True, help="Batches before these.")
-    return batches(warm_up(command))
+@click.command()
+@run_options
+@click.option("--batches", type=click.IntRange(1, MOST), default=30, show_default=True, help="Batches to measure.")
+@click.option("--warm-up", type=click.IntRange(0, MOST), default=10, show_default=True, help="Batches before these.")
+def profile(batches: int, warm_up: int, **options: Any) -> None:
+    """Run a topology for some batches, and show where their time went. It writes to its states as `run` does.
+
+    Without --checkpoint, or one in the topology file, it begins at txid 1 and leaves no checkpoint.
+    """
+    command = RunCommand.of(options)
+    with terminable():
+        sys.exit(guarded(lambda: run_profiled(command, batches, warm_up), command.full))
+
+
+def run_profiled(command: RunCommand, batches: int, warm_up: int) -> int:
+    """Run the topology for so many batches and print where their time went."""
+    command.more.update(ON)
+    name, loaded, conf = command.load()
+    with LocalCluster(loaded.storage) if command.local else cluster_on_spark(loaded.storage) as cluster:
+        running = command.submit(cluster, name, conf, loaded)
+        return tell_profiles(name, measured(running, batches, warm_up), command.as_json)
 
 
 def measured(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:

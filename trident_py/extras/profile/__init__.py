@@ -1,0 +1,1 @@
+"""Where the time of a batch goes: `trident profile`, and the setting ``topology.profile``."""
