@@ -29,7 +29,7 @@ from .worlds import TOPOLOGY, World
 
 STATES = ("opaque", "batch")
 STEPS = (
-    "keep log", "open opaque", "open batched", "keep component", "keep decided", "keep given", "query", "batch",
+    "keep log", "open opaque", "open batched", "keep component", "keep given", "keep decided", "query", "batch",
     "prepare opaque", "prepare batched", "keep log in a batch", "keep readings", "tasks", "keep decided in a batch",
     "publish batched", "publish opaque", "over",
 )  # fmt: skip
@@ -110,9 +110,9 @@ def watch() -> None:
     def path_of(folder: Path) -> Trail:
         return next(path for way, path in TRAILS.items() if way in folder.parts)
 
-    def putting(store: Any, path: str, *details: Any) -> None:
+    def putting(store: Any, path: str, txid: int, text: str | None, sync: bool) -> None:
         path_of(store._folder).comes(f"keep {path}")
-        put(store, path, *details)
+        put(store, path, txid, text, sync)
 
     def starting(component: Any) -> Any:
         path_of(Path(component.checkpoint.batches.where)).comes("query")

@@ -327,6 +327,8 @@ class SparkComponent:
             if (times := self._times_lost(batch.txid)) < LOST_ATTEMPTS:
                 return AttemptOutcome([failure_of("task", 0, lost)], [])
             fatal = TridentError(f"{lost}; it happened {times} times in a row")
+        elif not java_answers(self.spark):  # whatever asked it first says only that nobody answered
+            fatal = failures.java_is_gone()
         else:
             fatal = failures.translate(texts, self.checkpoint.location)
         return AttemptOutcome([failure_of("Spark", 0, fatal)], [])
