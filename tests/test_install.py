@@ -52,7 +52,7 @@ ALONE = {
     "postgresql": "import psycopg, states.sql.dialects.postgresql.dialect",
     "kafka": "import confluent_kafka, trident_py.kafka, states.kafka",
     "avro": "import fastavro, trident_py.kafka",
-    "events": "from trident_py.extras.gateway import app, metrics, serving; import mmh3, rbloom",
+    "events": "from trident_py.extras.gateway import app, metrics, server; import mmh3, rbloom",
     "redis": "import redis, trident_py.extras.gateway, states.redis",
     "sql": "import trident_py.operations; trident_py.operations.expr('upper(word)')",
     "drpc": "import trident_py.drpc.app, trident_py.drpc.http_server",

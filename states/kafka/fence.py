@@ -55,6 +55,12 @@ class TopicFence:
             producer.close()
             raise
 
+    def check_own(self, part: int, own: Mark) -> None:
+        """Called before each batch whose producer stays open. Raises StateError if the brokers have gone back: where
+        they know no sequence number of the producer, they would take its records."""
+        if own.txid and (mark := self.place.read(part) or Mark()).txid < own.txid:
+            raise gone_back(self.place.label, mark.txid, own.txid)
+
     def check(self, txid: int | None) -> Mark:
         """Return the driver's mark. Raises ZombieError for an older driver, batch or attempt, StateError if the mark is
         gone or names another lineage."""

@@ -94,6 +94,8 @@ class TransactionalTopicRecords(State):
         goes_on = txid is None or (txid > self._own.txid and self._fence.attempt == 0)
         if not self._producer.is_open or not goes_on or self._counts_only:
             self._take_over(txid)
+        else:
+            self._fence.check_own(self.partition, self._own)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Send the records; with ``tell`` returns the tuples written now. Raises StateError for a bad tuple."""

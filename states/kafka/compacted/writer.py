@@ -49,6 +49,8 @@ class FencedWriter:
         if not self._producer.is_open or self._fence.attempt > 0 or behind:
             _, self._own = self._fence.take_over(self._producer, self._part, txid, self._own)
             self.opened += 1
+        else:
+            self._fence.check_own(self._part, self._own)
         self._txid = txid
         self._producer.begin()
 
