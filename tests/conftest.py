@@ -46,6 +46,11 @@ settings.register_profile("whole", max_examples=300, **_PATIENT)
 settings.load_profile("quick")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """For runs without our setup.cfg."""
+    config.addinivalue_line("markers", "servers: needs a server")
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """The session of all Spark tests: two cores, two shuffle partitions, and Hadoop's client of S3 if it is there."""

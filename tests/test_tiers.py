@@ -202,7 +202,7 @@ def test_one_of_each_takes_every_value_and_few_cases() -> None:
 
 def test_modules_whose_tests_have_one_name_share_no_cases(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"import sys\nsys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}\n"
         "import pytest\nfrom tiers import leave_out\n"
         "@pytest.hookimpl(tryfirst=True)\ndef pytest_collection_modifyitems(items):\n    leave_out(items)\n"
     )
