@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,22 +123,27 @@ def test_a_checkpoint_that_was_copied_back_is_refused(spark_cluster: Any, tmp_pa
         spark_cluster(str(tmp_path / "c")).submitTopology("t", {}, copy_topology(tmp_path / "out", numbers(2)))
 
 
+def loses_nothing_killed_after(batches: int, cluster: Any, start: Start, tmp_path: Path) -> None:
+    """Drivers killed one after the other, each after so many batches; the next start goes on behind them."""
+    for _ in range(3):
+        process = start()
+        until(process, "committed", batches)
+        kill(process)
+    done = max(written(tmp_path / "out"))
+    topology = copy_topology(tmp_path / "out", numbers(2 * done + 4))
+    running = cluster.submitTopology("t", {}, topology)
+    assert running.awaitTermination(120)
+    assert running.txid == done + 2
+    assert written(tmp_path / "out") == exact(done + 2)
+
+
 @pytest.mark.whole("test_a_topology_goes_on_from_a_checkpoint_that_is_on_no_machine")
 @pytest.mark.parametrize("manager", ["installed", "renaming"])
 def test_a_driver_killed_again_and_again_loses_nothing(
     remote: Remote, manager: str, spark: Any, spark_cluster: Any, start: Start, tmp_path: Path
 ) -> None:
     session = {**remote.of_session, **({MANAGER: RENAMING} if manager == "renaming" else {})}
-    for _ in range(3):
-        process = start(1000, checkpoints=remote.uri, settings=session)
-        until(process, "committed", 4)
-        kill(process)
-    done = max(written(tmp_path / "out"))
-    topology = copy_topology(tmp_path / "out", numbers(2 * done + 4))
-    running = spark_cluster(remote.uri).submitTopology("t", {}, topology)
-    assert running.awaitTermination(120)
-    assert running.txid == done + 2
-    assert written(tmp_path / "out") == exact(done + 2)
+    loses_nothing_killed_after(4, spark_cluster(remote.uri), partial(start, 1000, "", remote.uri, session), tmp_path)
 
 
 @pytest.mark.whole("test_a_second_driver_takes_a_checkpoint_over_and_the_first_is_told")
@@ -198,16 +204,7 @@ def test_a_driver_killed_in_full_run_loses_and_changes_nothing(
 ) -> None:
     """Its batches run in the driver, one after the other."""
     session = {**remote.of_session, "spark.trident.inline.max.tuples": "10"}
-    for _ in range(3):
-        process = start(1000, checkpoints=remote.uri, settings=session)
-        until(process, "committed", 30)
-        kill(process)
-    done = max(written(tmp_path / "out"))
-    topology = copy_topology(tmp_path / "out", numbers(2 * done + 4))
-    running = spark_cluster(remote.uri).submitTopology("t", {}, topology)
-    assert running.awaitTermination(120)
-    assert running.txid == done + 2
-    assert written(tmp_path / "out") == exact(done + 2)
+    loses_nothing_killed_after(30, spark_cluster(remote.uri), partial(start, 1000, "", remote.uri, session), tmp_path)
 
 
 @pytest.mark.parametrize("remote", [pytest.param("hdfs"), pytest.param("s3", marks=WHOLE)], indirect=True)

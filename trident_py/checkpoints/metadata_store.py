@@ -56,7 +56,7 @@ def other_driver_error(seen: str) -> ZombieError:
 
 
 def ownership_error(where: str, record: dict | None) -> ZombieError:
-    """Return the error for a driver whose checkpoint another one has taken. ``record``: who, as `DRIVER` has it."""
+    """Return the error for a driver whose checkpoint another one has taken. ``record``: who, as `LOG` has it."""
     if record is None:
         return other_driver_error(f" {where}: it was moved or deleted while this one ran. Nothing more is written")
     other = record.get("driver", {})

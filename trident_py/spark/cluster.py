@@ -26,7 +26,7 @@ from ..topology.topology import check_submission
 from .active_runs import active_runs
 from .checkpoint import Checkpoint, checkpoint_of
 from .component import SparkComponent
-from .jobs import python_spouts
+from .jobs import has_sources
 from .launcher import is_alone, master_of
 from .network import Homes
 from .session import session_of
@@ -114,8 +114,8 @@ class SparkCluster:
             doctor.check_cluster(self.spark, plan, conf, self.checkpoints)
 
     def _checkpoint(self, name: str, run: str, program: Program) -> Checkpoint:
-        streamed = len(python_spouts(program)) < len(program.spouts)
-        return checkpoint_of(self.spark, self.checkpoints, name, program.component, self._scratch / run, streamed)
+        component, scratch = program.component, self._scratch / run
+        return checkpoint_of(self.spark, self.checkpoints, name, component, scratch, has_sources(program))
 
     def killTopology(self, name: str) -> None:
         """Stop a topology after its current attempt. Raises TridentError if none of this name is active."""

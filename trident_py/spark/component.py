@@ -29,7 +29,7 @@ from .active_runs import active_runs
 from .checkpoint import Checkpoint
 from .driver_execution import DriverExecution, StoppableCoordination, bounds_of
 from .internals import Interrupted, java_answers, source_offsets
-from .jobs import check_stages, job_of, python_spouts, source_of, with_streamed_spouts
+from .jobs import check_stages, has_sources, job_of, python_spouts, source_of, with_streamed_spouts
 from .pickle_by_value import import_paths
 from .profiler import profiler_of
 from .program_pickle import pickle_program
@@ -69,7 +69,7 @@ class SparkComponent:
         self.checkpoint = checkpoint
         self.available_now = available_now
         self._python = python_spouts(program)
-        self._streamed = len(self._python) < len(program.spouts)
+        self._streamed = has_sources(program)
         sent = pickle_program(with_streamed_spouts(self._for_workers(program)), spark)
         self.profiler = profiler_of(self.title, program.conf)
         more = import_paths(spark), self.title, driver_levels(), profile(program.conf)
@@ -197,9 +197,9 @@ class SparkComponent:
             self._over.wait(0.1)
 
     def _notice_newer(self) -> None:
-        """End this run if another driver has taken the log. A query whose sources are Spark's asks nobody when idle."""
+        """End this run if another driver has taken the log. Spouts of ours ask when they are idle, Spark's do not."""
         try:
-            if self._streamed:
+            if not self._python:
                 self.checkpoint.batches.check()
         except ZombieError as error:
             self.error = self.error or error

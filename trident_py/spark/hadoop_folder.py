@@ -78,9 +78,6 @@ class HadoopFolder:
                 return []
             raise self._translate(error) from error
 
-    def exists(self, name: str) -> bool:
-        return bool(self._done(lambda: self._manager.exists(self._at(name))))
-
     def read(self, name: str) -> str | None:
         try:
             stream = self._manager.open(self._at(name))

@@ -85,6 +85,11 @@ def python_spouts(program: Program) -> list[int]:
     return [i for i, info in enumerate(program.spouts) if not isinstance(info.spout, SparkSpout)]
 
 
+def has_sources(program: Program) -> bool:
+    """Return whether Spark reads a spout of the component."""
+    return len(python_spouts(program)) < len(program.spouts)
+
+
 class StreamedSpout:
     """Replaces a SparkSpout in the workers. Its tuples come in the descriptors, as those of a home spout do."""
 
