@@ -28,7 +28,7 @@ def values(rows: int) -> list[tuple]:
 
 def tuples(given: list[tuple]) -> Any:
     """The rows as both clusters hand them over: chunks of Arrow columns."""
-    from trident_py.chunks import Chunk, TupleList
+    from trident_py.model.chunks import Chunk, TupleList
     from trident_py.tuples import Fields
 
     fields = Fields(*FIELDS)

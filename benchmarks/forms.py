@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trident_py import Fields
-from trident_py.chunks import Chunk
+from trident_py.engine.processors import Each, NodeContext
+from trident_py.model.chunks import Chunk
 from trident_py.operations import TridentOperationContext, expr, vectorized
-from trident_py.processors import Each, NodeContext
 
 from .measure import measure
 from .report import Figure, median

@@ -71,7 +71,7 @@ def records(rows: int, width: int) -> Any:
     """The records of a batch as both clusters hand them over: chunks of Arrow columns."""
     import pyarrow as pa
 
-    from trident_py.chunks import Chunk, TupleList
+    from trident_py.model.chunks import Chunk, TupleList
 
     texts = [f"{n:0{width}d}" for n in range(rows)]
     made = TupleList(RECORD)

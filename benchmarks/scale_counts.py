@@ -9,10 +9,10 @@ from typing import Any
 
 from states.sql.store import parse_url, store_of
 from testbed.sql_servers import MariaDb
-from trident_py.context import with_context
-from trident_py.run.program import BatchInfo, Row, compile_plan, descriptor_rows
-from trident_py.run.startup import participants_of
-from trident_py.run.worker_cache import end_run, run_level
+from trident_py.engine.program import BatchInfo, Row, compile_plan, descriptor_rows
+from trident_py.engine.startup import participants_of
+from trident_py.engine.worker_cache import end_run, run_level
+from trident_py.model.context import with_context
 from trident_py.spouts import Coordination, MemoryMetadataStore
 
 from .scale_runs import counters, topology_of

@@ -26,7 +26,7 @@ from states.sql import SqlMapState
 from states.sql.store import parse_url, store_of
 from testbed.sql_servers import MariaDb
 from trident_py import Fields, TridentTopology
-from trident_py.chunks import Chunk
+from trident_py.model.chunks import Chunk
 from trident_py.operations.builtin import Count
 from trident_py.spark.driver_execution import SETTING
 from trident_py.spark.session import OwnSession

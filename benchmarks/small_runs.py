@@ -18,8 +18,8 @@ from states.sql import InsertIgnoreState, SqlMapState
 from testbed.kafka_broker import KafkaBroker
 from testbed.sql_servers import MariaDb
 from trident_py import Fields, LocalCluster, TridentTopology
-from trident_py.chunks import CHUNK_ROWS, Chunk
 from trident_py.extras.profile.cli import ON, in_json, measured
+from trident_py.model.chunks import CHUNK_ROWS, Chunk
 from trident_py.operations.builtin import Count
 from trident_py.spouts import ITridentSpout
 from trident_py.testing import MemoryMapState

@@ -19,7 +19,7 @@ from states.columns.values import Column
 from states.sql import SqlMapState
 from states.sql.store import parse_url, store_of
 from testbed.sql_servers import MariaDb, PostgreSql
-from trident_py.chunks import Chunk, TupleList
+from trident_py.model.chunks import Chunk, TupleList
 from trident_py.operations import CombinerAggregator
 from trident_py.operations.builtin import Count
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, persist

@@ -20,10 +20,10 @@ import pyarrow.parquet as pq
 
 from states.sql import SqlMapState, SqlWindowsStoreFactory
 from testbed.sql_servers import MariaDb
-from trident_py.chunks import Chunk, TupleList
-from trident_py.context import CurrentBatch
+from trident_py.engine.processors.windows import WindowUpdater
+from trident_py.model.chunks import Chunk, TupleList
+from trident_py.model.context import CurrentBatch
 from trident_py.operations.builtin import Sum
-from trident_py.processors.windows import WindowUpdater
 from trident_py.state import SILENT, CombinerAggStateUpdater, persist
 from trident_py.tuples import Fields, TransactionAttempt, TridentTuple
 from trident_py.windowing import TumblingCountWindow

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
-from trident_py.context import RunContext, attempt_of
 from trident_py.errors import LostCommits, StateError, ZombieError
+from trident_py.model.context import RunContext, attempt_of
 
 
 class LedgerRow(Protocol):

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trident_py.context import RunContext
 from trident_py.errors import StateError
+from trident_py.model.context import RunContext
 from trident_py.model.names import join_names
 from trident_py.state import Location
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from trident_py.context import RunContext
 from trident_py.errors import StateError
+from trident_py.model.context import RunContext
 
 
 class Layout(NamedTuple):
-    """The number of partitions, and the way of their tuples (`trident_py.run.routing_digest`; "" without a cluster)."""
+    """The number of partitions, and their routing (`trident_py.engine.routing_digest`; "" without a cluster)."""
 
     partitions: int
     way: str = ""

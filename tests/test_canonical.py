@@ -24,9 +24,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py import Fields
-from trident_py.canonical import UnkeyableError, canonical, identity, in_order, is_null, key_of, keys_of, to_plain
-from trident_py.chunks import Chunk, to_list, typed
-from trident_py.partitioning import FieldsPartition, Route, java_hash
+from trident_py.model.canonical import UnkeyableError, canonical, identity, in_order, is_null, key_of, keys_of, to_plain
+from trident_py.model.chunks import Chunk, to_list, typed
+from trident_py.model.partitioning import FieldsPartition, Route, java_hash
 from trident_py.state.keys import ExactKey
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of strategies of so many types
@@ -354,7 +354,7 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 def test_a_set_has_one_order_in_processes_with_different_hash_seeds() -> None:
     values = {"a", "b", "c", "d", 1, 2.5, Decimal("1.0"), (1, "x"), None}
     code = (
-        "import sys, pickle; from trident_py.canonical import in_order, canonical; from decimal import Decimal;"
+        "import sys, pickle; from trident_py.model.canonical import in_order, canonical; from decimal import Decimal;"
         "v = pickle.loads(bytes.fromhex(sys.argv[1])); print(repr(in_order(v)), canonical(v).hex())"
     )
     found = {

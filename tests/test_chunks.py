@@ -15,7 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trident_py import Fields, TridentError
-from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList, arrow_type, as_arrow, concat, exact_cast, to_list, typed
+from trident_py.model.chunks import (
+    CHUNK_ROWS,
+    Chunk,
+    TupleList,
+    arrow_type,
+    as_arrow,
+    concat,
+    exact_cast,
+    to_list,
+    typed,
+)
 
 ROWS = [(1, "a"), (2, "b"), (3, None)]
 NUMBERS = st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False)

@@ -21,7 +21,7 @@ from trident_py.cli.display import ProgressLine
 from trident_py.cli.run import settings_of
 from trident_py.cli.spark_options import SparkOptions
 from trident_py.model.user_traceback import is_users
-from trident_py.run.progress import Event, Progress
+from trident_py.report.progress import Event, Progress
 
 ROOT = Path(__file__).parent.parent
 

@@ -19,7 +19,7 @@ import pytest
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from states.loading.redis_models import RedisMap, RedisTexts
 from states.loading.settings import StateSettings
-from trident_py.guarantees import _cell
+from trident_py.report.guarantees import _cell
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -9,9 +9,7 @@ import pytest
 
 from trident_py import Config, DefinitionError, Fields, LocalCluster, TridentTopology
 from trident_py.checkpoints.metadata_store import MemoryMetadataStore
-from trident_py.operations import BaseFilter
-from trident_py.operations.builtin import Count, MapGet
-from trident_py.run.execution_mode import (
+from trident_py.engine.execution_mode import (
     MAX_MILLIS,
     Durations,
     check_execution_mode,
@@ -20,6 +18,8 @@ from trident_py.run.execution_mode import (
     needs_driver,
     needs_executors,
 )
+from trident_py.operations import BaseFilter
+from trident_py.operations.builtin import Count, MapGet
 from trident_py.spouts import FeederBatchSpout, FileSpout, SparkSpout, SpoutNodeInfo
 from trident_py.spouts.coordination import Coordination
 from trident_py.state import MemoryBackingMap, Needs, NonTransactionalMap, StateFactory

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, TridentTopology
-from trident_py.context import with_context
+from trident_py.engine.program import FAILURE, BatchInfo, compile_plan, descriptor_rows, outcome
+from trident_py.engine.worker_cache import end_run, task_for
 from trident_py.errors import FailedException
+from trident_py.model.context import with_context
 from trident_py.operations.builtin import Sum
-from trident_py.run.program import FAILURE, BatchInfo, compile_plan, descriptor_rows, outcome
-from trident_py.run.worker_cache import end_run, task_for
 from trident_py.spouts import Coordination, MemoryMetadataStore
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 

@@ -20,7 +20,18 @@ from examples import sensors_topology, weather, word_count
 from states.rows import RowUpdater
 from trident_py import Config, Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError
-from trident_py.guarantees import (
+from trident_py.model.plan import ProcessorNode
+from trident_py.operations import (
+    Consumer,
+    Filter,
+    FlatMapFunction,
+    Function,
+    MultiReducer,
+    deterministic,
+    nondeterministic,
+)
+from trident_py.operations.builtin import Count, FirstN, MapGet
+from trident_py.report.guarantees import (
     AT_LEAST,
     EXACTLY,
     IN_EFFECT,
@@ -32,18 +43,7 @@ from trident_py.guarantees import (
     announce,
     replay_of,
 )
-from trident_py.guarantees.trace import key_fields, origin
-from trident_py.operations import (
-    Consumer,
-    Filter,
-    FlatMapFunction,
-    Function,
-    MultiReducer,
-    deterministic,
-    nondeterministic,
-)
-from trident_py.operations.builtin import Count, FirstN, MapGet
-from trident_py.plan import ProcessorNode
+from trident_py.report.guarantees.trace import key_fields, origin
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout, SparkSpout
 from trident_py.state import Location, StateFactory
 from trident_py.testing import Crashing, FixedBatchSpout, LoggingBackingMap, MemoryMapState

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, JoinOutFieldsMode, JoinType, LocalCluster, TridentTopology
-from trident_py.processors.join import JoinProcessor
+from trident_py.engine.processors.join import JoinProcessor
 from trident_py.testing import FixedBatchSpout, collect
 
 INNER, OUTER = JoinType.INNER, JoinType.OUTER

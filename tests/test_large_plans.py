@@ -15,9 +15,9 @@ from semantics.support import Batches, current, run
 import trident_py
 from trident_py import LocalCluster, TridentTopology
 from trident_py.errors import FailedException
-from trident_py.guarantees import EXACTLY
+from trident_py.model.pickling import dumps
 from trident_py.operations.builtin import Count, MapGet, Sum
-from trident_py.pickling import dumps
+from trident_py.report.guarantees import EXACTLY
 from trident_py.testing import MemoryMapState, collect, stored
 
 DEEP = 1_000

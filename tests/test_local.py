@@ -10,9 +10,9 @@ import pytest
 from semantics.support import Batches
 
 from trident_py import DefinitionError, LocalCluster, TopologyError, TridentTopology
+from trident_py.engine.worker_cache import _runs
 from trident_py.operations import Function
 from trident_py.operations.builtin import Count
-from trident_py.run.worker_cache import _runs
 from trident_py.testing import FeederBatchSpout, FixedBatchSpout, LoggingBackingMap, MemoryMapState, collect, stored
 
 

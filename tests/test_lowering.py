@@ -8,11 +8,11 @@ import pytest
 from semantics.support import Batches, bag, bags, run
 
 from trident_py import Config, LocalCluster, TridentTopology
+from trident_py.engine.lowering import Lowered, lower
+from trident_py.engine.program import compile_plan
 from trident_py.errors import DefinitionError
+from trident_py.model.partitioning import FieldsPartition, Identity
 from trident_py.operations.builtin import Count, FirstN, MapGet, Sum
-from trident_py.partitioning import FieldsPartition, Identity
-from trident_py.run.lowering import Lowered, lower
-from trident_py.run.program import compile_plan
 from trident_py.state import StateSpec
 from trident_py.testing import MemoryMapState, Split, collect
 

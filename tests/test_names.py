@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trident_py import Fields, LocalCluster, TridentTopology
+from trident_py.engine.program import compile_plan
 from trident_py.model.names import join_names
-from trident_py.run.program import compile_plan
 from trident_py.spouts.opaque_offsets import partition_path
 from trident_py.testing import FixedBatchSpout, collect
 

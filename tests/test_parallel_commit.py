@@ -14,10 +14,10 @@ from semantics.support import Batches, run
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py import FailedException, Fields, LocalCluster, TridentTopology
 from trident_py.config import Config
+from trident_py.engine.lowering import lower
+from trident_py.engine.parallel_commit import await_commit, can_commit_concurrently, start_commits
 from trident_py.operations import Aggregator
 from trident_py.operations.builtin import Count, MapGet
-from trident_py.run.lowering import lower
-from trident_py.run.parallel_commit import await_commit, can_commit_concurrently, start_commits
 from trident_py.state import State, StateFactory, StateUpdater
 
 SERVER = "mysql+pymysql://nobody@127.0.0.1:9/none"

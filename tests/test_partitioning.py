@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py import Fields, TridentError
-from trident_py.chunks import Chunk
-from trident_py.partitioning import (
+from trident_py.model.chunks import Chunk
+from trident_py.model.partitioning import (
     FEW,
     BatchGlobal,
     Broadcast,

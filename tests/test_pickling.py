@@ -13,14 +13,14 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from trident_py import pickling
-from trident_py.chunks import Chunk
-from trident_py.pickling import dumps
+from trident_py.model import pickling
+from trident_py.model.chunks import Chunk
+from trident_py.model.pickling import dumps
 
 # Another process, as a worker is: reads a pickled list, shows it, and sends it back reversed.
 WORKER = """
 import pickle, sys
-from trident_py.pickling import dumps
+from trident_py.model.pickling import dumps
 values = pickle.loads(sys.stdin.buffer.read())
 print(*map(repr, values), file=sys.stderr)
 again = pickle.loads(dumps(values))
@@ -32,7 +32,7 @@ import pickle, subprocess, sys
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
-from trident_py.pickling import dumps
+from trident_py.model.pickling import dumps
 
 class Colour(Enum):
     RED = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trident_py import DefinitionError, Fields, TridentTopology
+from trident_py.model.plan import PartitionNode, Plan, ProcessorNode, SpoutNode
 from trident_py.operations.builtin import Count, MapGet
-from trident_py.plan import PartitionNode, Plan, ProcessorNode, SpoutNode
 from trident_py.testing import FixedBatchSpout, MemoryMapState, Split
 
 

@@ -20,13 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py import Fields, TransactionAttempt, TridentError
-from trident_py.canonical import identity
-from trident_py.chunks import Chunk, to_list
+from trident_py.engine.processors import Aggregate, Each, Keep, Merge, NodeContext, Part, Processor, Replace, StateQuery
+from trident_py.engine.processors.aggregate import KernelProcessor, kernels_for
+from trident_py.engine.processors.base import no_collection
+from trident_py.model.canonical import identity
+from trident_py.model.chunks import Chunk, to_list
 from trident_py.operations import CombinerAggregator, Filter, Function, TridentOperationContext
 from trident_py.operations.builtin import Count, MapGet, Sum
-from trident_py.processors import Aggregate, Each, Keep, Merge, NodeContext, Part, Processor, Replace, StateQuery
-from trident_py.processors.aggregate import KernelProcessor, kernels_for
-from trident_py.processors.base import no_collection
 from trident_py.state import MemoryBackingMap, NonTransactionalMap
 from trident_py.testing import Split
 
@@ -209,7 +209,7 @@ COLUMNS = st.one_of(
 
 @given(columns=st.lists(COLUMNS, max_size=6), held=st.sampled_from([1, 40, 1 << 22]))
 def test_counts_are_exact_whatever_the_types_of_the_columns(columns: list[Any], held: int) -> None:
-    with mock.patch("trident_py.processors.column_counter.HELD_BYTES", held):
+    with mock.patch("trident_py.engine.processors.column_counter.HELD_BYTES", held):
         processor, emitted = made(counting(Count()), ["k", "v"], ["k", "a"])
         assert isinstance(processor, KernelProcessor) and processor.counting
         for column in columns:

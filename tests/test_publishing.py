@@ -10,11 +10,11 @@ import pytest
 
 from trident_py import FailedException, TopologyError, TridentTopology
 from trident_py.checkpoints.append_log import JOURNAL, AppendLogStore
+from trident_py.engine.program import BatchInfo, compile_plan
+from trident_py.engine.two_phase import Publisher
 from trident_py.errors import LostCommits, StateError, ZombieError
 from trident_py.operations.builtin import Count
-from trident_py.run.program import BatchInfo, compile_plan
-from trident_py.run.progress import RunningTopology
-from trident_py.run.two_phase import Publisher
+from trident_py.report.progress import RunningTopology
 from trident_py.state import BatchParticipant
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident_py.context import with_context
+from trident_py.engine.recovery import Agreement, agree, check_spouts
+from trident_py.engine.store_position import ABANDON, ACCEPT, BASE, CheckpointState, Seeded, StorePosition
 from trident_py.errors import DefinitionError, LineageError
-from trident_py.run.recovery import Agreement, agree, check_spouts
-from trident_py.run.store_position import ABANDON, ACCEPT, BASE, CheckpointState, Seeded, StorePosition
+from trident_py.model.context import with_context
 from trident_py.state import Remembered
 
 ROOT = Path(__file__).parent.parent

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, LocalCluster, TridentTopology
+from trident_py.engine.program import compile_plan
 from trident_py.operations.builtin import Count
-from trident_py.run.program import compile_plan
 from trident_py.spouts import FileSpout
 from trident_py.state import BatchParticipant, Location, State, StateFactory, StateUpdater
 from trident_py.testing import MemoryMapState
@@ -80,7 +80,7 @@ def test_whatever_decides_where_a_tuple_goes_makes_another_way() -> None:
 
 
 def test_another_version_of_the_hash_makes_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trident_py.run.routing_digest.ROUTING_VERSION", -1)
+    monkeypatch.setattr("trident_py.engine.routing_digest.ROUTING_VERSION", -1)
     assert way(shuffled) != USUAL
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trident_py.errors import TopologyError
-from trident_py.run.progress import RunningTopology
+from trident_py.report.progress import RunningTopology
 
 
 def ended(running: RunningTopology) -> None:

@@ -9,9 +9,9 @@ import users_code
 from semantics.support import Collects, Joined
 
 from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
+from trident_py.model.plan import ProcessorNode
 from trident_py.operations import Assembly
 from trident_py.operations.builtin import Count
-from trident_py.plan import ProcessorNode
 from trident_py.state import StateSpec
 from trident_py.testing import FixedBatchSpout, MemoryMapState, Split, collect
 from trident_py.topology import Stream

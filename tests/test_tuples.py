@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from states.columns.values import _FAMILIES
 from trident_py import DefinitionError, Fields, TransactionAttempt, TridentError, TridentTuple, Values
-from trident_py.canonical import identity, key_of
-from trident_py.chunks import _DDL
+from trident_py.model.canonical import identity, key_of
+from trident_py.model.chunks import _DDL
 from trident_py.tuples import MISSING, TYPES
 
 GUIDE = (Path(__file__).parent.parent / "docs" / "porting_classes.md").read_text()

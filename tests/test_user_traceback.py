@@ -17,7 +17,7 @@ from users_code import PLACES, RAISING, WITH_THE_TUPLE, fail, interrupt, leave, 
 import trident_py
 from states.kafka.append.records import RecordForm
 from trident_py import LocalCluster, TopologyError, TridentTopology, TridentTuple
-from trident_py.chunks import CHUNK_ROWS
+from trident_py.model.chunks import CHUNK_ROWS
 from trident_py.model.user_traceback import LONGEST, NOTHING_LEFT, arguments, notes_of
 from trident_py.state import BaseStateUpdater
 from trident_py.testing import FixedBatchSpout, MemoryMapState
@@ -108,7 +108,7 @@ def test_a_value_of_a_class_named_as_one_of_pythons_does_not_hide_the_error() ->
 
 
 def test_an_exception_that_cannot_be_pickled_keeps_the_users_lines() -> None:
-    from trident_py.run.program import encode_failure, failure_of
+    from trident_py.engine.program import encode_failure, failure_of
 
     class Held(Exception):
         def __init__(self) -> None:
@@ -168,7 +168,7 @@ OURS_OR_A_LIBRARYS = {
     "states/sql/table.py": {"dialect.address", "dialect.fold_name"},
     "states/sql/inspect.py": {"_GRANT.match"},
     "states/sql/rows/insert_ignore.py": {"position"},
-    "trident_py/chunks.py": {"kind"},
+    "trident_py/model/chunks.py": {"kind"},
     "trident_py/extras/gateway/linter.py": {"within"},
     "trident_py/kafka/reader.py": {"lambda message: (message.topic(), message.partition())"},
     "trident_py/kafka/records.py": {"RAW[name]"},

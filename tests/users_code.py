@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from trident_py import Fields, TridentTopology
-from trident_py.chunks import Chunk
+from trident_py.model.chunks import Chunk
 from trident_py.operations import (
     BaseAggregator,
     BaseFilter,

@@ -22,7 +22,7 @@ from .tuples import Fields, TransactionAttempt, TridentTuple, Values
 if TYPE_CHECKING:
     from .drpc import LocalDRPC
     from .local import LocalCluster
-    from .run.progress import RunningTopology
+    from .report.progress import RunningTopology
     from .spark import SparkCluster, StormSubmitter
 
 __all__ = [
@@ -64,7 +64,7 @@ if not TYPE_CHECKING:
         {
             "LocalCluster": "local",
             "LocalDRPC": "drpc",
-            "RunningTopology": "run.progress",
+            "RunningTopology": "report.progress",
             "SparkCluster": "spark",
             "StormSubmitter": "spark",
         },

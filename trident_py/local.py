@@ -8,16 +8,16 @@ from typing import Any
 
 from .checkpoints.batch_log import local_log
 from .checkpoints.hash_seed import own_order
-from .context import with_context
 from .drpc.functions import functions_of
+from .engine.component import ComponentRun
+from .engine.phases import phase, profile, start
+from .engine.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
+from .engine.task import run_attempt
+from .engine.worker_cache import end_run, task_for
 from .errors import DefinitionError
+from .model.context import with_context
+from .report.progress import Requests, RunningTopology, kill
 from .rpc import service
-from .run.component import ComponentRun
-from .run.phases import phase, profile, start
-from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
-from .run.progress import Requests, RunningTopology, kill
-from .run.task import run_attempt
-from .run.worker_cache import end_run, task_for
 from .spouts.coordination import Descriptor
 from .topology import Topology
 from .topology.topology import check_submission

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trident_py.canonical import UnkeyableError, to_plain
-from trident_py.chunks import TupleList, to_list
+from trident_py.model.canonical import UnkeyableError, to_plain
+from trident_py.model.chunks import TupleList, to_list
 from trident_py.tuples import Fields
 
 from .values import Column, RefusedValue, transpose

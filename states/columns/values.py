@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from trident_py.canonical import UnkeyableError, identity, to_plain
-from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.canonical import UnkeyableError, identity, to_plain
+from trident_py.model.chunks import encodable
 from trident_py.tuples import Fields
 
 _FORBIDDEN = '"`?%\0'

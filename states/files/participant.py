@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from trident_py.context import RunContext
 from trident_py.errors import StateError, TridentError
+from trident_py.model.context import RunContext
 from trident_py.state import BatchParticipant, Remembered
 
 from ..owners import Owner, Tenure

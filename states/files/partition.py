@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.chunks import TupleList, arrow_type, typed
 from trident_py.errors import StateError, TridentError
+from trident_py.model.chunks import TupleList, arrow_type, typed
 from trident_py.state import State
 from trident_py.tuples import Fields, TridentTuple
 

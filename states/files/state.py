@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from trident_py.chunks import arrow_type
 from trident_py.errors import DefinitionError, StateError, TridentError
 from trident_py.filesystems.uris import shown_storage
+from trident_py.model.chunks import arrow_type
 from trident_py.state import BatchParticipant, Location, Needs, StateClass, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 

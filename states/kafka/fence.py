@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from trident_py.context import RunContext, attempt_of
 from trident_py.errors import StateError, ZombieError
+from trident_py.model.context import RunContext, attempt_of
 
 from ..fences import gone_back
 from .marks import DRIVER, Mark, MarkPlace

@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from trident_py.context import RunContext
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.kafka.clients import Cluster, is_fenced
+from trident_py.model.context import RunContext
 from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..fences import gone_back

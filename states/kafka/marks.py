@@ -27,10 +27,10 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
-from trident_py.context import RunContext
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.blocking_calls import call_client, fetch_committed
 from trident_py.kafka.clients import ASKING, Cluster, is_passing
+from trident_py.model.context import RunContext
 from trident_py.model.retry import again_for
 
 from ..partition_layout import Layout

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trident_py.context import RunContext
 from trident_py.errors import StateError
+from trident_py.model.context import RunContext
 from trident_py.state import BatchParticipant, Remembered
 
 from ..fences import Fence, FenceRow, gone_back, lost_commits

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident_py.canonical import to_plain
-from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.canonical import to_plain
+from trident_py.model.chunks import encodable
 from trident_py.model.secrets import redact_url
 from trident_py.operations.base import TridentCollector
 from trident_py.state import (

@@ -21,8 +21,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import sqlalchemy as sa
 
-from trident_py.context import RunContext
 from trident_py.errors import StateError
+from trident_py.model.context import RunContext
 from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..columns.values import Column, recordable

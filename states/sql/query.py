@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trident_py.canonical import UnkeyableError, key_of, to_plain
 from trident_py.errors import StateError
+from trident_py.model.canonical import UnkeyableError, key_of, to_plain
 from trident_py.operations.base import TridentCollector
 from trident_py.state import Location, Needs, QueryFunction, Reading, ReadOnlyState, StateClass, StateFactory
 from trident_py.tuples import Fields, FieldsLike, TridentTuple

@@ -14,7 +14,7 @@ from trident_py import Config, LocalCluster, TopologyError
 from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.checkpoints.hash_seed import order_of_workers
 from trident_py.checkpoints.metadata_store import LOG
-from trident_py.context import with_context
+from trident_py.model.context import with_context
 
 from .both import NAME, Order, build, checkpoints, exact, obey
 

@@ -9,7 +9,7 @@ import pytest
 
 from states.sql import BatchState, RowUpdater
 from trident_py import Fields, LocalCluster, TopologyError, TridentTopology
-from trident_py.run.two_phase import Publisher
+from trident_py.engine.two_phase import Publisher
 from trident_py.spouts import ICommitterTridentSpout, ITridentSpout
 
 QUEUE = [[1], [2], [3], [4]]

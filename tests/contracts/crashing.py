@@ -20,11 +20,11 @@ from typing import Any
 from unittest import mock
 
 from states.sql.ledger import SqlFence
+from trident_py.engine.recovery import agree
+from trident_py.engine.store_position import CheckpointState
 from trident_py.errors import FailedException
 from trident_py.model.retry import again_for
 from trident_py.operations import TridentOperationContext
-from trident_py.run.recovery import agree
-from trident_py.run.store_position import CheckpointState
 from trident_py.state import SILENT, persist
 from trident_py.tuples import TransactionAttempt, TridentTuple
 

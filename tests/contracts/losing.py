@@ -10,8 +10,8 @@ import pytest
 
 from contracts.backups import put_back, tables_of
 from states.sql.table import TablePlace
+from trident_py.engine.store_position import CheckpointState
 from trident_py.errors import FailedException, LineageError, StateError
-from trident_py.run.store_position import CheckpointState
 from trident_py.state import BaseStateUpdater
 
 

@@ -21,9 +21,9 @@ from contracts.losing import TellsWhatTheStoreLost
 from contracts.taking import ComparesWhatWasTaken
 from states.sql import RowUpdater
 from states.sql.table import TablePlace
+from trident_py.engine.store_position import CheckpointState
 from trident_py.errors import FailedException, LineageError, StateError, ZombieError
 from trident_py.operations.builtin import Sum
-from trident_py.run.store_position import CheckpointState
 from trident_py.state import MapCombinerAggStateUpdater, StateUpdater
 from trident_py.tuples import Fields, TridentTuple
 
@@ -223,7 +223,7 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
         for each in (type(factory), type(factory.makeState({}, None, 0, 1))):
             assert any(line.strip().startswith("On replay:") for line in (each.__doc__ or "").splitlines())
 
-    # -- where checkpoint and store do not agree (`trident_py.run.recovery`)
+    # -- where checkpoint and store do not agree (`trident_py.engine.recovery`)
 
     def erase(self, factory: Any) -> None:
         """Lets the store forget the state, as if it had been deleted or replaced."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trident_py import Config, SparkCluster, TopologyError
-from trident_py.run.program import BatchInfo
+from trident_py.engine.program import BatchInfo
 from trident_py.spark.driver_execution import DriverExecution
 from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from states.sql.store import close_stores
 from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.checkpoints.metadata_store import LOG
-from trident_py.chunks import Chunk
-from trident_py.partitioning import FieldsPartition, Route
+from trident_py.model.chunks import Chunk
+from trident_py.model.partitioning import FieldsPartition, Route
 from trident_py.tuples import Fields
 
 from . import story

@@ -14,7 +14,7 @@ from typing import Any
 
 from states.sql import store as stores_of_sql
 from trident_py import LocalCluster, TopologyError
-from trident_py.context import with_context
+from trident_py.model.context import with_context
 
 from .disk import kill_before
 from .readings import Readings

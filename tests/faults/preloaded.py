@@ -9,7 +9,7 @@ from sqlalchemy import create_engine
 from states.sql.dialects.mysql import dialect as mysql
 from states.sql.dialects.postgresql import dialect as postgresql
 from states.sql.dialects.sqlite import dialect as sqlite
-from trident_py.chunks import Chunk
+from trident_py.model.chunks import Chunk
 from trident_py.tuples import Fields
 
 from . import forks

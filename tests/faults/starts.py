@@ -19,7 +19,7 @@ from typing import Any
 
 from trident_py import SparkCluster
 from trident_py.checkpoints.append_log import AppendLogStore
-from trident_py.run.store_position import ACCEPT, BASE
+from trident_py.engine.store_position import ACCEPT, BASE
 from trident_py.spark.component import SparkComponent
 from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession

@@ -1,4 +1,4 @@
-"""Each row of the table of `trident_py.run.recovery` as it comes about: with real backups, copies and deletions.
+"""Each row of the table of `trident_py.engine.recovery` as it comes about: with real backups, copies and deletions.
 
 A story ends in that row for the states that it returns ("" for the spout), shows that every way on which the error
 offers is one, and that what is lost by it is what the error says.
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from trident_py import TopologyError
-from trident_py.run.store_position import ABANDON, ACCEPT, BASE, StorePosition
+from trident_py.engine.store_position import ABANDON, ACCEPT, BASE, StorePosition
 
 from .stores import TABLES, Source
 from .weak import RAISED, Quiet, raises

@@ -17,8 +17,8 @@ from pathlib import Path
 import databases
 import pytest
 
-from trident_py.guarantees import AT_LEAST, EXACTLY, IN_EFFECT, NONE, STATE_KINDS, WRONG, Guarantee, _cell
-from trident_py.guarantees.matrix import effective_kind
+from trident_py.report.guarantees import AT_LEAST, EXACTLY, IN_EFFECT, NONE, STATE_KINDS, WRONG, Guarantee, _cell
+from trident_py.report.guarantees.matrix import effective_kind
 
 from .cell_source import FUNCTIONS, SPOUTS, Shrinking
 from .cell_topology import MAPS, Cell, CellStart

@@ -13,7 +13,7 @@ import databases
 import pytest
 
 from trident_py import LocalCluster
-from trident_py.run.store_position import StorePosition
+from trident_py.engine.store_position import StorePosition
 
 from .stores import TABLES
 from .stories import STORIES
@@ -38,7 +38,7 @@ def world(request: pytest.FixtureRequest, database: str, tmp_path: Path, monkeyp
 
 def cases() -> list[Any]:
     """Spark's workers always have the same hash seed, so only the other cluster can be REORDERED. The rows are those of
-    `trident_py.run`, the same for both clusters: `make test` takes one on Spark."""
+    `trident_py.engine`, the same for both clusters: `make test` takes one on Spark."""
     found = []
     for relation, cluster in itertools.product(StorePosition, ("local", "spark")):
         if (relation, cluster) != (StorePosition.REORDERED, "spark"):

@@ -13,8 +13,8 @@ import pytest
 
 from states.sql import BatchState, RowUpdater
 from trident_py import Fields, TopologyError, TridentTopology
+from trident_py.engine.store_position import ACCEPT, BASE
 from trident_py.errors import LineageError
-from trident_py.run.store_position import ACCEPT, BASE
 from trident_py.spouts import IOpaquePartitionedTridentSpout
 from trident_py.testing.faults.feed import OneForAll
 

@@ -1,4 +1,4 @@
-"""A store, a checkpoint and a cluster, on which what `trident_py.run.recovery` has a row for really happens."""
+"""A store, a checkpoint and a cluster, on which what `trident_py.engine.recovery` has a row for really happens."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from trident_py import TopologyError
 from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.checkpoints.metadata_store import LOG
+from trident_py.engine import recovery, startup
+from trident_py.engine.store_position import StorePosition
 from trident_py.errors import LineageError
-from trident_py.run import recovery, startup
-from trident_py.run.store_position import StorePosition
 
 from . import backups
 from .readings import Fold, Readings

@@ -21,9 +21,9 @@ from topic_reading import read
 
 from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState
 from trident_py import LocalCluster, TopologyError, TridentTopology
+from trident_py.engine.store_position import ACCEPT
 from trident_py.errors import LineageError
 from trident_py.operations.builtin import Sum
-from trident_py.run.store_position import ACCEPT
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import Fields
 

@@ -18,7 +18,7 @@ from trident_py.cli.display import standing
 from trident_py.errors import FailedException
 from trident_py.kafka import Json, KafkaSpout
 from trident_py.kafka.clients import Once
-from trident_py.run.progress import Progress
+from trident_py.report.progress import Progress
 from trident_py.spouts import ITridentSpout
 from trident_py.testing import collect
 

@@ -23,9 +23,9 @@ from spout_support import (
 )
 
 from trident_py.checkpoints.append_log import AppendLogStore
-from trident_py.context import CurrentBatch
 from trident_py.errors import SpoutError
 from trident_py.kafka import Consumed, KafkaSpout, consumed, partitions_of_task
+from trident_py.model.context import CurrentBatch
 from trident_py.tuples import TransactionAttempt
 
 

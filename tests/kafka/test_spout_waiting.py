@@ -26,15 +26,15 @@ from spout_support import (
 from trident_py import LocalCluster, TridentTopology
 from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.checkpoints.hash_seed import own_order
-from trident_py.context import with_context
+from trident_py.engine.component import ComponentRun
+from trident_py.engine.program import compile_plan
 from trident_py.errors import FailedException, SpoutError, TopologyError
 from trident_py.kafka import KafkaSpout
 from trident_py.kafka.batches import Range, ranges_of
 from trident_py.kafka.reader import RecordReader
+from trident_py.model.context import with_context
 from trident_py.operations import BaseFilter
-from trident_py.run.component import ComponentRun
-from trident_py.run.program import compile_plan
-from trident_py.run.progress import RunningTopology
+from trident_py.report.progress import RunningTopology
 from trident_py.spark.txids import Txids
 from trident_py.spouts import MemoryMetadataStore
 from trident_py.testing import collect

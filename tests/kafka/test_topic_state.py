@@ -17,9 +17,9 @@ from states.kafka import FieldNameBasedTupleToKafkaMapper, RowUpdater, TopicStat
 from states.kafka.sender import Sender
 from states.kafka.settings import Room
 from trident_py import Fields, LocalCluster, TridentTopology
-from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.kafka.clients import Cluster
+from trident_py.model.chunks import Chunk, TupleList
 from trident_py.state import SILENT, persist
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import TridentTuple

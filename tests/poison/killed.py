@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 from trident_py import LocalCluster, TopologyError
 from trident_py.checkpoints.batch_log import BatchLog
-from trident_py.run.batch_loop import BatchLoop
-from trident_py.run.bisection import Bisection, Poison
-from trident_py.run.task import LevelTask
-from trident_py.run.two_phase import Publisher
+from trident_py.engine.batch_loop import BatchLoop
+from trident_py.engine.bisection import Bisection, Poison
+from trident_py.engine.task import LevelTask
+from trident_py.engine.two_phase import Publisher
 
 from .support import CONF, Row, build
 

@@ -12,10 +12,10 @@ import pytest
 
 from states.sql import AppendState, BatchState, RowUpdater
 from trident_py import DefinitionError, FailedException, Fields, LocalCluster, TopologyError, TridentTopology
+from trident_py.engine.bisection import Poison, Span, halves, size
+from trident_py.engine.processors import LETTER
 from trident_py.operations import BaseAggregator
 from trident_py.operations.builtin import Count
-from trident_py.processors import LETTER
-from trident_py.run.bisection import Poison, Span, halves, size
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout
 from trident_py.state import QueryFunction
 from trident_py.testing import Crashing, FixedBatchSpout, MemoryMapState, stored
@@ -347,7 +347,7 @@ def test_nothing_is_excluded_once_an_attempt_may_have_committed(cluster: Any, tm
 def test_without_that_rule_the_tuple_would_be_counted_and_be_a_letter(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trident_py.run.poison.TAKING_BACK", ("batch", "window", "opaque", "append"))
+    monkeypatch.setattr("trident_py.engine.poison.TAKING_BACK", ("batch", "window", "opaque", "append"))
     topology, first, second = late(tmp_path)
     run(cluster, topology)
     assert {key[0]: value.curr for key, value in stored(first).items()} == {"a": 1, "bad": 1, "b": 1}  # wrong

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from spouts.harness import Player, flat
 
 from states.files import FileState, RowUpdater
-from trident_py.chunks import Column, to_list, typed
 from trident_py.errors import TridentError
+from trident_py.model.chunks import Column, to_list, typed
 from trident_py.spouts import FileSpout
 from trident_py.tuples import TridentTuple
 

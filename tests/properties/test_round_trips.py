@@ -23,8 +23,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from trident_py import Fields, TridentError
-from trident_py.chunks import Chunk, Column, concat
 from trident_py.kafka.formats import Avro, Bytes, Json, Text
+from trident_py.model.chunks import Chunk, Column, concat
 from trident_py.spouts import FileSpout, filereaders
 from trident_py.spouts.filelist import Files
 from trident_py.spouts.files import make_reader

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from trident_py import TopologyError, TridentError, TridentTopology, TridentTuple
-from trident_py.canonical import identity
+from trident_py.model.canonical import identity
 from trident_py.operations.builtin import Count, Equals, Sum
 from trident_py.testing import LoggingBackingMap, collect, stored
 

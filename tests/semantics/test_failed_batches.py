@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from trident_py import FailedException, TopologyError, TridentTopology
+from trident_py.engine.batch_loop import decisive_failure
+from trident_py.engine.program import Failure, failure_of
 from trident_py.operations import Aggregator, Function
 from trident_py.operations.builtin import Count, Sum
-from trident_py.run.batch_loop import decisive_failure
-from trident_py.run.program import Failure, failure_of
 from trident_py.testing import LoggingBackingMap, collect, failing, stored
 
 from .support import Batches, bag, bags, both_always, run, through

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, MissingValueError, TopologyError
-from trident_py.chunks import Chunk
+from trident_py.model.chunks import Chunk
 from trident_py.operations import Filter, Function
 from trident_py.operations.builtin import Count
 

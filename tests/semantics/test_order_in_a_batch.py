@@ -119,7 +119,7 @@ def test_a_query_of_another_component_runs_in_its_own_batch_phase(cluster: Any) 
     other = topology.newStream("t", Batches("k", [[("a",)]]))
     other.stateQuery(state, "k", MapGet(), "got").each([], failing(lambda: [()], set()), [])
     plan = topology.plan()
-    from trident_py.run.lowering import lower
+    from trident_py.engine.lowering import lower
 
     made = [lower(part, plan) for part in plan.components()]
     assert [[stage.commits for level in each.levels for stage in level] for each in made] == [

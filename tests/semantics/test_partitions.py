@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from trident_py import TopologyError, TridentTopology
+from trident_py.model.partitioning import java_hash
 from trident_py.operations.builtin import Count
-from trident_py.partitioning import java_hash
 from trident_py.state import StateSpec
 from trident_py.testing import FixedBatchSpout, LoggingBackingMap, collect
 

@@ -10,8 +10,8 @@ import pytest
 
 from states.sql import BatchState, RowUpdater
 from trident_py import Fields, LocalCluster, TopologyError, TridentTopology
+from trident_py.engine.two_phase import Publisher
 from trident_py.errors import FailedException
-from trident_py.run.two_phase import Publisher
 from trident_py.spouts import ITridentSpout
 
 from .folder import FolderFactory, WriteRows, written

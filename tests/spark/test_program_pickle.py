@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from trident_py import DefinitionError, TridentTopology
+from trident_py.engine.program import compile_plan
 from trident_py.operations import BaseFunction
-from trident_py.run.program import compile_plan
 from trident_py.spark.program_pickle import pickle_program
 from trident_py.testing import FixedBatchSpout
 

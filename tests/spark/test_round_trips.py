@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from properties.values import DECIMALS, DOUBLES, INSTANTS, INTEGERS, OF_TYPE, TEXT_EDGES, is_same
 
 from trident_py import TridentTopology
-from trident_py.chunks import arrow_type
+from trident_py.model.chunks import arrow_type
 from trident_py.spouts import SparkSpout
 from trident_py.testing import collect
 

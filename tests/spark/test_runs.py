@@ -13,8 +13,8 @@ import pytest
 from trident_py import FailedException, Fields, TopologyError, TridentTopology
 from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.checkpoints.metadata_store import LOG
+from trident_py.engine.component import PAUSE
 from trident_py.errors import ZombieError
-from trident_py.run.component import PAUSE
 from trident_py.spark.txids import READY_WAIT
 from trident_py.spouts import ITridentSpout, SparkSpout
 from trident_py.testing import Crashing, FixedBatchSpout, collect, failing

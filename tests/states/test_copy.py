@@ -20,8 +20,8 @@ from states.sql.dialects.postgresql import binary
 from states.sql.dialects.postgresql.dialect import POSTGRESQL
 from states.sql.store import parse_url, store_of
 from trident_py import Fields
-from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError
+from trident_py.model.chunks import Chunk, TupleList
 from trident_py.state import SILENT, persist
 
 DDLS = {

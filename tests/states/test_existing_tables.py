@@ -20,9 +20,9 @@ from states.sql.inspect import check
 from states.sql.store import close_stores, parse_url, store_of
 from states.sql.table import TablePlace
 from trident_py import Fields
-from trident_py.canonical import identity
-from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError
+from trident_py.model.canonical import identity
+from trident_py.model.chunks import Chunk, TupleList
 from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, persist
 from trident_py.tuples import TridentTuple

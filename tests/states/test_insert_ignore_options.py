@@ -17,8 +17,8 @@ from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.rows.staging import Stage
 from states.sql.rows.table_writer import TableWriter
 from states.sql.store import parse_url, store_of
-from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError
+from trident_py.model.chunks import Chunk, TupleList
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple

@@ -16,8 +16,8 @@ from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.dialects.mysql.bulk import MySqlBulk
 from states.sql.rows.table_writer import TableWriter
 from states.sql.store import close_stores, parse_url, store_of
-from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError
+from trident_py.model.chunks import Chunk, TupleList
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple
 

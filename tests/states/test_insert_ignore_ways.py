@@ -21,7 +21,7 @@ from states.sql.rows import table_writer
 from states.sql.rows.staging import Stage
 from states.sql.rows.table_writer import TableWriter
 from states.sql.store import parse_url, store_of
-from trident_py.chunks import Chunk, TupleList
+from trident_py.model.chunks import Chunk, TupleList
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple

@@ -28,9 +28,9 @@ from states.loading import look
 from states.sql import BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from states.sql.store import parse_url, store_of
 from trident_py import Fields
-from trident_py.canonical import identity
-from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError, TridentError
+from trident_py.model.canonical import identity
+from trident_py.model.chunks import Chunk, TupleList
 from trident_py.operations.base import TridentCollector
 from trident_py.operations.builtin import Sum
 from trident_py.state import MapCombinerAggStateUpdater

@@ -13,7 +13,7 @@ import pytest
 
 from states.sql import InsertIgnoreState, RowUpdater, SqlMapState
 from states.sql.store import close_stores, parse_url, store_of
-from trident_py.context import with_context
+from trident_py.model.context import with_context
 from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, OpaqueValue, StateFactory, StateUpdater, persist
 from trident_py.tuples import TridentTuple

@@ -14,7 +14,7 @@ from states.sql.query import SqlSourceFactory
 from states.sql.windows import SqlWindow
 from trident_py import DefinitionError, LocalCluster, Stream, TridentTopology
 from trident_py.extras.gateway.processed import ProcessedState, ProcessedUpdater
-from trident_py.plan import ProcessorNode
+from trident_py.model.plan import ProcessorNode
 from trident_py.state import StateFactory, StateSpec
 from trident_py.testing import Crashing, FixedBatchSpout, MemoryMapState, collect
 

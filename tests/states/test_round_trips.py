@@ -21,9 +21,9 @@ from properties.values import DOUBLES, INSTANTS, INTEGERS, OF_TYPE, TEXT_EDGES, 
 from states.kafka.compacted.codec import Codec
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
 from trident_py import Fields, TridentError
-from trident_py.canonical import identity
-from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError
+from trident_py.model.canonical import identity
+from trident_py.model.chunks import Chunk, TupleList
 from trident_py.state import SILENT
 
 EXAMPLES = int(os.environ.get("ROUND_TRIPS", max(200, settings.default.max_examples)))

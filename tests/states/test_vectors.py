@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from states.columns.arrow import arrow_array, encode_column, gather_columns, refusals
 from states.columns.values import Column, RefusedValue
-from trident_py.chunks import Chunk, TupleList
+from trident_py.model.chunks import Chunk, TupleList
 from trident_py.tuples import Fields
 
 DDLS = [

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from trident_py.canonical import key_of
+from trident_py.model.canonical import key_of
 from trident_py.operations.builtin import MapGet, SnapshotGet, TupleCollectionGet
 from trident_py.rpc import service as home
 from trident_py.state import (

@@ -14,8 +14,8 @@ import pytest
 from tiers import one_of_each
 
 from trident_py import SparkCluster, TridentError
-from trident_py.plan import ProcessorNode
-from trident_py.run.lowering import Lowered, lower
+from trident_py.engine.lowering import Lowered, lower
+from trident_py.model.plan import ProcessorNode
 
 from . import cases
 from .compare import diff

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from trident_py.canonical import identity
+from trident_py.model.canonical import identity
 
 
 def text(value: Any) -> str:

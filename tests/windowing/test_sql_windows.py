@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from states.sql import SqlWindowsStoreFactory
 from states.sql.store import parse_url, store_of
 from trident_py import LocalCluster
-from trident_py.chunks import Chunk, TupleList
-from trident_py.context import CurrentBatch, with_context
 from trident_py.errors import StateError, TopologyError
+from trident_py.model.chunks import Chunk, TupleList
+from trident_py.model.context import CurrentBatch, with_context
 from trident_py.tuples import Fields, TransactionAttempt
 from trident_py.windowing import Duration as D
 from trident_py.windowing import SlidingCountWindow, TumblingDurationWindow, WindowConfig

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from ..engine.program import Program
+from ..engine.startup import AGREEMENT
+from ..engine.store_position import BASE, CheckpointState
+from ..engine.two_phase import DECIDED
 from ..errors import LineageError, ZombieError
-from ..run.program import Program
-from ..run.startup import AGREEMENT
-from ..run.store_position import BASE, CheckpointState
-from ..run.two_phase import DECIDED
 from .append_log import AppendLogStore
 from .hash_seed import find_other_seed
 from .metadata_store import LOG, MemoryMetadataStore, ownership_error

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from ..canonical import SET_ORDER, WORKERS_SEED
-from ..run.execution_mode import by_hash_seed
-from ..run.program import Program
-from ..run.store_position import Seeded
+from ..engine.execution_mode import by_hash_seed
+from ..engine.program import Program
+from ..engine.store_position import Seeded
+from ..model.canonical import SET_ORDER, WORKERS_SEED
 
 
 def own_order() -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
-from ..run.progress import Event, Progress, RunningTopology
+from ..report.progress import Event, Progress, RunningTopology
 
 News = tuple[datetime, Event, Progress | None]
 INTERRUPTED = 130

@@ -15,7 +15,7 @@ import click
 from ..config import Config
 from ..drpc.client import PORT, DRPCClient
 from ..errors import DefinitionError, DRPCExecutionException
-from ..run.progress import RunningTopology
+from ..report.progress import RunningTopology
 
 FAILED, WRONG = 1, 2
 

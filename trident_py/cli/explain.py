@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from ..explain import FORMS
+from ..report.explain import FORMS
 from .failures import guarded
 from .targets import Target, target_argument
 

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from ..config import Config
-from ..context import with_context
-from ..guarantees import Guarantees, require
 from ..local import LocalCluster
+from ..model.context import with_context
+from ..report.guarantees import Guarantees, require
 from ..topology.topology import check_submission
 from .display import JsonLines, ProgressLine, follow, print_record, terminable
 from .drpc import serve_on, serve_options, served, tell_server

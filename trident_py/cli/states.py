@@ -14,8 +14,8 @@ import click
 
 from ..entry_points import find
 from ..errors import DefinitionError
-from ..guarantees.matrix import cell
-from ..plan import Plan, ProcessorNode
+from ..model.plan import Plan, ProcessorNode
+from ..report.guarantees.matrix import cell
 from ..topology.user_modules import NotFound
 from ..topology.user_modules import states_loading as loading
 from .display import print_record

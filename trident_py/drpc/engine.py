@@ -6,15 +6,15 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from ..chunks import Chunk
-from ..context import CurrentBatch, RunContext, with_context
+from ..engine.hooks import T
+from ..engine.program import AttemptOutcome, BatchInfo, Program, RequestInfo
+from ..engine.task import LevelTask, run_attempt
 from ..errors import DRPCExecutionException, TridentError
 from ..metrics import IMetricsContext
+from ..model.chunks import Chunk
+from ..model.context import CurrentBatch, RunContext, with_context
+from ..model.plan import ProcessorNode
 from ..model.user_traceback import describe_error, notes_of
-from ..plan import ProcessorNode
-from ..run.hooks import T
-from ..run.program import AttemptOutcome, BatchInfo, Program, RequestInfo
-from ..run.task import LevelTask, run_attempt
 from ..spouts.requests import DRPCSpout
 from ..state import Reading, StateFactory
 from ..state.roles import Closes

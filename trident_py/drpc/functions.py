@@ -9,12 +9,12 @@ from concurrent.futures import Future
 from functools import partial
 
 from ..config import Config
-from ..context import with_context
+from ..engine.processors import Answer
+from ..engine.program import Program, compile_functions
 from ..errors import DRPCExecutionException
-from ..plan import DRPCNode, Plan, ProcessorNode, describe
-from ..processors import Answer
-from ..run.program import Program, compile_functions
-from ..run.progress import RunningTopology
+from ..model.context import with_context
+from ..model.plan import DRPCNode, Plan, ProcessorNode, describe
+from ..report.progress import RunningTopology
 from .limits import THREADS, TIMEOUT_SECONDS
 from .local_drpc import LocalDRPC, default_drpc
 from .servers import SharedServer, server_of

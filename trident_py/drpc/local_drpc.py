@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from functools import cache
 from typing import Any, Protocol
 
-from ..chunks import encodable
 from ..errors import DefinitionError, DRPCExecutionException
+from ..model.chunks import encodable
 
 
 class Answers(Protocol):

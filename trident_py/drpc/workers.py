@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import NamedTuple
 
+from ..engine.program import Program
 from ..errors import DRPCExecutionException
 from ..model.user_traceback import describe_error
-from ..run.program import Program
 from .engine import Engine
 
 

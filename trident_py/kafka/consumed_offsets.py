@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..context import RunContext
 from ..errors import SpoutError
+from ..model.context import RunContext
 from .batches import Positions, dealt
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ..context import RunContext
 from ..errors import FailedException, SpoutError, TridentError
+from ..model.context import RunContext
 from ..model.retry import start_wait
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from .batches import (

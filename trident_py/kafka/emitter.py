@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..chunks import Chunk
+from ..model.chunks import Chunk
 from ..operations.base import TridentCollector
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from ..tuples import TransactionAttempt

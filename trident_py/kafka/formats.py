@@ -14,8 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from ..chunks import Column, arrow_type, typed
 from ..errors import DefinitionError, TridentError, missing
+from ..model.chunks import Column, arrow_type, typed
 from ..model.requirements import Needs, role
 from ..spouts.filereaders import single
 from ..spouts.jsonvalues import is_text, json_columns, json_table, json_value

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..chunks import CHUNK_ROWS, Chunk, Column
 from ..errors import SpoutError
+from ..model.chunks import CHUNK_ROWS, Chunk, Column
 from ..spouts.collectors import check_tuples
 from ..tuples import Fields
 from .batches import Place

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
-from ..context import RunContext
+from .context import RunContext
 
 DRIVER = -1
 STEPS = {

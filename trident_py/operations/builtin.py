@@ -18,8 +18,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from ..canonical import UnkeyableError, identity, is_null, to_plain
 from ..errors import DefinitionError, TridentError
+from ..model.canonical import UnkeyableError, identity, is_null, to_plain
 from ..model.replaced import absent
 from ..tuples import TridentTuple
 from .base import CombinerAggregator, Filter, TridentOperationContext

@@ -26,11 +26,11 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Listener
 from typing import Any, TypeVar
 
-from ..context import RunContext, with_context
+from ..engine.phases import phase
 from ..errors import TridentError
+from ..model.context import RunContext, with_context
+from ..model.pickling import dumps
 from ..model.user_traceback import blame, describe_error, note
-from ..pickling import dumps
-from ..run.phases import phase
 from .dedup import Calls
 from .transport import Channel
 

@@ -19,9 +19,9 @@ from ..checkpoints.batch_log import BatchLog, inside, local_log
 from ..checkpoints.hash_seed import order_of_workers
 from ..checkpoints.metadata_store import LOG
 from ..checkpoints.versioned_store import VersionedStore
+from ..engine.startup import AGREEMENT
+from ..engine.store_position import BASE
 from ..errors import LineageError
-from ..run.startup import AGREEMENT
-from ..run.store_position import BASE
 from .hadoop_folder import HadoopFolder
 from .session import LOCAL_CHECKPOINT
 

@@ -10,17 +10,17 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ..context import with_context
 from ..drpc.functions import functions_of
+from ..engine.execution_mode import check_execution_mode
+from ..engine.phases import BatchPhases, Seen
+from ..engine.program import Program, compile_plan
 from ..entry_points import find, load
 from ..errors import TridentError
 from ..filesystems.tempdirs import own_folder
-from ..plan import Plan
+from ..model.context import with_context
+from ..model.plan import Plan
+from ..report.progress import Requests, RunningTopology, kill
 from ..rpc import service
-from ..run.execution_mode import check_execution_mode
-from ..run.phases import BatchPhases, Seen
-from ..run.program import Program, compile_plan
-from ..run.progress import Requests, RunningTopology, kill
 from ..topology import Topology
 from ..topology.topology import check_submission
 from .active_runs import active_runs

@@ -12,17 +12,17 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from ..context import RunContext, with_context
+from ..engine.attempts import Execute
+from ..engine.component import CHECK_WAIT, ComponentRun
+from ..engine.phases import IN_DRIVER, JOB, BatchPhases, Seen, phase, profile
+from ..engine.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
+from ..engine.program import outcome as outcome_of
 from ..errors import TopologyError, TridentError, ZombieError
+from ..model.context import RunContext, with_context
 from ..model.retry import Stopped
+from ..report.progress import RunningTopology
 from ..rpc import service
 from ..rpc.service import HomeService, Proxy
-from ..run.attempts import Execute
-from ..run.component import CHECK_WAIT, ComponentRun
-from ..run.phases import IN_DRIVER, JOB, BatchPhases, Seen, phase, profile
-from ..run.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
-from ..run.program import outcome as outcome_of
-from ..run.progress import RunningTopology
 from ..spouts.coordination import Descriptor
 from . import failures
 from .active_runs import active_runs

@@ -15,13 +15,8 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 
 from ..checkpoints.metadata_store import MetadataStore
-from ..chunks import Chunk, Column
-from ..context import with_context
-from ..model.retry import Stopped
-from ..pickling import loads
-from ..plan import Node, SpoutNode
-from ..run import phases
-from ..run.execution_mode import (
+from ..engine import phases
+from ..engine.execution_mode import (
     MAX_BYTES,
     Durations,
     NeedsExecutors,
@@ -30,12 +25,17 @@ from ..run.execution_mode import (
     needs_driver,
     needs_executors,
 )
-from ..run.lowering import Exchange
-from ..run.phases import REPORTED, TaskPhases, phase, profile
-from ..run.poison import is_on
-from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
-from ..run.task import LevelTask, run_attempt
-from ..run.worker_cache import WorkerCache
+from ..engine.lowering import Exchange
+from ..engine.phases import REPORTED, TaskPhases, phase, profile
+from ..engine.poison import is_on
+from ..engine.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
+from ..engine.task import LevelTask, run_attempt
+from ..engine.worker_cache import WorkerCache
+from ..model.chunks import Chunk, Column
+from ..model.context import with_context
+from ..model.pickling import loads
+from ..model.plan import Node, SpoutNode
+from ..model.retry import Stopped
 from ..spouts.coordination import Coordination, Descriptor
 from .stage import NO_NODE
 

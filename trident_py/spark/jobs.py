@@ -15,8 +15,8 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from ..engine.program import Program, Row
 from ..errors import TridentError
-from ..run.program import Program, Row
 from ..spouts.sparkspout import SparkSpout
 from ..tuples import Fields
 from .internals import has_repeated_stage
@@ -147,7 +147,7 @@ def pack(index: int, partitions: int, batches: Iterator[pa.RecordBatch]) -> Iter
     """Turn each record batch into a descriptor of a chunk that is emitted as it is. Runs on the executor."""
     from pyspark import TaskContext
 
-    from ..chunks import Chunk
+    from ..model.chunks import Chunk
     from ..spouts.coordination import Descriptor
     from .stage import leaving
 

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from ..config import Config
 from ..errors import DefinitionError
+from ..model.plan import Plan, ProcessorNode, SpoutNode
 from ..model.requirements import needs_of
-from ..plan import Plan, ProcessorNode, SpoutNode
 from ..rpc.service import HomeAddress, HomeService
 from ..spouts import IPartitionedTridentSpout
 from .launcher import is_one_machine, master_of

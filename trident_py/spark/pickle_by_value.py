@@ -13,7 +13,7 @@ from types import ModuleType
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
-from .. import pickling
+from ..model import pickling
 from .internals import SPARKS_PACKAGES
 from .launcher import is_one_machine, master_of
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from ..engine.phases import PROFILE, BatchPhases, Seen, profile
 from ..entry_points import load
-from ..run.phases import PROFILE, BatchPhases, Seen, profile
 
 PROFILERS = "trident_py.profilers"
 """The group of entry points that refer to a `Profiler`, made with how the descriptions of its jobs begin."""

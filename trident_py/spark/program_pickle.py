@@ -9,9 +9,9 @@ from typing import Any
 import cloudpickle
 from pyspark.sql import SparkSession
 
+from ..engine.program import Program
 from ..errors import DefinitionError
-from ..plan import describe
-from ..run.program import Program
+from ..model.plan import describe
 from .pickle_by_value import by_value
 
 _DEPTH = 4

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from pyspark.sql import SparkSession
 
-from ..canonical import WORKERS_SEED
 from ..filesystems.tempdirs import own_folder
+from ..model.canonical import WORKERS_SEED
 from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
 from .java_output import pass_on

@@ -21,11 +21,11 @@ import pyarrow as pa
 from pyspark import Broadcast
 from pyspark.sql import SparkSession
 
-from ..pickling import dumps
-from ..run import phases
-from ..run.phases import TaskPhases, measure_handing, measure_pulls, phase
-from ..run.program import REPORT, BatchInfo, NodeReport, Program, Row
-from ..run.worker_cache import end_run, run_level
+from ..engine import phases
+from ..engine.phases import TaskPhases, measure_handing, measure_pulls, phase
+from ..engine.program import REPORT, BatchInfo, NodeReport, Program, Row
+from ..engine.worker_cache import end_run, run_level
+from ..model.pickling import dumps
 from .worker_logs import enter_task
 
 BATCH = "trident.batch"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import Config
-from ..run.progress import RunningTopology
+from ..report.progress import RunningTopology
 from ..topology import Topology
 from .cluster import SparkCluster
 

@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..config import Config
+from ..engine.attempts import Execute
+from ..engine.component import ComponentRun
+from ..engine.phases import profile
+from ..engine.store_position import BASE
 from ..errors import LineageError
-from ..run.attempts import Execute
-from ..run.component import ComponentRun
-from ..run.phases import profile
-from ..run.store_position import BASE
 
 FOLLOW_MILLIS = 60_000
 READY_WAIT = 0.05  # seconds that a run with availableNow waits for a spout to be ready

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..checkpoints.metadata_store import MetadataStore
-from ..chunks import Chunk
-from ..context import with_context
 from ..errors import DefinitionError, FailedException
+from ..model.chunks import Chunk
+from ..model.context import with_context
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
 from .collectors import SpoutOutputCollector, check_tuples

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ..chunks import Chunk
-from ..context import RunContext
 from ..errors import DefinitionError, SpoutError
+from ..model.chunks import Chunk
+from ..model.context import RunContext
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
 from .collectors import check_tuples

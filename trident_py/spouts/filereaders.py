@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from ..chunks import CHUNK_ROWS, Chunk, arrow_type, decimals, exact_cast
 from ..errors import SpoutError, TridentError
+from ..model.chunks import CHUNK_ROWS, Chunk, arrow_type, decimals, exact_cast
 from ..tuples import Fields
 from .filelist import Files, SourceFile
 from .filerows import header_line, header_names

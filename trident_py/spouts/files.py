@@ -16,9 +16,9 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..chunks import Chunk, arrow_type
 from ..errors import DefinitionError, SpoutError, TridentError
 from ..filesystems.uris import Storage, check_storage, naming, needs_of_paths, shown_storage
+from ..model.chunks import Chunk, arrow_type
 from ..model.requirements import Needs
 from ..operations.base import TridentCollector
 from ..tuples import Fields, FieldsLike, TransactionAttempt

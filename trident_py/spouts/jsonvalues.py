@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
-from ..chunks import Column, arrow_type, decimals, kinds_of, typed
 from ..errors import SpoutError, TridentError
+from ..model.chunks import Column, arrow_type, decimals, kinds_of, typed
 from ..tuples import Fields
 from .filerules import with_advice
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..chunks import arrow_type
 from ..errors import DefinitionError, TridentError
+from ..model.chunks import arrow_type
 from ..tuples import Fields, FieldsLike, declare
 from .interfaces import KINDS, TRANSACTIONAL, ITridentDataSource
 

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..canonical import keys_of
 from ..errors import DefinitionError
+from ..model.canonical import keys_of
 from .base import BackingMap, Key
 
 

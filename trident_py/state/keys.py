@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..canonical import identity, key_of, to_plain
-from ..chunks import Column, to_list
+from ..model.canonical import identity, key_of, to_plain
+from ..model.chunks import Column, to_list
 
 
 class ExactKey(tuple):

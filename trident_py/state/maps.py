@@ -12,9 +12,9 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from ..canonical import keys_of
+from ..engine.phases import phase
 from ..errors import StateError
-from ..run.phases import phase
+from ..model.canonical import keys_of
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
 from .roles import CombinesInStore
 from .updates import Replaces, apply, combination_of

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from ..canonical import keys_of
 from ..errors import DefinitionError, StateError
+from ..model.canonical import keys_of
 from ..model.requirements import Needs
 from ..rpc import service
 from .base import BackingMap, ITupleCollection, Key, Location, Reading, RemovableMapState, StateFactory

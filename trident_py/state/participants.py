@@ -45,7 +45,7 @@ class BatchParticipant(ABC):
     """The driver side of one state of one topology, called by the batch loop. Inherit it.
 
     At a start `remembered` is called on all participants of a component, and their answers are compared with the
-    checkpoint (`trident_py.run.recovery`). Only if all agree, each one is opened. ``conf`` has topology.name,
+    checkpoint (`trident_py.engine.recovery`). Only if all agree, each one is opened. ``conf`` has topology.name,
     trident.state.name, trident.lineage (this checkpoint), and for `open` trident.txid (the last txid that the
     checkpoint has committed) and trident.forget (the user gives up what the store holds of older txids).
 

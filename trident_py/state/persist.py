@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..engine.phases import phase
 from ..operations.base import TridentCollector
-from ..run.phases import phase
 from .base import State, StateUpdater
 from .roles import RollsBack
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from ..canonical import key_of
-from ..chunks import Column, TupleList, concat
 from ..errors import DefinitionError, StateError
+from ..model.canonical import key_of
+from ..model.chunks import Column, TupleList, concat
 from ..operations import builtin
 from ..operations.base import CombinerAggregator, ReducerAggregator, TridentCollector
 from ..tuples import Fields, FieldsLike, TridentTuple, tuple_class

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, overload
 
 import pyarrow as pa
 
-from ..chunks import Column, to_list
+from ..model.chunks import Column, to_list
 from ..operations.base import CombinerAggregator, ReducerAggregator
 from .base import ValueUpdater
 

@@ -7,8 +7,8 @@ import signal
 from collections.abc import Callable, Collection
 from typing import Any
 
-from ..context import RunContext
 from ..errors import DefinitionError, FailedException, TridentError
+from ..model.context import RunContext
 from ..model.requirements import Needs, needs_of
 from ..spouts.inspection import method_of
 from ..state import BatchParticipant, Location, Reading, State, StateClass, StateFactory, StateUpdater, participant_of

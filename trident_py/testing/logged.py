@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..canonical import key_of
-from ..context import RunContext
 from ..errors import DefinitionError
+from ..model.canonical import key_of
+from ..model.context import RunContext
 from ..model.requirements import Needs
 from ..rpc import service
 from ..state import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
+from ..engine.processors.aggregate import Aggregate, Part, Single
 from ..errors import DefinitionError
+from ..model.partitioning import Partitioner
 from ..operations.base import CombinerAggregator
-from ..partitioning import Partitioner
-from ..processors.aggregate import Aggregate, Part, Single
 from ..tuples import Fields, FieldsLike
 from .arguments import arguments, check_aggregator
 from .graph import NodeHandle

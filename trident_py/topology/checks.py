@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+from ..engine.lowering import Lowered
 from ..errors import DefinitionError
-from ..partitioning import Identity
-from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse
-from ..run.lowering import Lowered
+from ..model.partitioning import Identity
+from ..model.plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse
 from ..state import Location, QueryFunction, StateFactory, StatePlace, StateSpec, StateUpdater
 from ..state.roles import ChecksPlace, location_of
 from ..tuples import Fields

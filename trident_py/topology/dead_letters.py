@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from ..config import Config
+from ..engine.lowering import lower
+from ..engine.poison import is_on
+from ..engine.processors import LETTER, DeadLetters
 from ..errors import DefinitionError
-from ..guarantees.replays import replay_of
-from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
-from ..processors import LETTER, DeadLetters
-from ..run.lowering import lower
-from ..run.poison import is_on
+from ..model.plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
+from ..report.guarantees.replays import replay_of
 from ..spouts.interfaces import NON_TRANSACTIONAL
 from ..spouts.sparkspout import SparkSpout
 from .graph import NodeHandle

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Self
 
+from ..engine.processors import Project
 from ..errors import DefinitionError
+from ..model.partitioning import Partitioner
+from ..model.plan import Node, PartitionNode, Plan, ProcessorNode, StateUse
 from ..operations.resources import ResourceDeclarer
-from ..partitioning import Partitioner
-from ..plan import Node, PartitionNode, Plan, ProcessorNode, StateUse
-from ..processors import Project
 from ..state import StateFactory, StateSpec
 from ..state.roles import MakesState
 from ..tuples import Fields, FieldsLike

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self, overload
 
+from ..engine.processors import Each, Keep, Peek, Project, Replace
 from ..errors import DefinitionError
 from ..operations.base import Consumer, Filter, FlatMapFunction, Function, MapFunction
 from ..operations.columnar import Columnar
 from ..operations.roles import Accepts, Executes, Keeps, Maps
-from ..processors import Each, Keep, Peek, Project, Replace
 from ..tuples import Fields, FieldsLike
 from .arguments import arguments, check_object
 from .graph import NodeHandle

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Self
 
 from ..errors import DefinitionError
+from ..model.partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Partitioner, Shuffle
 from ..operations.base import CustomStreamGrouping
 from ..operations.roles import Chooses
-from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Partitioner, Shuffle
 from ..tuples import FieldsLike
 from .arguments import check_object
 from .graph import NodeHandle

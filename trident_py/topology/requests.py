@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..engine.processors import Answer, Collect, Keep, Peek
 from ..errors import DefinitionError
-from ..partitioning import Identity
-from ..plan import DRPCNode, Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse, describe
-from ..processors import Answer, Collect, Keep, Peek
+from ..model.partitioning import Identity
+from ..model.plan import DRPCNode, Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse, describe
 from ..state import Reading, StateFactory
 
 

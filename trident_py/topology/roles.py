@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..model.partitioning import Partitioner
 from ..operations.base import Aggregator, CombinerAggregator, ReducerAggregator
 from ..operations.roles import Accepts, Chooses, Executes, Keeps, Maps
-from ..partitioning import Partitioner
 from ..spouts import (
     IBatchSpout,
     IOpaquePartitionedTridentSpout,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, overload
 
+from ..engine.processors import Collect, PartitionPersist, StateQuery
 from ..errors import DefinitionError
+from ..model.partitioning import BatchGlobal, FieldsPartition, Global
+from ..model.plan import StateUse
 from ..operations.base import CombinerAggregator, ReducerAggregator
 from ..operations.builtin import Max, MaxWithComparator, Min, MinWithComparator
 from ..operations.ordering import AnyComparator as Comparator
 from ..operations.roles import Applies, Queries, Updates
-from ..partitioning import BatchGlobal, FieldsPartition, Global
-from ..plan import StateUse
-from ..processors import Collect, PartitionPersist, StateQuery
 from ..state import QueryFunction, StateUpdater
 from ..state.updaters import (
     CombinerAggStateUpdater,

@@ -9,16 +9,16 @@ from typing import Any, overload
 
 from .. import config
 from ..drpc import LocalDRPC
+from ..engine.lowering import Lowering
+from ..engine.phases import PROFILE, profile
+from ..engine.processors import Join, Joiner, Merge, MultiReduce
 from ..entry_points import load
 from ..errors import DefinitionError
-from ..explain import render
-from ..guarantees import Guarantees, announce, guarantees
 from ..model.names import check_folder_name
+from ..model.plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ..operations.base import GroupedMultiReducer, MultiReducer
-from ..plan import DRPCNode, Plan, ProcessorNode, SpoutNode
-from ..processors import Join, Joiner, Merge, MultiReduce
-from ..run.lowering import Lowering
-from ..run.phases import PROFILE, profile
+from ..report.explain import render
+from ..report.guarantees import Guarantees, announce, guarantees
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
 from ..spouts.requests import DRPCSpout
 from ..tuples import Fields, FieldsLike

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self, overload
 
+from ..engine.processors import WindowPersist, WindowSide, WindowUpdater
+from ..engine.processors.windows import LATE
 from ..errors import DefinitionError
-from ..plan import ProcessorNode, StateUse
-from ..processors import WindowPersist, WindowSide, WindowUpdater
-from ..processors.windows import LATE
+from ..model.plan import ProcessorNode, StateUse
 from ..tuples import Fields, FieldsLike
 from ..windowing import (
     DurationWindow,

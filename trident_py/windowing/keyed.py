@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from ..context import CurrentBatch, RunContext, attempt_of
 from ..errors import StateError
+from ..model.context import CurrentBatch, RunContext, attempt_of
 from ..model.requirements import Needs
 from ..rpc import service
 from ..state import Location, StateFactory

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from ..chunks import Chunk, TupleList, concat
 from ..errors import StateError
+from ..model.chunks import Chunk, TupleList, concat
 from ..state import State
 from ..tuples import Fields
 from .config import CountWindow, DurationWindow, WindowConfig

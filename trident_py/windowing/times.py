@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..chunks import Chunk
 from ..errors import StateError
+from ..model.chunks import Chunk
 from ..tuples import MISSING
 from .config import CountWindow, DurationWindow, WindowConfig
 from .triggers import NEVER, Head, Trigger

@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.canonical import UnkeyableError, plain_column, to_plain
-from trident_py.chunks import Column, encodable, kinds_of, to_list
 from trident_py.errors import TridentError
+from trident_py.model.canonical import UnkeyableError, plain_column, to_plain
+from trident_py.model.chunks import Column, encodable, kinds_of, to_list
 
 Bytes = bytes | None
 

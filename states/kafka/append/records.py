@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.chunks import CHUNK_ROWS, Chunk, TupleList
 from trident_py.model.requirements import role
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 

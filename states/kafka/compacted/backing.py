@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from trident_py.canonical import key_of
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
+from trident_py.model.canonical import key_of
 from trident_py.state import (
     BackingMap,
     ITupleCollection,

@@ -22,10 +22,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.canonical import plain_column
-from trident_py.chunks import Column as Values
-from trident_py.chunks import to_list
 from trident_py.errors import StateError
+from trident_py.model.canonical import plain_column
+from trident_py.model.chunks import Column as Values
+from trident_py.model.chunks import to_list
 from trident_py.state.keys import ColumnKeys
 from trident_py.tuples import Fields
 

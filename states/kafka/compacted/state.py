@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trident_py.context import RunContext
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
+from trident_py.model.context import RunContext
 from trident_py.state import BatchParticipant, Location, Needs, Reading, StateClass, StateFactory, StatePlace
 from trident_py.state.keys import ExactKey
 from trident_py.tuples import Fields, FieldsLike

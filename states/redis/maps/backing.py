@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident_py.canonical import key_of
 from trident_py.errors import StateError
+from trident_py.model.canonical import key_of
 from trident_py.state import BackingMap, StateType
 from trident_py.state.base import Key
 

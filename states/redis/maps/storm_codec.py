@@ -8,9 +8,9 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from trident_py.canonical import UnkeyableError, identity, to_plain
-from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.canonical import UnkeyableError, identity, to_plain
+from trident_py.model.chunks import encodable
 from trident_py.model.requirements import role
 from trident_py.state import (
     JSONNonTransactionalSerializer,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trident_py.chunks import compact
+from trident_py.model.chunks import compact
 
 from ...columns.values import Column
 

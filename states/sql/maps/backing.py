@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trident_py.canonical import key_of
-from trident_py.chunks import to_list
 from trident_py.errors import StateError
+from trident_py.model.canonical import key_of
+from trident_py.model.chunks import to_list
 from trident_py.state import BackingMap, OpaqueValue, StateType, TransactionalValue
 from trident_py.state.keys import ColumnKeys
 from trident_py.state.updates import Combination

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from trident_py.chunks import TupleList
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.chunks import TupleList
 from trident_py.state import BatchParticipant, ITupleCollection, Location, Needs, State, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 

@@ -24,9 +24,9 @@ from trident_py.extras.doctor.diagnostics import (
     needs_in,
     refusal,
 )
+from trident_py.model.plan import Plan
 from trident_py.model.requirements import Needs
 from trident_py.operations.builtin import Count, MapGet
-from trident_py.plan import Plan
 from trident_py.spouts import FileSpout, FixedBatchSpout
 from trident_py.testing import MemoryMapState
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, LocalCluster, TridentTopology, entry_points
+from trident_py.engine import phases
+from trident_py.engine.phases import Clock, Taken, TaskPhases, measure_calls, measure_handing, measure_pulls, phase
 from trident_py.errors import DefinitionError, FailedException
 from trident_py.extras.profile.cli import ON, measured
 from trident_py.extras.profile.phases import PHASES
 from trident_py.extras.profile.report import Profile
 from trident_py.extras.profile.spark import in_job, inline_call, our_call, whole_batch
 from trident_py.operations.builtin import Count
-from trident_py.run import phases
-from trident_py.run.phases import Clock, Taken, TaskPhases, measure_calls, measure_handing, measure_pulls, phase
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
 

@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from ...canonical import UnkeyableError, canonical
+from ...engine.hooks import Start, StartInfo
+from ...engine.recovery import Agreement
 from ...errors import LineageError
-from ...guarantees import GUARANTEE, Guarantee, Guarantees, find_weakened
+from ...model.canonical import UnkeyableError, canonical
+from ...model.plan import Plan, operations_of
 from ...model.secrets import is_secret
 from ...operations.base import name_of
 from ...operations.determinism import is_declared
-from ...plan import Plan, operations_of
-from ...run.hooks import Start, StartInfo
-from ...run.recovery import Agreement
+from ...report.guarantees import GUARANTEE, Guarantee, Guarantees, find_weakened
 from .sources import is_ours, is_users
 
 DIGESTS = "given"  # the checkpoint's path for the digests

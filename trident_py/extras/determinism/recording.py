@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...canonical import UnkeyableError, identity
-from ...chunks import Chunk
 from ...config import Config
+from ...engine.hooks import Difference, Kept, TaskWatch
+from ...engine.processors import Aggregate, Each, Keep, MultiReduce, Replace
+from ...engine.processors.base import NodeContext, Processor
 from ...errors import TridentError
+from ...model.canonical import UnkeyableError, identity
+from ...model.chunks import Chunk
+from ...model.pickling import dumps
+from ...model.plan import Node, ProcessorNode
 from ...model.user_traceback import named_values
-from ...pickling import dumps
-from ...plan import Node, ProcessorNode
-from ...processors import Aggregate, Each, Keep, MultiReduce, Replace
-from ...processors.base import NodeContext, Processor
-from ...run.hooks import Difference, Kept, TaskWatch
 from ...tuples import BatchId, TransactionAttempt
 from .shadow_run import ShadowProcess, ShadowRun, freeze
 

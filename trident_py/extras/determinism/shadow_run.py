@@ -12,12 +12,12 @@ from typing import IO, Any, NamedTuple
 
 import cloudpickle
 
-from ...chunks import Chunk
-from ...context import without_context
+from ...engine.processors.base import NodeContext
 from ...errors import TridentError
+from ...model.chunks import Chunk
+from ...model.context import without_context
 from ...model.user_traceback import describe_error
 from ...operations.base import TridentOperationContext
-from ...processors.base import NodeContext
 from ...tuples import TransactionAttempt
 from . import clock
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ...errors import DefinitionError
+from ...model.plan import Plan, ProcessorNode, SpoutNode
 from ...model.requirements import Needs, needs_of, split_addresses
 from ...model.secrets import hidden
-from ...plan import Plan, ProcessorNode, SpoutNode
 from ...spark.launcher import is_one_machine
 
 CLOCK_SECONDS = 60

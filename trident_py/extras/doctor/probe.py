@@ -19,10 +19,10 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from ...config import Config
+from ...engine.program import Program, compile_plan
+from ...model.plan import Plan
 from ...model.requirements import split_addresses
 from ...model.secrets import hidden
-from ...plan import Plan
-from ...run.program import Program, compile_plan
 from ...spark import failures, network
 from ...spark.checkpoint import local_folder
 from ...spark.internals import executor_hosts, one_row_for_each

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from ...chunks import arrow_type
 from ...errors import DefinitionError
+from ...model.chunks import arrow_type
 from ...model.user_traceback import named_values
 from ...operations.columnar import Columnar
 from ...tuples import Fields

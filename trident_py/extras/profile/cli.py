@@ -12,9 +12,9 @@ import click
 from ...cli.display import terminable
 from ...cli.failures import guarded
 from ...cli.run import RunCommand, cluster_on_spark, run_options
+from ...engine.phases import PROFILE
 from ...local import LocalCluster
-from ...run.phases import PROFILE
-from ...run.progress import RunningTopology
+from ...report.progress import RunningTopology
 from .phases import PHASES
 from .report import PhaseShare, Profile, batches_seen, profiles
 

@@ -6,8 +6,8 @@ import statistics
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...run.phases import BatchPhases, Phase
-from ...run.progress import RunningTopology
+from ...engine.phases import BatchPhases, Phase
+from ...report.progress import RunningTopology
 from .phases import PHASES
 
 ORDER = {name: number for number, name in enumerate(PHASES)}

@@ -1,4 +1,4 @@
-"""What Spark itself knows of the phases of a batch (`trident_py.run.phases`), put together with what we measured.
+"""What Spark itself knows of the phases of a batch (`trident_py.engine.phases`), put together with what we measured.
 
 Spark's own figures are those of its progress reports and of its REST interface, to the millisecond. Of the tasks of a
 stage the one that ended last is taken: the others ran beside it.
@@ -16,9 +16,9 @@ from typing import Any, ClassVar, TypeVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from ...run import phases
-from ...run.phases import IN_DRIVER, JOB, BatchPhases, Phase, Seen, Taken, TaskPhases, phase
-from ...run.progress import KEPT
+from ...engine import phases
+from ...engine.phases import IN_DRIVER, JOB, BatchPhases, Phase, Seen, Taken, TaskPhases, phase
+from ...report.progress import KEPT
 from ...spark.internals import jobs_of, planned_seconds
 from ...spark.profiler import Profiler
 

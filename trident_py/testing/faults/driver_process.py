@@ -12,14 +12,14 @@ from typing import Any
 
 import cloudpickle
 
-from ...context import with_context
+from ...engine.program import compile_plan
 from ...errors import DefinitionError, TridentError
-from ...guarantees import guarantees
-from ...guarantees.matrix import EXACTLY, IN_EFFECT
 from ...local import LocalCluster
+from ...model.context import with_context
+from ...model.plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ...model.requirements import needs_of
-from ...plan import DRPCNode, Plan, ProcessorNode, SpoutNode
-from ...run.program import compile_plan
+from ...report.guarantees import guarantees
+from ...report.guarantees.matrix import EXACTLY, IN_EFFECT
 from ...state import LRUMemoryMapState, MemoryMapState
 from ...state.roles import Shows
 from ...topology import Topology

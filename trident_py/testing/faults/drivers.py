@@ -17,7 +17,7 @@ from typing import Any, Self
 import cloudpickle
 
 from ...errors import DefinitionError, TridentError
-from ...pickling import by_value
+from ...model.pickling import by_value
 from . import fork_server
 from .driver_process import Build, Outcome, Readings, Run
 from .kill_point import GO, HIT

@@ -19,7 +19,7 @@ import traceback
 from pathlib import Path
 from typing import Any, TextIO
 
-from trident_py.chunks import Chunk
+from trident_py.model.chunks import Chunk
 from trident_py.testing.faults.driver_process import drive
 from trident_py.tuples import Fields
 

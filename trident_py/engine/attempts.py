@@ -1,0 +1,71 @@
+"""The attempts of a batch: what the loop runs, and what stands around it may ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from ..model.retry import ReadOnlyFor
+from ..report.progress import RunningTopology
+from ..spouts.coordination import Descriptor
+from .processors import Excluded
+from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program
+
+Execute = Callable[[BatchInfo, list[Descriptor]], AttemptOutcome]
+Kept = dict[str, dict[str, list[list[int]]]]
+
+
+@dataclass
+class Work:
+    """The batch at hand: the number of its next attempt, and how many failed. ``seconds``: by phase, of other attempts
+    than the one that commits."""
+
+    txid: int
+    execute: Execute
+    previous: dict | None
+    read_only: ReadOnlyFor
+    attempt: int = 0
+    failures: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class ChosenTuples(NamedTuple):
+    """Which tuples take part in an attempt: the fields of `BatchInfo` with these names."""
+
+    kept: Kept | None = None
+    excluded: tuple[Excluded, ...] = ()
+    asked: tuple[tuple[str, int, int], ...] = ()
+
+
+class Attempted(NamedTuple):
+    """An attempt: the failure that decides, if any, and the reports."""
+
+    batch: BatchInfo
+    failure: Failure | None
+    reports: list[NodeReport]
+
+
+class Attempts(Protocol):
+    """Runs the attempts of a component's batches, one at a time."""
+
+    program: Program
+    running: RunningTopology
+
+    def attempt(self, work: Work, excluded: tuple[Excluded, ...] = ()) -> Attempted:
+        """Run an attempt. It has committed if it has no failure."""
+
+    def dry_attempt(self, work: Work, chosen: ChosenTuples) -> Attempted:
+        """Run an attempt that commits nothing. To the states it is one that failed before its commit."""
+
+    def fail(self, work: Work, attempted: Attempted) -> None:
+        """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""
+
+    def replay(self, work: Work, attempted: Attempted) -> None:
+        """Called after a failed attempt in place of `fail`: the batch runs again, whatever has failed."""
+
+    def is_last(self, work: Work) -> bool:
+        """Return whether a request for a replay comes too late."""
+
+    def tell(self, kind: str, batch: BatchInfo, reason: str) -> None:
+        """Report an event of the run."""

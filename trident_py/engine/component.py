@@ -1,0 +1,159 @@
+"""The batches of one component on the driver, one after the other, over its log. Both clusters run them with it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..checkpoints.batch_log import BatchLog
+from ..errors import LineageError
+from ..model.context import with_context
+from ..report.progress import RunningTopology
+from ..spouts.coordination import Coordination
+from ..spouts.inspection import SpoutNodeInfo
+from .attempts import Execute
+from .batch_loop import BatchLoop
+from .phases import phase
+from .program import Program
+from .store_position import CheckpointState
+
+log = logging.getLogger("trident_py")
+
+PAUSE = 0.002  # seconds between two questions whether a spout is ready
+SETTLE_WAIT = 0.2  # seconds without a batch before the end of the last one is made durable
+CHECK_WAIT = 5.0  # seconds without a batch between two looks for another driver
+
+
+class ComponentRun:
+    """One run of one component: `open` it, then `await_next` and `run_next` in turn, then `close` it.
+
+    ``spouts``: those that the driver coordinates; ``batches``: the component's log; ``coordinate`` makes the
+    coordination. Used by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        spouts: Sequence[SpoutNodeInfo],
+        batches: BatchLog,
+        running: RunningTopology,
+        run: str,
+        coordinate: Callable[..., Coordination] = Coordination,
+    ) -> None:
+        self.program = replace(program, conf=with_context(program.conf, metadata=batches.store))
+        self.running = running
+        self.log = batches
+        try:
+            self.coordination = coordinate(spouts, self.program.conf, batches.store, self._report)
+        except BaseException:
+            batches.close()
+            raise
+        self.loop = BatchLoop(self.program, self.coordination, running, run)
+        self.loop.begun = batches.begin
+        self.ended = threading.Event()  # set by the cluster when nobody waits for batches any more
+        self.txid = 0  # the last one that is over
+        self._metadata: dict | None = None
+        self._begun: dict | None = None
+        self._without = False  # the next batch has begun, and its spouts have no metadata of it
+        self._settled, self._checked = True, time.monotonic()
+
+    def open(self) -> None:
+        """Open the states and take the log. A start that is refused changes nothing, unless an older driver goes on
+        meanwhile: then the log must be taken from it to compare."""
+        try:
+            self.loop.examine(self.log.standing(self.program))
+        except LineageError:
+            if not self.log.moved():
+                raise
+        self.log.take()
+        standing = self.log.standing(self.program)
+        self.txid = self.loop.open(standing).txid
+        self._restore(standing)
+        self._compare_order(standing)
+        self.running.event(self.program.component, "started", self.txid, None)
+
+    def await_next(self, until: float | None = None, pending_until: float = 0.0) -> bool:
+        """Wait until the next batch can run. False at the time ``until``, or at ``pending_until`` while a spout expects
+        tuples; and if there will be none: see `is_over`."""
+        begun = time.monotonic()
+        with phase("waiting"):
+            while not self.is_over:
+                if self._is_ready():
+                    return True
+                now = time.monotonic()
+                if until is not None and now >= until and not (now < pending_until and self.coordination.pending()):
+                    return False
+                self._idle(now, now - begun)
+                self.running.stopping.wait(PAUSE)
+        return False
+
+    def _is_ready(self) -> bool:
+        """Return whether the next batch can run. One that has begun need not wait for a spout that has ended."""
+        txid = self.txid + 1
+        return (
+            self._begun is not None
+            or self.coordination.ready(txid)
+            or (self._without and self.coordination.exhausted(txid))
+        )
+
+    def _idle(self, now: float, waited: float) -> None:
+        """Called while no spout is ready: the end of the last batch becomes durable, and another driver is noticed."""
+        if not self._settled and waited > SETTLE_WAIT:
+            self.log.settle()
+            self._settled = True
+        if now - self._checked > CHECK_WAIT:
+            self.log.check()
+            self._checked = now
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no batch will run any more: the run is stopped, or every spout has ended."""
+        if self.running.stopping.is_set() or self.ended.is_set():
+            return True
+        return self._begun is None and not self._without and self.coordination.exhausted(self.txid + 1)
+
+    def run_next(self, execute: Execute) -> None:
+        """Run the next batch until it is committed. Raises as `BatchLoop.run`, and ZombieError if another driver has
+        taken the log."""
+        txid, self._begun, self._without = self.txid + 1, None, False
+        with phase("driver rest"):
+            metadata = self.loop.run(txid, execute, self._metadata)
+        with phase("checkpoint"):
+            self.log.end(txid, metadata)
+        self.txid, self._metadata, self._settled = txid, metadata, False
+
+    def close(self) -> None:
+        """Called when the run ends. The log goes last: coordinators may write to its store."""
+        try:
+            self.coordination.close()
+        finally:
+            self.log.close()
+
+    def _restore(self, standing: CheckpointState) -> None:
+        """Give the spouts their position."""
+        last, begun = self.log.last(), self.log.begun(self.txid + 1)
+        self._metadata = None if last is None else last.metadata
+        known = begun is not None and any(value is not None for value in (begun.metadata or {}).values())
+        if begun is not None and (known or standing.decided):
+            self._begun = begun.metadata
+        self._without = begun is not None and self._begun is None
+        self.coordination.restore(self.txid, self._metadata, self._begun)
+
+    def _compare_order(self, standing: CheckpointState) -> None:
+        """Warn if a process with another order of sets may have started the next batch."""
+        txid = standing.committed + 1
+        begun = self.log.begun(txid)
+        if begun is not None and begun.order is not None and begun.order["order"] != self.log.order["order"]:
+            text = (
+                f"a process with another hash seed may have begun batch {txid} and ended before its commit: results "
+                "of your functions that depend on the order of a set, or on hash(), may differ now. Set "
+                "PYTHONHASHSEED=0 for every start"
+            )
+            log.warning("%s", text)
+            self.running.event(self.program.component, "reported", txid, None, text)
+
+    def _report(self, spout: str, error: BaseException) -> None:
+        self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")

@@ -1,0 +1,191 @@
+"""The base classes of processors, and helpers for them.
+
+A processor is made once for each partition and serves all batches: start, then execute for each chunk of each input,
+then finish. Emitted chunks go on to the next node at once.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...errors import TridentError
+from ...metrics import IMetricsContext
+from ...model.chunks import Chunk
+from ...operations.base import GroupedMultiReducer, MultiReducer, TridentOperationContext
+from ...operations.roles import CleansUp, Prepares
+from ...tuples import BatchId, Fields
+from ..phases import measure_calls
+
+
+class NodeContext:
+    """The context of a processor.
+
+    ``inputs``: the fields of each input. ``fields``: the output fields. ``wanted``: the output fields that a later
+    node reads; the others need not be carried. ``consumed``: whether any node reads the output. ``state_name``: the
+    name of the state that it uses. ``letters``: the dead letters of a spout in this partition of the batch.
+    """
+
+    def __init__(
+        self,
+        conf: dict,
+        operations: TridentOperationContext,
+        inputs: tuple[Fields, ...],
+        fields: Fields,
+        wanted: frozenset[str],
+        consumed: bool,
+        state: Callable[[], Any],
+        report: Callable[[str, Any], None],
+        state_name: str = "",
+    ) -> None:
+        self.conf = conf
+        self.operations = operations
+        self.inputs = inputs
+        self.fields = fields
+        self.wanted = wanted
+        self.consumed = consumed
+        self.state = state
+        self.report = report
+        self.state_name = state_name
+        self.letters: Callable[[str], list[list[Any]]] = lambda spout: []
+        self.metrics: list[IMetricsContext] = []
+        self._prepared: list[Any] = []
+
+    def kept(self, names: Iterable[str]) -> list[str]:
+        """Return the names that a later node reads, in the given order."""
+        return [name for name in names if name in self.wanted]
+
+    def prepare(self, operation: Any, *inputs: Fields) -> Any:
+        """Return this partition's own copy of an operation, prepared. A plain callable is returned as it is.
+
+        ``inputs``: the fields of the tuples that it gets, of each stream.
+        """
+        prepared = operation
+        if isinstance(operation, Prepares):
+            prepared = copy.copy(operation)
+            context = self.operations.serving(inputs, isinstance(operation, MultiReducer | GroupedMultiReducer))
+            prepared.prepare(self.conf, context)
+            self.metrics.append(context)
+        self._prepared.append(prepared)
+        return prepared
+
+    def cleanup(self) -> None:
+        """Clean up all operations that were prepared here. Called at the end of the run."""
+        for operation in self._prepared:
+            if isinstance(operation, CleansUp):
+                operation.cleanup()
+
+    def report_error(self, error: BaseException) -> None:
+        self.report("error", repr(error))
+
+
+class Spec:
+    """The description of a node: a frozen value in the plan, from which each partition makes its processor.
+
+    ``passes``: whether the input fields are part of the output. ``steps``: the number of nodes that Storm has for it,
+    and ``works_in`` which of these does the work.
+    """
+
+    passes: bool = False
+    inputs: Any
+
+    @property
+    def steps(self) -> int:
+        return 1
+
+    @property
+    def works_in(self) -> int:
+        return self.steps - 1
+
+    @property
+    def operation(self) -> str:
+        """The step as text."""
+        raise NotImplementedError
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        """The user code that determines the output."""
+        return ()
+
+    @property
+    def groups_by(self) -> Fields:
+        """The fields by which it groups and which its output keeps."""
+        return Fields()
+
+    def reads(self, port: int) -> Iterable[str]:
+        """Return the fields of this input that it needs, besides the fields that it passes on."""
+        return self.inputs
+
+    def make(self, context: NodeContext) -> Processor:
+        raise NotImplementedError
+
+
+class Processor:
+    """The base of all processors: does nothing, keeps nothing."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self.context = context
+        self.emit: Callable[[Chunk], None] = lambda chunk: None
+
+    def start(self, attempt: BatchId) -> None:
+        """Begin an attempt or a DRPC request: drop everything left from an older one."""
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        """Process tuples of this input. Never called with an empty chunk."""
+
+    def finish(self) -> None:
+        """Called after the last tuple of the batch."""
+
+    def watch(self, name: str) -> None:
+        """Called once, in a run that measures its phases: the calls count for the operation of this name."""
+        self.start = measure_calls(self.start, "operation", name)  # type: ignore[method-assign]
+        self.execute = measure_calls(self.execute, "operation", name)  # type: ignore[method-assign]
+        self.finish = measure_calls(self.finish, "operation", name)  # type: ignore[method-assign]
+
+    def close(self) -> None:
+        """End the run."""
+        self.context.cleanup()
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Turns cyclic garbage collection off while a chunk is processed: it would walk all the tuples repeatedly."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def note_call(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
+    """Return the user's function applied to each row.
+
+    A loop, because ``map`` would take a StopIteration that leaves the function for the end of the rows. It is as fast.
+    """
+    if len(columns) == 1:
+        return [function(value) for value in columns[0]]
+    return [function(*values) for values in zip(*columns, strict=True)]
+
+
+def beside(carried: Chunk, results: Chunk) -> Chunk:
+    """Pair a function's results with the columns passed through."""
+    return Chunk({**carried.columns, **results.columns}, results.length, results.short or carried.short)
+
+
+def is_frame(kind: type) -> bool:
+    """Return whether the class is a DataFrame, a Series or an Arrow table. Iterating one gives column names or bare
+    values."""
+    return kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow", "pyspark")
+
+
+def check_row(row: Any, outputs: Fields, operation: str) -> None:
+    """Raise TridentError for the most common mistake: emitting a bare value in place of a tuple's values."""
+    # Users emit rows of any class: what counts is that it has positions, so no interface is asked for.
+    if len(outputs) and (isinstance(row, str | bytes) or not hasattr(row, "__getitem__") or is_frame(type(row))):
+        raise TridentError(f"{operation} emitted {row!r}; emit the values of one tuple, for example [{row!r}]")

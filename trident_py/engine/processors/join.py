@@ -1,0 +1,181 @@
+"""A join of typed columns: the groups are numbered, and all columns of the result gathered by index.
+
+It gives the same tuples in the same order as the `Joiner` row by row, which takes over where a key is untyped or of a
+type whose equality is not Arrow's (a float: 0.0 and -0.0 are two keys).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...model.chunks import Chunk, Column, concat_columns, to_list, typed
+from ...tuples import BatchId, Fields
+from .base import NodeContext, Processor
+from .multi import GroupedMultiProcessor, Joiner, MultiReduce
+
+ROWS = 65_536
+"""Joined tuples in one chunk."""
+
+
+@dataclass(frozen=True)
+class Join(MultiReduce):
+    """A `Joiner` over groups."""
+
+    def make(self, context: NodeContext) -> Processor:
+        return JoinProcessor(self, context)
+
+
+class JoinProcessor(GroupedMultiProcessor):
+    """Keeps the chunks of all inputs until the end of the batch, as long as their keys are typed alike."""
+
+    def __init__(self, spec: MultiReduce, context: NodeContext) -> None:
+        super().__init__(spec, context)
+        self.chunks: list[tuple[int, Chunk]] = []
+        self.by_row = False
+
+    def start(self, attempt: BatchId) -> None:
+        super().start(attempt)
+        self.chunks, self.by_row = [], not _full(self.spec)
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        if not self.by_row and self._fits(port, chunk):
+            self.chunks.append((port, chunk))
+            return
+        self._go_by_row()
+        super().execute(port, chunk)
+
+    def finish(self) -> None:
+        if self.chunks:
+            kept, chunks = self.context.kept(self.spec.outputs), self.chunks
+            self.chunks = []
+            for part in JoinedColumns(self.spec, chunks).parts(kept):
+                self.emit(part)
+        super().finish()
+
+    def _go_by_row(self) -> None:
+        self.by_row, chunks = True, self.chunks
+        self.chunks = []
+        for port, chunk in chunks:
+            super().execute(port, chunk)
+
+    def _fits(self, port: int, chunk: Chunk) -> bool:
+        types = key_types(self.spec, port, chunk)
+        return types is not None and (not self.chunks or types == key_types(self.spec, *self.chunks[0]))
+
+
+def _full(spec: MultiReduce) -> bool:
+    """Do the join name the type of each side, and make a value for each output field?"""
+    sides = len(spec.inputs)
+    made = len(list(_sources(spec)))
+    return len(spec.reducer.outer) >= sides and made == len(spec.outputs)
+
+
+def key_types(spec: MultiReduce, port: int, chunk: Chunk) -> list[pa.DataType] | None:
+    """Return the types of the key, if it can be compared in Arrow."""
+    assert spec.groups is not None
+    columns = [chunk.columns[name] for name in spec.groups[port]]
+    types = [column.type for column in columns if not isinstance(column, list)]
+    fits = not chunk.short and 0 < len(types) == len(columns) and all(map(_exact, types))
+    return types if fits else None
+
+
+def _exact(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind))
+
+
+def _sources(spec: MultiReduce) -> Iterator[tuple[int | None, str]]:
+    """Return where the value of each output field comes from: a side and its field; None for a field of the key."""
+    joiner: Joiner = spec.reducer
+    assert spec.groups is not None
+    if not joiner.preserve:
+        yield from ((None, name) for name in spec.groups[0])
+    for side, (group, inputs) in enumerate(zip(spec.groups, spec.inputs, strict=True)):
+        fields = (*group, *inputs)
+        places: Sequence[int] = joiner.places[side] if joiner.preserve else range(len(group), len(fields))
+        yield from ((side, fields[place]) for place in places)
+
+
+class JoinedColumns:
+    """All chunks of a batch, joined. The groups come in the order of their first tuple, from whichever side."""
+
+    def __init__(self, spec: MultiReduce, chunks: list[tuple[int, Chunk]]) -> None:
+        assert spec.groups is not None
+        self.spec = spec
+        self.of_side = [[chunk for port, chunk in chunks if port == side] for side in range(len(spec.inputs))]
+        keys = [concat_columns([chunk.columns[spec.groups[port][i]] for port, chunk in chunks])
+                for i in range(len(spec.groups[0]))]  # fmt: skip
+        numbers = _number_groups(keys)
+        self.first = np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
+        self.keys = dict(zip(spec.groups[0], keys, strict=True))
+        ports = np.repeat([port for port, _ in chunks], [chunk.length for _, chunk in chunks])
+        self.rows, self.starts, self.counts = [], [], []
+        for side in range(len(spec.inputs)):
+            of_side = numbers[ports == side]
+            counts = np.bincount(of_side, minlength=len(self.first))
+            self.rows.append(np.argsort(of_side, kind="stable"))
+            self.counts.append(counts)
+            self.starts.append(np.cumsum(counts) - counts)
+
+    def parts(self, kept: list[str]) -> Iterator[Chunk]:
+        """Return the joined tuples with these fields, part by part."""
+        times = [np.maximum(counts, outer) for counts, outer in zip(self.counts, self.spec.reducer.outer, strict=False)]
+        many = np.multiply.reduce(times)
+        group = np.repeat(np.arange(len(many)), many)
+        within = np.arange(len(group)) - np.repeat(np.cumsum(many) - many, many)
+        columns = {name: source for name, source in zip(self.spec.outputs, _sources(self.spec), strict=True)
+                   if name in kept}  # fmt: skip
+        whole = {source: self._column(*source) for source in columns.values()}
+        for at in range(0, len(group), ROWS):
+            indices = self._indices(group[at : at + ROWS], within[at : at + ROWS], times)
+            made = {name: _take(whole[source], indices[source[0]]) for name, source in columns.items()}
+            ready = {name: _cast_to_declared(column, self.spec.outputs, name) for name, column in made.items()}
+            yield Chunk(ready, len(group[at : at + ROWS]))
+
+    def _column(self, side: int | None, name: str) -> Column:
+        if side is None:
+            return self.keys[name]
+        return concat_columns([chunk.columns[name] for chunk in self.of_side[side]])
+
+    def _indices(self, group: Any, within: Any, times: list[Any]) -> dict[int | None, Any]:
+        """Return for each side the row of each joined tuple, -1 where the side is missing: the last side varies
+        fastest."""
+        found: dict[int | None, Any] = {None: self.first[group]}
+        for side in reversed(range(len(times))):
+            many = times[side][group]
+            place, within = within % many, within // many
+            there = self.counts[side][group] > 0
+            rows = np.full(len(group), -1)
+            rows[there] = self.rows[side][(self.starts[side][group] + place)[there]]
+            found[side] = rows
+        return found
+
+
+def _number_groups(keys: list[Any]) -> Any:
+    """Return the number of each row's group: groups are numbered in the order of their first row. Null is a key too."""
+    numbers: Any = None
+    for key in keys:
+        encoded = key.dictionary_encode(null_encoding="encode")
+        indices = encoded.indices.to_numpy().astype(np.int64)
+        if numbers is None:
+            numbers = indices
+        else:
+            both = pa.array(numbers * len(encoded.dictionary) + indices)
+            numbers = both.dictionary_encode().indices.to_numpy().astype(np.int64)
+    return numbers
+
+
+def _take(column: Column, rows: Any) -> Column:
+    """Return the values at these rows; null at -1."""
+    if isinstance(column, list):
+        return [None if row < 0 else column[row] for row in rows.tolist()]
+    return pc.take(column, pa.array(rows, mask=rows < 0))
+
+
+def _cast_to_declared(column: Column, outputs: Fields, name: str) -> Column:
+    return typed(column, outputs.types[name], name) if name in outputs.types else to_list(column)

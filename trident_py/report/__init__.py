@@ -1,0 +1,1 @@
+"""What can be said of a topology: its guarantees, its picture, its progress."""

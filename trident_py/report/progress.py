@@ -1,0 +1,316 @@
+"""The user's handle of a running topology: progress, attempts, events, its end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, Self
+
+from ..engine.phases import BatchPhases, Seen
+from ..engine.program import failure_of, topology_error
+from ..errors import TopologyError, TridentError
+from ..metrics import Reported, Tallies
+from ..model.retry import Stopped
+
+log = logging.getLogger("trident_py")
+
+KEPT = 1_000  # batches of a profile
+
+
+class Event(NamedTuple):
+    """An event of a run. ``kind``: "waiting" (for a store that is unavailable at the start), "started", "committed"
+    (``reason`` is "in the driver" if Spark had no part in it), "moved" (from the driver to executors, as the next
+    attempt), "replay", "reported", "unsteady" (an operation differed in a second run), "poison" (a tuple is excluded
+    from its batch), "task-retry", "failed", "ended"."""
+
+    kind: str
+    txid: int | None
+    attempt: int | None
+    reason: str
+
+
+@dataclass
+class Progress:
+    """The progress of a component. Counts are tuples in all committed batches of this run.
+
+    ``seconds`` of the last batch, by phase: "emit" (coordination and emitting in the driver), "process" (the tasks),
+    "commit" (publishing, spout metadata), and with ``topology.poison`` "check" (the attempts without a commit).
+    ``dead_letters``: tuples that were excluded from their batches. ``backlog``: by spout and partition, the backlog
+    when the last batch was defined, for spouts that can measure it. ``metrics``: what user code registered, by name
+    (`trident_py.metrics`). ``profiled``: with ``topology.profile``, what was measured in the last batches.
+    """
+
+    component: str
+    txid: int | None = None
+    attempt: int = 0
+    batches: int = 0
+    emitted: dict[str, int] = field(default_factory=dict)
+    persisted: dict[str, int] = field(default_factory=dict)
+    new_values: dict[str, int] = field(default_factory=dict)
+    dead_letters: int = 0
+    receipts: dict[str, list[Any]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    backlog: dict[str, dict[str, int]] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    profiled: deque[Seen] = field(default_factory=lambda: deque(maxlen=KEPT), repr=False, compare=False)
+    tallies: Tallies = field(default_factory=Tallies, repr=False, compare=False)
+
+    def measured(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
+        """Add what the partitions reported of their metrics in one attempt, which took so long."""
+        self.tallies.attempt(reports, seconds)
+        self.metrics = self.tallies.values()
+
+
+class Requests(Protocol):
+    """The DRPC functions of a run."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def waiting(self) -> int: ...
+
+    def end(self, reason: str) -> None:
+        """Answer no further requests. Those that wait fail with this reason. Called once or more."""
+
+
+Listener = Callable[[Event, Progress | None], None]
+
+
+class RunningTopology:
+    """A submitted topology. ``submitTopology`` returns it at once; the run goes on in the background.
+
+    As a context manager it stops the run at the end of the block, as Storm's LocalTopology does.
+
+    Its DRPC functions answer until `stop`, or until the run fails: also after its spouts are exhausted. A topology of
+    DRPC streams alone runs until `stop`.
+    """
+
+    def __init__(self, name: str, components: list[str], requests: Requests | None = None) -> None:
+        self.name = name
+        self.requests = requests
+        self._answers = requests is not None
+        self.events: list[Event] = []
+        self.attempts: dict[int, int] = {}
+        self.exception: TopologyError | None = None
+        self.progress = {component: Progress(component) for component in components}
+        self._collected: dict[tuple[str, str], dict[int, list[tuple[int, list[tuple]]]]] = {}
+        self._listeners: list[Listener] = []
+        self._open = set(components)
+        self._lock = threading.RLock()
+        self._starting = set(components)
+        self._opened = threading.Condition(self._lock)
+        self._ended = threading.Event()
+        self.stopping = threading.Event()
+        if not components and requests is None:
+            self._ended.set()
+
+    @property
+    def txid(self) -> int | None:
+        """The last committed txid, None before the first. With several components, that of the first; see `txids`."""
+        return next(iter(self.progress.values())).txid if self.progress else None
+
+    @property
+    def txids(self) -> dict[str, int | None]:
+        """The last committed txid of each component."""
+        return {name: progress.txid for name, progress in self.progress.items()}
+
+    @property
+    def isActive(self) -> bool:
+        return not self._ended.is_set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    @property
+    def isOpen(self) -> bool:
+        """Whether it is active, or still answers requests after its spouts are exhausted."""
+        return self.isActive or self._answers
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        """Wait for the run to end. Returns True once it has ended or was stopped, False after ``timeout`` seconds.
+
+        A finite spout ends the run after its last batch is committed. Raises TopologyError if the run failed; the
+        exception of the user's own code is its ``__cause__``.
+        """
+        try:
+            ended = self._ended.wait(timeout)
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        if ended and self.exception is not None:
+            raise self.exception
+        return ended
+
+    def stop(self) -> None:
+        """End the run after the current attempt, without an error. Returns when the run has ended."""
+        self.stopping.set()
+        self._stop()
+        self._end_requests("it was stopped")
+        if not self.progress and not self._ended.is_set():
+            self._clean_up()
+            self._over()
+        self._ended.wait()
+
+    def _stop(self) -> None:
+        """Stop. Clusters override it that can end their components sooner."""
+
+    def collected(self, name: str) -> dict[int, list[tuple]]:
+        """Return the rows that `trident_py.testing.collect` recorded, by txid. Each txid has the rows of its last
+        attempt."""
+        return {txid: [row for _, rows in parts for row in rows] for txid, parts in self._collect_parts(name).items()}
+
+    def collected_by_partition(self, name: str) -> dict[int, dict[int, list[tuple]]]:
+        """Return `collected` with the rows of each txid by the partition that held them. Empty partitions are left
+        out."""
+        by_txid: dict[int, dict[int, list[tuple]]] = {}
+        for txid, parts in self._collect_parts(name).items():
+            of_batch = by_txid.setdefault(txid, {})
+            for partition, rows in sorted(parts, key=lambda part: part[0]):
+                of_batch.setdefault(partition, []).extend(rows)
+        return by_txid
+
+    def _collect_parts(self, name: str) -> dict[int, list[tuple[int, list[tuple]]]]:
+        """Return the recorded parts by txid. A part is a partition's number and its rows."""
+        with self._lock:
+            of_components = [parts for (_, collected), parts in self._collected.items() if collected == name]
+            txids = sorted({txid for parts in of_components for txid in parts})
+            return {txid: [part for parts in of_components for part in parts.get(txid, ())] for txid in txids}
+
+    def addListener(self, listener: Listener) -> None:
+        """Add a listener. ``listener(event, progress)`` runs on the driver, in the run's own thread; keep it short."""
+        self._listeners.append(listener)
+
+    def await_open(self, components: Collection[str], seconds: float) -> bool:
+        """Wait until these components have opened their states, or have ended. False: not within this time."""
+        with self._opened:
+            return self._opened.wait_for(lambda: self._starting.isdisjoint(components), seconds)
+
+    # -- for clusters -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start a thread for each component."""
+        for component in self.progress:
+            name = f"trident-{component}"
+            threading.Thread(target=self._run, args=(component,), name=name, daemon=True).start()
+
+    def abandon(self) -> None:
+        """Called in place of `start` if the submission fails after all."""
+        self._clean_up()
+        self._over()
+
+    def _run(self, component: str) -> None:
+        error: TopologyError | None = None
+        try:
+            self._run_component(component)
+        except Stopped:
+            pass
+        except TopologyError as failed:
+            error = failed
+        except BaseException as failed:
+            error = topology_error(failure_of("start", 0, failed), None)
+            error.__cause__ = failed
+        with self._lock:
+            last = self._open == {component}
+        if last:
+            try:
+                self._clean_up()
+            except BaseException as failed:
+                log.warning("an operation failed in cleanup: %s", failed)
+        self.component_ended(component, error)
+        if error is not None:
+            self._stop()
+
+    def _run_component(self, component: str) -> None:
+        """Run a component to its end; clusters override it. Raises TopologyError if it fails."""
+
+    def _clean_up(self) -> None:
+        """Clean up once, before the run ends; clusters override it."""
+
+    def phases_of(self, component: str, seen: Sequence[Seen]) -> list[BatchPhases]:
+        """Return where the time of these batches went, by phase. Clusters override it whose engine spends time of its
+        own; with ``topology.profile`` only. Called after the run has ended, before its cluster does."""
+        return [BatchPhases.of(each.txid, each.taken.whole, each.taken.seconds) for each in seen]
+
+    def event(self, component: str | None, kind: str, txid: int | None, attempt: int | None, reason: str = "") -> None:
+        """Record an event and call the listeners. An error of a listener is only logged."""
+        event = Event(kind, txid, attempt, reason)
+        with self._lock:
+            self.events.append(event)
+            del self.events[:-10_000]
+            if kind == "started":
+                self._starting.discard(str(component))
+                self._opened.notify_all()
+        for listener in self._listeners:
+            try:
+                listener(event, self.progress.get(component) if component is not None else None)
+            except BaseException:
+                log.exception("a listener failed on event %s", kind)
+
+    def record_attempt(
+        self, component: str, txid: int, attempt: int, collected: list[tuple[str, int, list[tuple]]]
+    ) -> None:
+        """Called after an attempt: its collected rows (name, partition, rows) replace those of an earlier attempt."""
+        with self._lock:
+            self.attempts[txid] = max(attempt, self.attempts.get(txid, 0))
+            if len(self.attempts) > 10_000:
+                del self.attempts[min(self.attempts)]
+            for (owner, _), rows in self._collected.items():
+                if owner == component:
+                    rows.pop(txid, None)
+            for name, partition, rows_of_part in collected:
+                self._collected.setdefault((component, name), {}).setdefault(txid, []).append((partition, rows_of_part))
+
+    def component_ended(self, component: str, error: TopologyError | None = None) -> None:
+        """Called when a component ends. The run ends with its last component; a failure makes the others stop."""
+        with self._lock:
+            self._open.discard(component)
+            self._starting.discard(component)
+            self._opened.notify_all()
+            if error is not None and self.exception is None:
+                self.exception = error
+                self.stopping.set()
+            over = not self._open
+        if error is not None:
+            self._end_requests(f"it failed: {error}")
+            self.event(component, "failed", error.txid, None, str(error))
+        if over:
+            self._over()
+
+    def _over(self) -> None:
+        self.event(None, "ended", None, None)
+        self._ended.set()
+
+    def _end_requests(self, reason: str) -> None:
+        self._answers = False
+        if self.requests is not None:
+            self.requests.end(f"topology {self.name!r} answers no more: {reason}")
+
+
+class Stopwatch:
+    """Measures the seconds since the last lap."""
+
+    def __init__(self) -> None:
+        self.at = time.perf_counter()
+
+    def lap(self) -> float:
+        before, self.at = self.at, time.perf_counter()
+        return self.at - before
+
+
+def kill(running: Sequence[RunningTopology], name: str) -> None:
+    """Stop the topology of this name. Raises TridentError if none is active, or answers requests after its end."""
+    there = [each for each in running if each.isOpen]
+    found = [each for each in there if each.name == name]
+    for each in found:
+        each.stop()
+    if not found:
+        active = ", ".join(each.name for each in there) or "none"
+        raise TridentError(f"killTopology: no topology {name!r} is active on this cluster; active: {active}")
