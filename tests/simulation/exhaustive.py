@@ -1,0 +1,109 @@
+"""Every schedule at small bounds. A state that was met before, with as many faults left, is not followed again."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from .schedules import Choices, Found, as_text, try_schedule
+from .specification import CELLS, Cell
+from .world import Bounds, Option, World
+
+BOUNDS = Bounds(
+    faults=2, drivers=2,
+    kinds=frozenset(["die", "power", "lost", "late", "twice", "start", "wake", "back", "log back", "deliver", "other"]),
+)  # fmt: skip
+
+
+@dataclass
+class Exploring:
+    """Takes the choices of a schedule, then goes on as usual until a state is known."""
+
+    choices: Choices
+    known: dict[int, int]
+    widths: list[int] = field(default_factory=list)
+
+    def __call__(self, world: World, place: str, name: str, options: list[Option]) -> int:
+        at = len(self.widths)
+        last = max(self.choices, default=-1)
+        if at > last:
+            state = hash((world.digest(), place, name, len(options)))
+            if self.known.get(state, -1) >= world.left:
+                world.stop()
+                return 0
+            self.known[state] = world.left
+        self.widths.append(len(options))
+        return self.choices.get(at, 0)
+
+
+@dataclass
+class Explored:
+    """What one cell has shown."""
+
+    cell: Cell
+    schedules: int = 0
+    states: int = 0
+    done: bool = False
+    found: Found | None = None
+
+    def __str__(self) -> str:
+        ended = "all" if self.done else "not all"
+        return f"{self.cell}: {self.schedules} schedules, {self.states} states, {ended}" + (
+            f"\nBROKEN: {self.found}" if self.found else ""
+        )
+
+
+def explore(cell: Cell, bounds: Bounds = BOUNDS, most: int | None = None) -> Explored:
+    """Run all schedules of a cell, those of fewest faults first, until a rule is broken. ``most``: how many."""
+    explored, known = Explored(cell), {}  # type: ignore[var-annotated]
+    for choices, widths in islice(_schedules(bounds), most):
+        choosing = Exploring(choices, known)
+        world = try_schedule(cell, choosing, bounds)
+        widths += choosing.widths
+        explored.schedules += 1
+        if world.violation is not None:
+            explored.found = Found(cell, choices, str(world.violation), explored.schedules, bounds)
+            break
+    else:
+        explored.done = most is None or explored.schedules < most
+    explored.states = len(known)
+    return explored
+
+
+def _schedules(bounds: Bounds) -> Iterator[tuple[Choices, list[int]]]:
+    """Yield each schedule as its choices, and a list for the caller to put in how many options each point had."""
+    level: list[tuple[dict[int, int], list[int]]] = [({}, [])]
+    yield level[0]
+    while level:
+        following = []
+        for choices, widths in level:
+            for at in range(max(choices, default=-1) + 1, len(widths)):
+                for option in range(1, widths[at]):
+                    following.append(({**choices, at: option}, []))
+                    yield following[-1]
+        level = [(choices, widths) for choices, widths in following if widths]
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--faults", type=int, default=2)
+    arguments.add_argument("--most", type=int, help="schedules of each cell")
+    arguments.add_argument("--cell", type=int, nargs="*", help="their numbers")
+    given = arguments.parse_args()
+    logging.disable(logging.CRITICAL)
+    for number, cell in enumerate(CELLS):
+        if given.cell is None or number in given.cell:
+            began = time.perf_counter()
+            explored = explore(cell, BOUNDS._replace(faults=given.faults), given.most)
+            seconds = time.perf_counter() - began
+            print(f"{number}: {explored}, {seconds:.0f} s, {explored.schedules / seconds:.0f} a second", flush=True)
+            if explored.found is not None:
+                print(as_text(explored.found.choices), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Simulated sources: two partitions with the same number of positions. A batch is a range of positions of both.
+
+Partition 0 has only tuples of the word "a", partition 1 of "b". The tuple at position p counts 16 ** p: a sum tells how
+often each tuple is in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trident_py.model.context import RunContext
+from trident_py.spouts import IOpaquePartitionedTridentSpout, ITridentSpout
+from trident_py.spouts.opaque_offsets import positions_path
+
+from .world import World
+
+WORDS = ("a", "b")
+STREAM = "input"
+USUAL = 2  # positions of a batch
+
+
+class Here:
+    """The world of the schedule that runs in this process."""
+
+    world: World
+    positions = 6
+
+
+def here() -> World:
+    return Here.world
+
+
+def tuples(partition: int, start: int, end: int) -> list[list[Any]]:
+    return [[WORDS[partition], partition, at, 16**at] for at in range(start, end)]
+
+
+class _Source:
+    """What all simulated spouts share."""
+
+    fields = ("word", "part", "at", "weight")
+
+    def snapshot(self) -> Any:
+        return self
+
+    def getOutputFields(self) -> tuple[str, ...]:
+        return self.fields
+
+
+def emit(collector: Any, partition: int, start: int, end: int) -> None:
+    for values in tuples(partition, start, end):
+        collector.emit(values)
+
+
+def choose_end(start: int, txid: int, name: str) -> int:
+    """Ask the world how far a batch of an opaque spout reaches this time. The first time is as usual."""
+    world, usual = here(), min(start + USUAL, Here.positions)
+    seen = world.memory.setdefault("described", set())
+    options = [("other", usual)]
+    if (name, txid) in seen:
+        options += [("other", end) for end in (start + 1, min(start + 3, Here.positions)) if end != usual]
+    seen.add((name, txid))
+    return world.pick("spout", f"end of {txid}", options)[1] if len(options) > 1 else usual
+
+
+class DescribedSpout(_Source, ITridentSpout):
+    """A coordinator describes the batch by its range. ``kind``: "opaque" may describe a replay otherwise."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
+        return _Describing(self.kind == "opaque")
+
+    def getEmitter(self, txStateId: str, conf: dict, context: Any) -> Any:
+        return _DescribedEmitter(context.getPartitionIndex())
+
+
+class _Describing(ITridentSpout.BatchCoordinator):
+    def __init__(self, opaque: bool) -> None:
+        self.opaque = opaque
+        self.ends: dict[int, int] = {}
+
+    def restore(self, txid: int, metadata: Any) -> None:
+        self.ends[txid] = metadata["end"] if metadata else 0
+
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        if currMetadata is not None and not self.opaque:
+            described = currMetadata
+        else:
+            start = prevMetadata["end"] if prevMetadata else 0
+            end = choose_end(start, txid, "all") if self.opaque else min(start + USUAL, Here.positions)
+            described = {"start": start, "end": end}
+        self.ends[txid] = described["end"]
+        here().memory.setdefault("ends", set()).add((txid, described["end"]))
+        return described
+
+    def isExhaustedAt(self, txid: int) -> bool:
+        return self.ends.get(txid - 1, 0) >= Here.positions
+
+
+class _DescribedEmitter:
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+
+    def emitBatch(self, tx: Any, coordinatorMeta: Any, collector: Any) -> None:
+        emit(collector, self.partition, coordinatorMeta["start"], coordinatorMeta["end"])
+
+    def close(self) -> None: ...
+
+
+class PartitionedSpout(_Source, IOpaquePartitionedTridentSpout):
+    """Each partition reads on from the position that was committed last; how far, the world chooses."""
+
+    def getCoordinator(self, conf: dict, context: Any) -> Any:
+        return _PartitionList(RunContext.of(conf).metadata)
+
+    def getEmitter(self, conf: dict, context: Any) -> Any:
+        return _PartitionEmitter()
+
+
+class _PartitionList(IOpaquePartitionedTridentSpout.Coordinator):
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def getPartitionsForBatch(self) -> Any:
+        return [0, 1]
+
+    def isExhaustedAt(self, txid: int) -> bool:
+        ends = self.store.previous(positions_path(STREAM), txid) or {}
+        return len(ends) == len(WORDS) and min(ends.values()) >= Here.positions
+
+
+class _PartitionEmitter(IOpaquePartitionedTridentSpout.Emitter):
+    def getOrderedPartitions(self, allPartitionInfo: Any) -> Any:
+        return list(allPartitionInfo)
+
+    def emitBatchNew(self, tx: Any, collector: Any, partitions: Any, lastPartitionMeta: Any) -> Any:
+        ends = {}
+        for partition in partitions:
+            start = lastPartitionMeta.get(partition) or 0
+            end = choose_end(start, tx.txid, WORDS[partition])
+            emit(collector, partition, start, end)
+            ends[partition] = end
+        return ends

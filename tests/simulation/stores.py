@@ -1,0 +1,274 @@
+"""The fifth store of a ledger, and states on it: the protocol is the product's (`states.ledger`), the store is a dict.
+
+What is in it, by key: the row of the ledger, a mark for each partition, notes of owners, and the data that a reader
+sees. A request changes it in one step or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+from states.ledger.fence import Fence, FenceRow
+from states.ledger.owner import Owner
+from states.ledger.protocol import Ledger
+from states.ledger.store import LedgerStore, Step, Trace
+from trident_py.model.context import RunContext
+from trident_py.state import BackingMap, Location, MapState, State, StateFactory
+from trident_py.state.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
+
+from .spouts import here
+
+ROW, MARK, OWNER, DATA, STAGE = "row", "mark", "owner", "data", "stage"
+Content = Mapping[Any, Any]
+
+
+def _change(content: dict[Any, Any]) -> None:
+    here().store.change(content)
+
+
+class SimulatedStore(LedgerStore[FenceRow]):
+    """The ledger's side of the store. ``keeps``: a mark counts in every attempt of its batch."""
+
+    keeps = False
+
+    def read(self) -> FenceRow | None:
+        return here().ask("read", "read the row", lambda: here().store.content.get(ROW))
+
+    def change(self, old: FenceRow | None, new: FenceRow, step: Step) -> bool:
+        return here().ask("write", step.doing, lambda: self._change(old, new, step))
+
+    def _change(self, old: FenceRow | None, new: FenceRow, step: Step) -> bool:
+        content = dict(here().store.content)
+        if content.get(ROW) != old or not self._has_marks(content, new.txid, step):
+            return False
+        content[ROW] = new
+        for key in [key for key in content if key[0] == MARK and self._is_over(key, new, step)]:
+            del content[key]
+        self._show(content, new, step)
+        _change(content)
+        return True
+
+    def _has_marks(self, content: Content, txid: int, step: Step) -> bool:
+        for receipt in step.receipts or ():
+            mark = content.get((MARK, txid, receipt["partition"]))
+            if mark is None or (not self.keeps and mark != step.attempt):
+                return False
+        return True
+
+    def _is_over(self, key: Any, new: FenceRow, step: Step) -> bool:
+        return step.forgets or key[1] <= new.txid or (step.begins and not self.keeps)
+
+    def _show(self, content: dict[Any, Any], new: FenceRow, step: Step) -> None:
+        """Called within the step that completes a batch."""
+
+    def trace(self) -> Trace:
+        content = here().ask("read", "ask the ledger", lambda: here().store.content)
+        row = content.get(ROW)
+        marked = max((key[1] for key in content if key[0] == MARK), default=0)
+        over = row or FenceRow(0, "", 0, 0, 0)
+        return Trace(row, max(over.txid, marked), max(over.last, marked))
+
+    def owners(self) -> Mapping[str, Owner | None]:
+        return {"data": here().store.content.get((OWNER, "data"))}
+
+    def claim(self, name: str, old: Owner | None, new: Owner) -> bool:
+        def act() -> bool:
+            content = dict(here().store.content)
+            if content.get((OWNER, name)) != old:
+                return False
+            _change({**content, (OWNER, name): new})
+            return True
+
+        return here().ask("write", "note the owner", act)
+
+
+class KeepingStore(SimulatedStore):
+    """The store of rows without a key."""
+
+    keeps = True
+
+
+class ShowingStore(SimulatedStore):
+    """The store of whole batches: their rows are staged, and shown with the row of the ledger."""
+
+    def _has_marks(self, content: Content, txid: int, step: Step) -> bool:
+        return all((STAGE, txid, receipt["token"]) in content for receipt in step.receipts or ())
+
+    def _show(self, content: dict[Any, Any], new: FenceRow, step: Step) -> None:
+        if step.receipts is None:
+            return
+        for receipt in step.receipts:
+            for key in content[STAGE, new.txid, receipt["token"]]:
+                content[DATA, key] = content.get((DATA, key), 0) + 1
+        for key in [key for key in content if key[0] == STAGE and key[1] <= new.txid]:
+            del content[key]
+
+
+class SimulatedLedger(Ledger[FenceRow]):
+    """The ledger of a simulated state; ``recording``: it records also the first attempt, as Redis does."""
+
+    row_type = staticmethod(lambda: FenceRow(0, "", 0, 0, 0))
+
+    def __init__(self, factory: SimulatedState) -> None:
+        super().__init__(factory.location, lambda: 0)
+        self.factory = factory
+        self.decides = factory.kind == "batch"
+
+    @property
+    def records_each_attempt(self) -> bool:  # type: ignore[override]
+        return self.factory.recording
+
+    def _stores_of(self, context: RunContext, ready: bool) -> Sequence[LedgerStore[FenceRow]]:
+        return [_STORES.get(self.factory.kind, SimulatedStore)()]
+
+    def _last_written(self, trace: Trace) -> int:
+        return trace.row.txid if self.decides and trace.row is not None else super()._last_written(trace)
+
+
+_STORES: dict[str, type[SimulatedStore]] = {"append": KeepingStore, "batch": ShowingStore}
+
+
+@dataclass
+class Transaction:
+    """A partition's transaction: what it has read, and what it writes in one step, if the fence admits it then."""
+
+    fence: Fence
+    partition: int
+    txid: int = 0
+    read: Content = Ellipsis  # type: ignore[assignment]
+
+    def begin(self, txid: int | None) -> None:
+        assert txid is not None
+        self.txid = txid
+        self.read = here().ask("read", f"begin partition {self.partition}", lambda: here().store.content)
+        self.fence.admits(self.read.get(ROW), txid)
+
+    def commit(self, write: Callable[[dict[Any, Any]], None]) -> None:
+        fence, txid, partition, attempt = self._frozen(), self.txid, self.partition, self.fence.attempt
+
+        def act() -> None:
+            content = dict(here().store.content)
+            fence.admits(content.get(ROW), txid)
+            write(content)
+            content.setdefault((MARK, txid, partition), attempt)
+            content[MARK, txid, partition] = attempt
+            _change(content)
+
+        here().ask("task", f"commit partition {partition}", act)
+
+    def _frozen(self) -> Fence:
+        """Return the fence of this attempt, also for a request that arrives in a later one."""
+        context = SimpleNamespace(transaction=self.fence.context.transaction)
+        return replace(self.fence, context=context)
+
+
+class Buffered(BackingMap):
+    """The values of a map, as its partition's transaction sees them."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+        self.puts: dict[Any, Any] = {}
+
+    def multiGet(self, keys: Sequence[Any]) -> list[Any]:
+        return [self.puts.get(tuple(key), self.transaction.read.get((DATA, *key))) for key in keys]
+
+    def multiPut(self, keys: Sequence[Any], vals: Sequence[Any]) -> None:
+        self.puts.update(zip(map(tuple, keys), vals, strict=True))
+
+
+class SimulatedMap(MapState):
+    """A partition of a map state.
+
+    On replay: as the map of its kind.
+    """
+
+    KINDS: ClassVar[dict[str, Any]] = {
+        "opaque": OpaqueMap, "transactional": TransactionalMap, "non-transactional": NonTransactionalMap,
+    }  # fmt: skip
+
+    def __init__(self, factory: SimulatedState, transaction: Transaction) -> None:
+        self.transaction = transaction
+        self.backing = Buffered(transaction)
+        self.map = self.KINDS[factory.kind].build(self.backing)
+
+    def beginCommit(self, txid: int | None) -> None:
+        self.backing.puts = {}
+        self.transaction.begin(txid)
+        self.map.beginCommit(txid)
+
+    def multiGet(self, keys: Sequence[Any]) -> list[Any]:
+        return self.map.multiGet(keys)
+
+    def multiUpdate(self, keys: Sequence[Any], updaters: Sequence[Any]) -> list[Any]:
+        return self.map.multiUpdate(keys, updaters)
+
+    def multiPut(self, keys: Sequence[Any], vals: Sequence[Any]) -> None:
+        self.map.multiPut(keys, vals)
+
+    def commit(self, txid: int | None) -> Any:
+        puts = {(DATA, *key): value for key, value in self.backing.puts.items()}
+        self.transaction.commit(lambda content: content.update(puts))
+        self.map.commit(txid)
+        return {"partition": self.transaction.partition}
+
+
+class SimulatedRows(State):
+    """A partition of a row state of any kind.
+
+    On replay: by its kind: rows are ignored by their key, the partition by its mark, or the batch is not shown.
+    """
+
+    def __init__(self, factory: SimulatedState, transaction: Transaction) -> None:
+        self.kind, self.transaction = factory.kind, transaction
+        self.rows: list[Any] = []
+
+    def beginCommit(self, txid: int | None) -> None:
+        self.rows = []
+        self.transaction.begin(txid)
+
+    def insert(self, tuples: Sequence[Any], tell: bool) -> Sequence[Any]:
+        self.rows += [(each[0], each[1]) for each in tuples]
+        return tuples if tell else []
+
+    def commit(self, txid: int | None) -> Any:
+        fence, rows, transaction = self.transaction.fence, list(self.rows), self.transaction
+        token = f"{fence.token}-{fence.attempt}-{transaction.partition}"
+        mark = (MARK, txid, transaction.partition)
+
+        def write(content: dict[Any, Any]) -> None:
+            if self.kind == "batch":
+                if content[ROW].txid < txid:
+                    content[STAGE, txid, token] = tuple(rows)
+            elif self.kind == "insert-ignore":
+                for row in rows:
+                    content.setdefault((DATA, row), 1)
+            elif content[ROW].txid < txid and mark not in content:
+                for row in rows:
+                    content[DATA, row] = content.get((DATA, row), 0) + 1
+
+        self.transaction.commit(write)
+        return {"partition": transaction.partition, "token": token, "rows": len(rows), "count": len(rows)}
+
+
+@dataclass(frozen=True)
+class SimulatedState(StateFactory):
+    """The factory. ``kind``: as in the table of guarantees."""
+
+    kind: str
+    recording: bool = False
+
+    @property
+    def location(self) -> Location:
+        return Location(frozenset(["simulated"]), frozenset(["data"]), shown="the simulated store")
+
+    def participant(self) -> SimulatedLedger:
+        return SimulatedLedger(self)
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
+        fence = Fence.of(conf)
+        assert fence is not None
+        make = SimulatedMap if self.kind in SimulatedMap.KINDS else SimulatedRows
+        return make(self, Transaction(fence, partitionIndex))
