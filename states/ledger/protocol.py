@@ -144,8 +144,13 @@ class Ledger(BatchParticipant, Generic[Row]):
         return replace(self.fence.admits(row, txid, attempt), started=txid, attempt=attempt)
 
     def _completed(self, row: Row | None, txid: int, attempt: int) -> Row:
+        """Where the first attempt of the next batch is not recorded, this shuts out what still runs of this batch: a
+        task that has read before that attempt would write behind it."""
         row = self.fence.newest(row)
-        return row if row.txid >= txid else replace(self.fence.admits(row, txid, attempt), txid=txid)
+        if row.txid >= txid:
+            return row
+        row = replace(self.fence.admits(row, txid, attempt), txid=txid)
+        return row if self.records_each_attempt else replace(row, started=txid, attempt=attempt + 1)
 
     # -- how a rule is applied
 

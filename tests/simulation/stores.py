@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from states.ledger.fence import Fence, FenceRow
+from states.ledger.fence import Fence, LedgerRow
 from states.ledger.owner import Owner
 from states.ledger.protocol import Ledger
 from states.ledger.store import LedgerStore, Step, Trace
@@ -29,18 +29,18 @@ def _change(content: dict[Any, Any]) -> None:
     here().store.change(content)
 
 
-class SimulatedStore(LedgerStore[FenceRow]):
+class SimulatedStore(LedgerStore[LedgerRow]):
     """The ledger's side of the store. ``keeps``: a mark counts in every attempt of its batch."""
 
     keeps = False
 
-    def read(self) -> FenceRow | None:
+    def read(self) -> LedgerRow | None:
         return here().ask("read", "read the row", lambda: here().store.content.get(ROW))
 
-    def change(self, old: FenceRow | None, new: FenceRow, step: Step) -> bool:
+    def change(self, old: LedgerRow | None, new: LedgerRow, step: Step) -> bool:
         return here().ask("write", step.doing, lambda: self._change(old, new, step))
 
-    def _change(self, old: FenceRow | None, new: FenceRow, step: Step) -> bool:
+    def _change(self, old: LedgerRow | None, new: LedgerRow, step: Step) -> bool:
         content = dict(here().store.content)
         if content.get(ROW) != old or not self._has_marks(content, new.txid, step):
             return False
@@ -58,17 +58,17 @@ class SimulatedStore(LedgerStore[FenceRow]):
                 return False
         return True
 
-    def _is_over(self, key: Any, new: FenceRow, step: Step) -> bool:
+    def _is_over(self, key: Any, new: LedgerRow, step: Step) -> bool:
         return step.forgets or key[1] <= new.txid or (step.begins and not self.keeps)
 
-    def _show(self, content: dict[Any, Any], new: FenceRow, step: Step) -> None:
+    def _show(self, content: dict[Any, Any], new: LedgerRow, step: Step) -> None:
         """Called within the step that completes a batch."""
 
     def trace(self) -> Trace:
         content = here().ask("read", "ask the ledger", lambda: here().store.content)
         row = content.get(ROW)
         marked = max((key[1] for key in content if key[0] == MARK), default=0)
-        over = row or FenceRow(0, "", 0, 0, 0)
+        over = row or LedgerRow()
         return Trace(row, max(over.txid, marked), max(over.last, marked))
 
     def owners(self) -> Mapping[str, Owner | None]:
@@ -97,7 +97,7 @@ class ShowingStore(SimulatedStore):
     def _has_marks(self, content: Content, txid: int, step: Step) -> bool:
         return all((STAGE, txid, receipt["token"]) in content for receipt in step.receipts or ())
 
-    def _show(self, content: dict[Any, Any], new: FenceRow, step: Step) -> None:
+    def _show(self, content: dict[Any, Any], new: LedgerRow, step: Step) -> None:
         if step.receipts is None:
             return
         for receipt in step.receipts:
@@ -107,10 +107,10 @@ class ShowingStore(SimulatedStore):
             del content[key]
 
 
-class SimulatedLedger(Ledger[FenceRow]):
+class SimulatedLedger(Ledger[LedgerRow]):
     """The ledger of a simulated state; ``recording``: it records also the first attempt, as Redis does."""
 
-    row_type = staticmethod(lambda: FenceRow(0, "", 0, 0, 0))
+    row_type = LedgerRow
 
     def __init__(self, factory: SimulatedState) -> None:
         super().__init__(factory.location, lambda: 0)
@@ -121,7 +121,7 @@ class SimulatedLedger(Ledger[FenceRow]):
     def records_each_attempt(self) -> bool:  # type: ignore[override]
         return self.factory.recording
 
-    def _stores_of(self, context: RunContext, ready: bool) -> Sequence[LedgerStore[FenceRow]]:
+    def _stores_of(self, context: RunContext, ready: bool) -> Sequence[LedgerStore[LedgerRow]]:
         return [_STORES.get(self.factory.kind, SimulatedStore)()]
 
     def _last_written(self, trace: Trace) -> int:

@@ -236,12 +236,17 @@ class BatchLoop:
         return True
 
     def _restore_spouts(self, batch: BatchInfo, previous: dict | None, metadata: dict | None) -> dict:
-        """Give the spouts their position after a batch that is not emitted again."""
-        return until_stopped(
+        """Give the spouts their position after a batch that is not emitted again, and return its metadata. An opaque
+        spout that describes the batch otherwise now does not change what was decided."""
+        described = until_stopped(
             partial(self.coordination.initialize, batch.txid, batch.attempt, previous, metadata),
             self.running.stopping,
             lambda error, failures: self.tell("reported", batch, f"spout: {error}"),
         )
+        if metadata is None or described == metadata:
+            return described
+        self.coordination.restore(batch.txid, metadata)
+        return metadata
 
     def _record(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: float) -> None:
         reports = [report for report in outcome.reports if report.kind == "collected"]

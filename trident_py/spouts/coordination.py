@@ -67,7 +67,8 @@ class Coordination:
             raise
 
     def restore(self, txid: int, metadata: dict | None, begun: dict | None = None) -> None:
-        """Continue a run after ``txid``, whose metadata is ``metadata``. Called once, before anything else.
+        """Continue a run after ``txid``, whose metadata is ``metadata``. Called before anything else, or for a
+        batch that was decided in an earlier run.
 
         ``begun`` is the metadata of the next txid if it has already begun: that batch stays as it is. Without it a
         spout that knows its position only from metadata (FileSpout) cannot tell an ended run from a new one before the

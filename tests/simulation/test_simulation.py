@@ -1,0 +1,83 @@
+"""The protocol under steered faults: schedules of few faults exhaustively, others drawn, and bugs that must be found."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .exhaustive import BOUNDS, explore
+from .planted import PLANTS, mutated, seek
+from .random import draw, draw_until
+from .schedules import Found, as_text, from_text, replay, shrink
+from .specification import CELLS, Cell
+
+PROMISED = [cell for cell in CELLS if cell.guarantee != "wrong"]
+QUICK = [Cell("opaque", "partitioned"), Cell("append", "transactional", True), Cell("batch", "opaque")]
+DRAWN = 2_500
+ONE_FAULT = BOUNDS._replace(faults=1)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize(
+    "cell", [pytest.param(cell, marks=[] if cell in QUICK else pytest.mark.whole, id=str(cell)) for cell in PROMISED]
+)
+def test_every_schedule_of_one_fault(cell: Cell) -> None:
+    explored = explore(cell, ONE_FAULT)
+    assert explored.found is None, str(explored.found)
+    assert explored.done and explored.schedules > 500
+    print(explored)
+
+
+def test_drawn_schedules_of_many_faults_keep_every_promise() -> None:
+    count, different, found = draw_until(seed=1, first=0, step=1, most=DRAWN, until=None)
+    assert found is None, str(found)
+    print(f"{count} schedules, {len(different)} different")
+
+
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.guarantee == "wrong" and cell.recording], ids=str)
+def test_what_the_table_calls_wrong_is_found_wrong(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cell, "guarantee", "exactly once")
+    found = explore(cell, BOUNDS, 20_000).found
+    assert found is not None and len(found.choices) == 2  # an attempt fails, and the spout emits other tuples in the next
+
+
+def test_a_schedule_is_repeated_exactly_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cell, "guarantee", "exactly once")
+    cell = Cell("append", "partitioned", True)
+    found = next(found for number in range(2_000) if isinstance(found := draw(3, number, [cell]), Found))
+    first, again = (replay(cell, from_text(as_text(found.choices)), found.bounds)[1] for _ in range(2))
+    assert first.taken == again.taken and str(first.violation) == str(again.violation) == found.told
+    assert first.store.content == again.store.content
+    shrunk = shrink(found)
+    assert len(shrunk.choices) <= len(found.choices)
+    for at in shrunk.choices:
+        fewer = {other: option for other, option in shrunk.choices.items() if other != at}
+        assert replay(cell, fewer, found.bounds)[1].violation is None  # no choice is left that is not needed
+
+
+def test_the_text_of_each_planted_bug_is_there() -> None:
+    assert len({plant.name for plant in PLANTS}) == len(PLANTS) >= 100
+    for plant in PLANTS:
+        compile(mutated(plant), plant.file, "exec")
+
+
+@pytest.mark.parametrize("name", ["the decision is ignored", "the attempt is not compared", "a task outlives its batch"])
+def test_a_planted_bug_is_found(name: str) -> None:
+    """All of them: `make planted`."""
+    number = next(number for number, plant in enumerate(PLANTS) if plant.name == name)
+    assert _in_a_new_process(number)["exhaustive"]
+
+
+def _in_a_new_process(number: int) -> dict[str, Any]:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(seek, (number, 6_000, 0, 1))
