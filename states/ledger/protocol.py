@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Generic
 
 from trident_py.errors import FailedException, StateError
-from trident_py.model.context import RunContext
+from trident_py.model.context import RunContext, with_context
 from trident_py.state import BatchParticipant, Location, Remembered
 
 from .fence import Fence, Row, lost_commits
@@ -36,7 +35,6 @@ class Ledger(BatchParticipant, Generic[Row]):
     keeps_receipts = True
     records_each_attempt: ClassVar[bool] = False
     row_type: Callable[[], Row]
-    fence_type: ClassVar[type[Fence]] = Fence
 
     def __init__(self, location: Location, valued: Callable[[], int] = lambda: 0) -> None:
         self.location = location
@@ -50,6 +48,10 @@ class Ledger(BatchParticipant, Generic[Row]):
     @abstractmethod
     def _stores_of(self, context: RunContext, ready: bool) -> Sequence[LedgerStore[Row]]:
         """Return the state's ledger, one for each file. ``ready``: after missing tables are created."""
+
+    @abstractmethod
+    def _fence_of(self, conf: dict) -> Fence | None:
+        """Return the fence of this run, as its tasks get it."""
 
     @property
     def fence(self) -> Fence:
@@ -86,8 +88,7 @@ class Ledger(BatchParticipant, Generic[Row]):
         rows = [store.read() for store in stores[1:]]
         least = max((row.generation for row in rows if row is not None), default=0)
         generation = self._change(0, partial(self._taken_over, least=least), transition).generation
-        own = context.topology, context.state, generation, context.lineage
-        self._fence = self.fence_type(*own, run=context.run)
+        self._fence = self._fence_of(with_context(conf, generation=generation))
         for index in range(1, len(stores)):
             self._change(index, self._followed, transition)
         self._joins = context.txid, context.forget
@@ -115,7 +116,15 @@ class Ledger(BatchParticipant, Generic[Row]):
 
     def published(self, txid: int) -> bool:
         """Return whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
-        return self.fence.newest(self._stores[0].read(settled=True)).txid >= txid
+        return self.newest().txid >= txid
+
+    def newest(self) -> Row:
+        """Return the row. Raises ZombieError for an older driver."""
+        return self.fence.newest(self._stores[0].read(settled=True))
+
+    def change(self, rule: Rule) -> Row:
+        """Change the row by a rule of the state's own, and return it."""
+        return self._change(0, rule, Transition("change the ledger"))
 
     def abort(self, txid: int, attempt: int) -> None:
         """Do nothing: the replay repairs what a failed attempt has committed."""
@@ -124,29 +133,31 @@ class Ledger(BatchParticipant, Generic[Row]):
 
     def _taken_over(self, row: Row | None, least: int) -> Row:
         old = self.row_type() if row is None else row
-        return replace(old, generation=max(old.generation, least) + 1, attempt=0)
+        return old.evolve(generation=max(old.generation, least) + 1, attempt=0)
 
     def _followed(self, row: Row | None) -> Row:
         """Follow the first file. Of two drivers that open at once, the newer one may have been here first."""
         if row is None or row.generation < self.fence.generation:
-            return replace(self.row_type() if row is None else row, generation=self.fence.generation, attempt=0)
+            old = self.row_type() if row is None else row
+            return old.evolve(generation=self.fence.generation, attempt=0)
         return self.fence.newest(row)
 
     def _joined(self, row: Row | None) -> Row:
         """Hand the ledger to this checkpoint, which has committed ``txid``. ``forget``: the batches of another one no
         longer count."""
         row, txid = self.fence.newest(row), self._joining[0]
-        if (row.lineage, row.run) == (self.fence.lineage, self.fence.token) and row.txid >= txid:
+        forgets, ours = self._forgets(row), (row.lineage, row.run) == (self.fence.lineage, self.fence.token)
+        if ours and row.txid >= txid and not forgets:
             return row
-        over, started = (txid, 0) if self._forgets(row) else (max(row.txid, txid), row.started)
-        return replace(row, lineage=self.fence.lineage, txid=over, started=started, run=self.fence.token)
+        over, started = (txid, 0) if forgets else (max(row.txid, txid), row.started)
+        return row.evolve(lineage=self.fence.lineage, txid=over, started=started, run=self.fence.token)
 
     def _begun(self, row: Row | None, txid: int, attempt: int) -> Row:
-        return replace(self.fence.admits(row, txid, attempt), started=txid, attempt=attempt)
+        return self.fence.admits(row, txid, attempt).evolve(started=txid, attempt=attempt)
 
     def _completed(self, row: Row | None, txid: int, attempt: int) -> Row:
         row = self.fence.newest(row)
-        return row if row.txid >= txid else replace(self.fence.admits(row, txid, attempt), txid=txid)
+        return row if row.txid >= txid else self.fence.admits(row, txid, attempt).evolve(txid=txid)
 
     # -- how a rule is applied
 

@@ -102,7 +102,6 @@ class RedisLedger(Ledger[LedgerRow]):
 
     records_each_attempt = True
     row_type = LedgerRow
-    fence_type = RedisFence
 
     def __init__(self, place: RedisPlace, valued: Callable[[], int]) -> None:
         super().__init__(place.location, valued)
@@ -110,6 +109,9 @@ class RedisLedger(Ledger[LedgerRow]):
 
     def _stores_of(self, context: RunContext, ready: bool) -> Sequence[RedisLedgerStore]:
         return [RedisLedgerStore(self._place, context.topology, context.state)]
+
+    def _fence_of(self, conf: dict) -> RedisFence | None:
+        return RedisFence.of(conf)
 
     def remembered(self, conf: dict) -> Remembered:
         """Raise StateError also if the server cannot hold a state."""

@@ -243,7 +243,6 @@ class SqlLedger(Ledger[LedgerRow]):
     """
 
     row_type = LedgerRow
-    fence_type = SqlFence
 
     def __init__(
         self, location: Location, prepared: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
@@ -252,6 +251,9 @@ class SqlLedger(Ledger[LedgerRow]):
         super().__init__(location, valued)
         self._prepared = prepared
         self._places = places
+
+    def _fence_of(self, conf: dict) -> SqlFence | None:
+        return SqlFence.of(conf)
 
     @property
     def fence(self) -> SqlFence:

@@ -137,7 +137,6 @@ class AppendLedger(SqlLedger):
     """The driver's side of a state that recognizes a replay by partition number."""
 
     records_each_attempt = True
-    fence_type = PartitionClaim
 
     def __init__(
         self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]]
@@ -147,10 +146,8 @@ class AppendLedger(SqlLedger):
         self._begins = 0
         self._written: list[int] = []
 
-    def open(self, conf: dict) -> int:
-        generation = super().open(conf)
-        self._fence = replace(self.fence, way=Layout.of(0, conf).way)
-        return generation
+    def _fence_of(self, conf: dict) -> PartitionClaim:
+        return claim_of(conf, "")
 
     def remembered(self, conf: dict) -> Remembered:
         """Ask as `Ledger.remembered` does. Raises StateError also if marks of the current batch are gone."""
