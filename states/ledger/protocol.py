@@ -29,11 +29,13 @@ class Ledger(BatchParticipant, Generic[Row]):
     """The driver's side of one state; one object for each run. A subclass says where the ledger is (`_stores_of`).
 
     A ledger in several files has a row in each; the first one decides. ``valued`` returns the highest txid among the
-    values. ``records_each_attempt``: also the first attempt of each batch is recorded.
+    values. ``records_each_attempt``: also the first attempt of each batch is recorded. ``ending``: what `publish` does, in
+    errors.
     """
 
     keeps_receipts = True
     records_each_attempt: ClassVar[bool] = False
+    ending: ClassVar[str] = "end the batch in the ledger"
     row_type: Callable[[], Row]
 
     def __init__(self, location: Location, valued: Callable[[], int] = lambda: 0) -> None:
@@ -111,7 +113,7 @@ class Ledger(BatchParticipant, Generic[Row]):
         if self._fence is None:
             return
         self._join()
-        transition = Transition("end the batch in the ledger", attempt=attempt, receipts=receipts)
+        transition = Transition(self.ending, attempt=attempt, receipts=receipts)
         self._change_all(partial(self._completed, txid=txid, attempt=attempt), transition, txid)
 
     def published(self, txid: int) -> bool:

@@ -179,9 +179,9 @@ class AppendLedger(SqlLedger):
         super().publish(txid, attempt, receipts)
 
     def _begun(self, row: LedgerRow | None, txid: int, attempt: int) -> LedgerRow:
-        """Leave a complete batch as it is: the tasks find out themselves."""
-        begun = super()._begun(row, txid, attempt)
-        return row if row is not None and row.txid >= txid else begun
+        """Leave a batch that is complete or behind as it is: the tasks find out themselves."""
+        row = self.fence.follows(row, txid)
+        return row if row.txid >= txid or row.last > txid else super()._begun(row, txid, attempt)
 
     def _needed(self, index: int, transition: Transition) -> tuple[int, int | None]:
         """Count a mark for each partition that has written rows, in whatever attempt, if it has done so in this

@@ -250,7 +250,7 @@ class WindowLedger(SqlLedger):
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         if not self._checked:
-            store = self._places()[0]
+            store = self._prepared()[0]
             with store.errors("look up the partitions of the window"), store.writing() as connection:
                 complete = self.fence.row(connection, store.dialect.exclusive).txid
                 self._check(store, connection, range(numPartitions), complete, txid)

@@ -105,6 +105,7 @@ class BatchLedger(SqlLedger):
     """
 
     decides = True
+    ending = "show the batch"
 
     def __init__(self, factory: BatchState) -> None:
         super().__init__(factory.location, factory._stores, factory.place.stores)
