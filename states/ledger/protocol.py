@@ -29,8 +29,8 @@ class Ledger(BatchParticipant, Generic[Row]):
     """The driver's side of one state; one object for each run. A subclass says where the ledger is (`_stores_of`).
 
     A ledger in several files has a row in each; the first one decides. ``valued`` returns the highest txid among the
-    values. ``records_each_attempt``: also the first attempt of each batch is recorded. ``ending``: what `publish` does, in
-    errors.
+    values. ``records_each_attempt``: also the first attempt of each batch is recorded. ``ending``: what an error says
+    of `publish`.
     """
 
     keeps_receipts = True
