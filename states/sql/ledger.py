@@ -220,7 +220,7 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
                 return owners_of(self.store, connection, self._location)
 
     def claim(self, name: str, old: Owner | None, new: Owner) -> bool:
-        """Raises the database driver's duplicate key error if another driver claims it at this moment."""
+        """Claim; raise the database driver's duplicate key error if another driver does so at this moment."""
         with self.store.errors("join the checkpoint in the ledger"), self.store.writing() as connection:
             if _owner(connection, name, self.store.dialect.exclusive) != old:
                 return False
