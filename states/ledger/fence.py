@@ -4,7 +4,7 @@ in its own way, inside the step that writes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 from trident_py.errors import LostCommits, StateError, ZombieError
@@ -27,6 +27,10 @@ class LedgerRow:
     def last(self) -> int:
         """The highest txid that is complete or begun."""
         return max(self.txid, self.started)
+
+    def evolve(self, **changes: Any) -> Self:
+        """Return the row that follows this one."""
+        return replace(self, **changes)
 
 
 Row = TypeVar("Row", bound=LedgerRow)

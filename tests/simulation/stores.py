@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from states.ledger.fence import Fence, LedgerRow
 from states.ledger.owner import Owner
 from states.ledger.protocol import Ledger
-from states.ledger.store import LedgerStore, Step, Trace
+from states.ledger.store import LedgerStore, Trace, Transition
 from trident_py.model.context import RunContext
 from trident_py.state import BackingMap, Location, MapState, State, StateFactory
 from trident_py.state.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
@@ -34,13 +34,13 @@ class SimulatedStore(LedgerStore[LedgerRow]):
 
     keeps = False
 
-    def read(self) -> LedgerRow | None:
+    def read(self, settled: bool = False) -> LedgerRow | None:
         return here().ask("read", "read the row", lambda: here().store.content.get(ROW))
 
-    def change(self, old: LedgerRow | None, new: LedgerRow, step: Step) -> bool:
+    def change(self, old: LedgerRow | None, new: LedgerRow, step: Transition) -> bool:
         return here().ask("write", step.doing, lambda: self._change(old, new, step))
 
-    def _change(self, old: LedgerRow | None, new: LedgerRow, step: Step) -> bool:
+    def _change(self, old: LedgerRow | None, new: LedgerRow, step: Transition) -> bool:
         content = dict(here().store.content)
         if content.get(ROW) != old or not self._has_marks(content, new.txid, step):
             return False
@@ -51,17 +51,17 @@ class SimulatedStore(LedgerStore[LedgerRow]):
         _change(content)
         return True
 
-    def _has_marks(self, content: Content, txid: int, step: Step) -> bool:
+    def _has_marks(self, content: Content, txid: int, step: Transition) -> bool:
         for receipt in step.receipts or ():
             mark = content.get((MARK, txid, receipt["partition"]))
             if mark is None or (not self.keeps and mark != step.attempt):
                 return False
         return True
 
-    def _is_over(self, key: Any, new: LedgerRow, step: Step) -> bool:
+    def _is_over(self, key: Any, new: LedgerRow, step: Transition) -> bool:
         return step.forgets or key[1] <= new.txid or (step.begins and not self.keeps)
 
-    def _show(self, content: dict[Any, Any], new: LedgerRow, step: Step) -> None:
+    def _show(self, content: dict[Any, Any], new: LedgerRow, step: Transition) -> None:
         """Called within the step that completes a batch."""
 
     def trace(self) -> Trace:
@@ -94,10 +94,10 @@ class KeepingStore(SimulatedStore):
 class ShowingStore(SimulatedStore):
     """The store of whole batches: their rows are staged, and shown with the row of the ledger."""
 
-    def _has_marks(self, content: Content, txid: int, step: Step) -> bool:
+    def _has_marks(self, content: Content, txid: int, step: Transition) -> bool:
         return all((STAGE, txid, receipt["token"]) in content for receipt in step.receipts or ())
 
-    def _show(self, content: dict[Any, Any], new: LedgerRow, step: Step) -> None:
+    def _show(self, content: dict[Any, Any], new: LedgerRow, step: Transition) -> None:
         if step.receipts is None:
             return
         for receipt in step.receipts:
@@ -123,6 +123,9 @@ class SimulatedLedger(Ledger[LedgerRow]):
 
     def _stores_of(self, context: RunContext, ready: bool) -> Sequence[LedgerStore[LedgerRow]]:
         return [_STORES.get(self.factory.kind, SimulatedStore)()]
+
+    def _fence_of(self, conf: dict) -> Fence | None:
+        return Fence.of(conf)
 
     def _last_written(self, trace: Trace) -> int:
         return trace.row.txid if self.decides and trace.row is not None else super()._last_written(trace)
