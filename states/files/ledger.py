@@ -148,7 +148,7 @@ class FileFence(Fence):
 
     where: str = ""
 
-    noted: ClassVar[str] = "ledger in the folder"
+    gone: ClassVar[str] = "its ledger in the folder is gone or older than this driver; the store was replaced"
 
     @property
     def shown(self) -> str:

@@ -33,7 +33,7 @@ _FIELDS = ("generation", "lineage", "txid", "started", "attempt", "run", "writte
 class RedisFence(Fence):
     """What a partition must find in the ledger before it writes."""
 
-    noted: ClassVar[str] = "ledger in Redis"
+    gone: ClassVar[str] = "its ledger in Redis is gone or older than this driver; the store was replaced"
 
     def store(self, place: RedisPlace) -> RedisLedgerStore:
         return RedisLedgerStore(place, *self.own)

@@ -102,7 +102,7 @@ Beside = Callable[[Connection, LedgerRow | None, LedgerRow], None]
 class SqlFence(Fence):
     """The fence of one run: what a partition must find in the ledger before it writes."""
 
-    noted: ClassVar[str] = "row in trident_fence"
+    gone: ClassVar[str] = "its row in trident_fence is gone or older than this driver; the store was replaced"
 
     def row(self, connection: Connection, lock: str = "") -> LedgerRow:
         """Return the state's row; ``lock`` is the SQL that locks it until the transaction ends. Raises ZombieError if a
