@@ -1,6 +1,7 @@
 # Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
 .DEFAULT_GOAL := help
-.PHONY: help setup services run cluster check test test-all floors spark-matrix faults host-faults lint bench clean
+.PHONY: help setup services run cluster check test test-all floors spark-matrix faults host-faults simulate planted lint
+.PHONY: bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' Makefile | sed -E 's/: .*##/\t/' | expand -t 14
@@ -37,6 +38,12 @@ faults: services ## random faults over every state and store, as many as you lik
 
 host-faults: services ## hosts killed, cut off, slowed, stopped, as many as you like: make host-faults SEED=1 ROUNDS=10 (root)
 	@PYTHONPATH=tests:tests/kafka .venv/bin/python -m hosts.rounds --seed $(or $(SEED),1) --stories $(or $(ROUNDS),10) </dev/null
+
+simulate: setup  ## drawn schedules of the protocol over simulated stores, as long as you like: make simulate SEED=7 SECONDS=3600
+	@PYTHONPATH=tests .venv/bin/python -m simulation.random --seed $(or $(SEED),1) --seconds $(or $(SECONDS),60) </dev/null
+
+planted: setup   ## bugs planted into the protocol, and after how many schedules each is found: docs/simulation.md
+	@PYTHONPATH=tests .venv/bin/python -m simulation.planted </dev/null
 
 lint: setup      ## ruff and mypy
 	@sh scripts/test.sh lint

@@ -1,2 +1,2 @@
-"""The real batch loop over stores, a log, a clock and spouts that are simulated, and every order in which they may fail.
+"""The real batch loop over simulated stores, logs, clocks and spouts, and the orders in which they may fail.
 See docs/simulation.md."""

@@ -18,6 +18,7 @@ from .specification import CELLS, Cell
 from .world import Bounds, Option, World
 
 BOUNDS = Bounds(faults=6, drivers=3, back=(1, 2, 3, 5, 8))
+TURNS = frozenset(["wake", "deliver"])  # what becomes of a driver that sleeps, and of a request that is under way
 
 
 @dataclass
@@ -41,14 +42,18 @@ def draw(seed: int, number: int, cells: list[Cell] | None = None) -> Found | int
     """Run a schedule that the seed and its number determine. Returns a digest of its choices if no rule is broken."""
     random = Random(f"{seed}/{number}")
     cell = random.choice(CELLS if cells is None else cells)
-    drawing = Drawing(random, random.choice((4, 8, 16, 32)))
-    world = try_schedule(cell, drawing, BOUNDS)
+    drawing = Drawing(random, random.choice((3, 6, 12, 24)))
+    kinds = sorted(BOUNDS.kinds - TURNS)
+    bounds = BOUNDS._replace(kinds=TURNS | {*random.sample(kinds, random.randint(1, 4))})  # few kinds meet more often
+    world = try_schedule(cell, drawing, bounds)
     if world.violation is not None:
-        return Found(cell, drawing.choices, str(world.violation), number, BOUNDS)
-    return hash((cell, tuple(sorted(drawing.choices.items()))))
+        return Found(cell, drawing.choices, str(world.violation), number, bounds)
+    return hash((cell, bounds, tuple(sorted(drawing.choices.items()))))
 
 
-def draw_until(seed: int, first: int, step: int, most: int | None, until: float | None) -> tuple[int, set[int], Found | None]:
+def draw_until(
+    seed: int, first: int, step: int, most: int | None, until: float | None
+) -> tuple[int, set[int], Found | None]:
     """Run every ``step``-th schedule. Returns how many, the digests of different ones, and one that breaks a rule."""
     logging.disable(logging.CRITICAL)
     different: set[int] = set()
@@ -75,11 +80,13 @@ def main() -> None:
     arguments.add_argument("--processes", type=int, default=2)
     arguments.add_argument("--cell", type=int, help="its number, to run one schedule again")
     arguments.add_argument("--choices", default="", help="of that schedule")
+    arguments.add_argument("--kinds", nargs="*", help="of its faults")
     given = arguments.parse_args()
     logging.disable(logging.CRITICAL)
     if given.cell is not None:
-        world = replay(CELLS[given.cell], from_text(given.choices), BOUNDS)[1]
-        print(Found(CELLS[given.cell], from_text(given.choices), str(world.violation), 1, BOUNDS))
+        bounds = BOUNDS._replace(kinds=frozenset(given.kinds or BOUNDS.kinds))
+        world = replay(CELLS[given.cell], from_text(given.choices), bounds)[1]
+        print(Found(CELLS[given.cell], from_text(given.choices), str(world.violation), 1, bounds))
         raise SystemExit(world.violation is not None)
     raise SystemExit(_run(given.seed, given.seconds, given.processes))
 
@@ -91,11 +98,13 @@ def _run(seed: int, seconds: float, processes: int) -> int:
         results = pool.starmap(draw_until, jobs, chunksize=1)
     count = sum(count for count, _, _ in results)
     different = len(set().union(*(digests for _, digests, _ in results)))
-    print(f"seed {seed}: {count} schedules in {seconds:.0f} s, {different} different, {count * 3600 / seconds:,.0f} an hour")
+    hourly = f"{different * 3600 / seconds:,.0f} an hour"
+    print(f"seed {seed}: {count} schedules in {seconds:.0f} s, {different} different, {hourly}")
     broken = [found for _, _, found in results if found is not None]
     for found in broken:
         print(found)
-        print(f'again: --cell {CELLS.index(found.cell)} --choices "{as_text(found.choices)}"')
+        kinds = " ".join(sorted(found.bounds.kinds))
+        print(f'again: --cell {CELLS.index(found.cell)} --choices "{as_text(found.choices)}" --kinds {kinds}')
     return len(broken)
 
 

@@ -44,8 +44,8 @@ class Cell(NamedTuple):
 
 
 KINDS = ("opaque", "transactional", "non-transactional", "insert-ignore", "append", "batch")
-CELLS = [Cell(kind, spout, recording)
-         for kind in KINDS for spout in ("transactional", "opaque", "partitioned") for recording in (False, True)]  # fmt: skip
+SPOUTS = ("transactional", "opaque", "partitioned")
+CELLS = [Cell(kind, spout, recording) for kind in KINDS for spout in SPOUTS for recording in (False, True)]
 
 
 def seen(content: Any, kind: str) -> list[list[int]]:

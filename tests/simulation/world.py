@@ -97,7 +97,7 @@ Choose = Callable[["World", str, str, list[Option]], int]
 
 
 class World:
-    """One schedule. ``drive`` runs a driver to its end; ``choose`` is asked at each point that has more than one option;
+    """One schedule. ``drive`` runs a driver to its end; ``choose`` is asked at each point that has several options;
     ``judge`` looks at each change."""
 
     def __init__(
@@ -140,8 +140,8 @@ class World:
         return self
 
     def _next(self) -> Driver | None:
-        """Return the driver that runs when the one before has ended: one that is asleep, else a new one. The last one is
-        a driver that nothing has happened to."""
+        """Return the driver that runs when the one before has ended: one that is asleep, else a new one. To the last
+        one, nothing happens."""
         asleep = [driver for driver in self.drivers if not driver.ended]
         if asleep:
             return asleep[-1]
