@@ -19,7 +19,7 @@ Option = tuple[str, int]
 
 GO: Option = ("go", 0)
 LONGEST = 600  # points of a schedule: one that has more does not end
-STARTS = 8  # drivers of a schedule
+STARTS = 24  # drivers of a schedule: one that needs more does not end
 
 
 class Died(BaseException):
