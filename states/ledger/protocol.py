@@ -159,8 +159,13 @@ class Ledger(BatchParticipant, Generic[Row]):
         return self.fence.admits(row, txid, attempt).evolve(started=txid, attempt=attempt)
 
     def _completed(self, row: Row | None, txid: int, attempt: int) -> Row:
+        """Where the first attempt of the next batch is not recorded, this shuts out what still runs of this batch: a
+        task that has read before that attempt would write behind it."""
         row = self.fence.newest(row)
-        return row if row.txid >= txid else self.fence.admits(row, txid, attempt).evolve(txid=txid)
+        if row.txid >= txid:
+            return row
+        late = {} if self.records_each_attempt else {"started": txid, "attempt": attempt + 1}
+        return self.fence.admits(row, txid, attempt).evolve(txid=txid, **late)
 
     # -- how a rule is applied
 

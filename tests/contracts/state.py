@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import signal
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -79,8 +80,8 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
 
     def test_a_replayed_batch_counts_once(self, factory: Any) -> None:
         driver = self.driver(factory)
-        for txid in (1, 1, 2, 3, 3, 3):
-            self.batch(driver, txid)
+        for txid, attempt in ((1, 0), (1, 1), (2, 0), (3, 0), (3, 1), (3, 2)):
+            self.batch(driver, txid, attempt=attempt)
         self.holds(factory, range(1, 4))
 
     def test_a_batch_replayed_before_it_was_complete_counts_once(self, factory: Any) -> None:
@@ -104,7 +105,8 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
         driver = self.driver(factory)
         driver.run(self.rows(1), 1)
         driver.publish(1, 0, driver.tasks(self.rows(1), 1))
-        driver.tasks(self.rows(1), 1)  # and once more when all is over
+        with suppress(ZombieError):  # and once more when all is over; some stores refuse it
+            driver.tasks(self.rows(1), 1)
         self.batch(driver, 2)
         self.holds(factory, range(1, 3))
 
