@@ -159,8 +159,8 @@ class Ledger(BatchParticipant, Generic[Row]):
         return self.fence.admits(row, txid, attempt).evolve(started=txid, attempt=attempt)
 
     def _completed(self, row: Row | None, txid: int, attempt: int) -> Row:
-        """Where the first attempt of the next batch is not recorded, this shuts out what still runs of this batch: a
-        task that has read before that attempt would write behind it."""
+        """Move the last complete txid. Where the first attempt of the next batch is not recorded, shut out what still
+        runs of this batch: a task that has read before that attempt would write behind it."""
         row = self.fence.newest(row)
         if row.txid >= txid:
             return row
