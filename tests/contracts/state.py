@@ -377,6 +377,20 @@ class KeyedContract(StateContract):
         self.batch(driver, 3)
         self.holds(factory, range(1, 4))
 
+    def test_commits_of_an_older_driver_do_not_stand_for_those_of_a_newer_one(self, factory: Any) -> None:
+        """A replica takes over that has those of the older one only; other tuples may be in the newer one's batch."""
+        self.batches(factory, 1).run(self.rows(2), 2)
+        driver = self.driver(factory)
+        driver.participant.prepare(2, 0, 2)
+        restore = self.backup(factory)
+        receipts = driver.tasks(self.rows(2), 2)
+        restore()
+        with pytest.raises((FailedException, StateError)):
+            driver.publish(2, 0, receipts)
+        self.batch(driver, 2, attempt=1)
+        self.batch(driver, 3)
+        self.holds(factory, range(1, 4))
+
     def test_a_batch_without_a_txid_is_written(self, factory: Any) -> None:
         run_tasks(factory, self.updater, self.rows(1), None, 2, {})
         self.holds(factory, range(1, 2))

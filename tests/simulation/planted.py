@@ -24,6 +24,8 @@ CELLS = [("opaque", "opaque", False), ("batch", "opaque", True), ("transactional
          ("opaque", "partitioned", True), ("append", "transactional", False), ("batch", "partitioned", False),
          ("insert-ignore", "partitioned", True), ("non-transactional", "transactional", False)]  # fmt: skip
 """The cells in which bugs are sought: each kind of state, each kind of spout, both kinds of ledger."""
+PAIRS = [("die", "other"), ("late", "deliver", "other"), ("start", "wake"), ("die", "back")]
+"""The kinds of faults of which two are tried together, before two of any kind."""
 
 
 class Plant(NamedTuple):
@@ -77,25 +79,27 @@ def mutated(plant: Plant) -> str:
     return text.replace(plant.old, plant.new)
 
 
-def seek(number: int, exhaustive: int, random: int, faults: int) -> dict[str, Any]:
+def seek(number: int, exhaustive: int, random: int, faults: int, first: int = 0) -> dict[str, Any]:
     """Run in a child that has loaded nothing of the product: look for one bug. The numbers are the most schedules."""
     sys.meta_path.insert(0, _Finder(PLANTS[number]))  # type: ignore[arg-type]
     logging.disable(logging.CRITICAL)
     began = time.perf_counter()
-    found = {"number": number, "exhaustive": _seek_exhaustively(exhaustive, faults), "random": _seek_by_chance(random)}
-    return {**found, "seconds": time.perf_counter() - began}
+    of_all = _seek_exhaustively(exhaustive, faults, first)
+    drawn = _seek_by_chance(random)
+    return {"number": number, "exhaustive": of_all, "random": drawn, "seconds": time.perf_counter() - began}
 
 
-def _seek_exhaustively(most: int, faults: int) -> list[Any] | None:
+def _seek_exhaustively(most: int, faults: int, first: int = 0) -> list[Any] | None:
     from .exhaustive import BOUNDS, explore
     from .specification import Cell
 
     tried = 0
-    for bound in range(1, faults + 1):
+    pairs = [BOUNDS._replace(kinds=frozenset(pair)) for pair in PAIRS]
+    for bounds in [BOUNDS._replace(faults=1), *pairs, BOUNDS][first : faults + len(PAIRS) * (faults > 1)]:
         for cell in CELLS:
             if tried >= most:
                 return None
-            explored = explore(Cell(*cell), BOUNDS._replace(faults=bound), most - tried)
+            explored = explore(Cell(*cell), bounds, most - tried)
             tried += explored.schedules
             if explored.found is not None:
                 return [tried, str(explored.found.cell), explored.found.told]
@@ -119,6 +123,7 @@ def main() -> None:
     arguments.add_argument("--exhaustive", type=int, default=12_000, help="schedules of the exhaustive run")
     arguments.add_argument("--random", type=int, default=4_000, help="schedules of the random run")
     arguments.add_argument("--faults", type=int, default=2)
+    arguments.add_argument("--first", type=int, default=0, help="1: begin the exhaustive run with pairs of faults")
     arguments.add_argument("--only", help="a pattern of the names")
     arguments.add_argument("--processes", type=int, default=2)
     arguments.add_argument("--json", help="a file for the results")
@@ -131,7 +136,8 @@ def main() -> None:
     print("| planted bug | file | exhaustive | random |\n|---|---|---|---|", flush=True)
     missed, results = 0, []
     with context.Pool(given.processes, maxtasksperchild=1) as pool:
-        jobs = [pool.apply_async(seek, (number, given.exhaustive, given.random, given.faults)) for number in wanted]
+        limits = given.exhaustive, given.random, given.faults, given.first
+        jobs = [pool.apply_async(seek, (number, *limits)) for number in wanted]
         for job in jobs:
             result = job.get()
             results.append(result)

@@ -80,7 +80,9 @@ def test_the_text_of_each_planted_bug_is_there() -> None:
         compile(mutated(plant), plant.file, "exec")
 
 
-@pytest.mark.parametrize("name", ["the decision is ignored", "the attempt is not compared"])
+@pytest.mark.parametrize(
+    "name", ["an older driver is admitted", "the batch is not recorded before it is emitted"]
+)
 def test_a_planted_bug_is_found(name: str) -> None:
     """All of them: `make planted`."""
     number = next(number for number, plant in enumerate(PLANTS) if plant.name == name)
@@ -89,4 +91,4 @@ def test_a_planted_bug_is_found(name: str) -> None:
 
 def _in_a_new_process(number: int) -> dict[str, Any]:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(seek, (number, 4_000, 0, 1))
+        return pool.apply(seek, (number, 1_000, 0, 1))
