@@ -32,8 +32,7 @@ DISTRIBUTIONS = {
 }
 # The extras whose packages a place may import; everywhere else only what is always installed.
 EXTRAS = {
-    "trident_py/drpc": ("drpc",),
-    "trident_py/drpc/web_server": ("drpc",),
+    "trident_py/extras/drpc_server": ("drpc",),
     "trident_py/extras/gateway": ("events", "redis"),
     "trident_py/kafka": ("kafka", "avro"),
     "trident_py/filesystems/webhdfs": ("hdfs",),
@@ -55,7 +54,7 @@ ALONE = {
     "events": "from trident_py.extras.gateway import app, metrics, server; import mmh3, rbloom",
     "redis": "import redis, trident_py.extras.gateway, states.redis",
     "sql": "import trident_py.operations; trident_py.operations.expr('upper(word)')",
-    "drpc": "import trident_py.drpc.app, trident_py.drpc.http_server",
+    "drpc": "import trident_py.extras.drpc_server.shared_servers",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
     "testing": "import trident_py.testing.pytest_plugin",
     "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).folder()",

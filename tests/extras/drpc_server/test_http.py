@@ -16,7 +16,7 @@ import pytest
 
 from trident_py import DefinitionError, DRPCExecutionException, LocalCluster, LocalDRPC, TridentTopology
 from trident_py.drpc import DRPCClient, default_drpc
-from trident_py.drpc.http_server import DRPCServer
+from trident_py.extras.drpc_server.server import DRPCServer
 
 Serve = Callable[..., int]
 RUNS: list[Any] = []
@@ -287,7 +287,7 @@ def test_a_client_without_a_server_says_so() -> None:
 def test_an_idle_connection_that_the_server_has_closed_is_opened_again(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trident_py.drpc.http_server.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("trident_py.extras.drpc_server.server.IDLE_SECONDS", 0.2)
     port = serve()
     with DRPCClient("127.0.0.1", port) as client:
         for _ in range(3):
@@ -300,3 +300,11 @@ def test_sixteen_clients_at_once(serve: Serve) -> None:
     with DRPCClient("127.0.0.1", port) as client, ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda n: client.execute("upper", f"a{n}"), range(200)))
     assert answers == [[[f"A{n}"]] for n in range(200)]
+
+
+def test_without_its_extra_a_server_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trident_py.entry_points._points", lambda group: {})
+    topology = TridentTopology()
+    topology.newDRPCStream("upper", LocalDRPC()).each("args", told, "up").project("up")
+    with LocalCluster() as cluster, pytest.raises(DefinitionError, match="the DRPC server needs drpc_server, which"):
+        cluster.submitTopology("requests", {"drpc.http.port": 0}, topology.build())

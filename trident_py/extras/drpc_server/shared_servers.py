@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Mapping
 from typing import Any
 
-from ..config import Config
-from ..errors import DefinitionError, missing
-from .local_drpc import LocalDRPC
+from ...config import Config
+from ...drpc.local_drpc import LocalDRPC
+from .server import DRPCServer
 
 _lock = threading.Lock()
 _shared: dict[tuple[Any, Any], SharedServer] = {}
@@ -22,11 +21,11 @@ class SharedServer:
         self.drpc = LocalDRPC()
         self.address = address
         self.users = 0
-        self._server = serving().DRPCServer(self.drpc, conf).start()
+        self._server = DRPCServer(self.drpc, conf).start()
 
     @property
     def url(self) -> str:
-        return str(self._server.url)
+        return self._server.url
 
     def leave(self) -> None:
         """Called when a run ends."""
@@ -38,15 +37,12 @@ class SharedServer:
         self._server.stop()
 
 
-def server_of(conf: Mapping[str, Any]) -> SharedServer | None:
-    """Return the server of a run's conf; None if it sets no ``drpc.http.port``. The first run starts it, with its
-    settings.
+def server_of(conf: Mapping[str, Any]) -> SharedServer:
+    """Return the server of a run's conf, which sets ``drpc.http.port``. The first run starts it, with its settings.
 
-    Raises DefinitionError for settings that cannot be used, and if the port is taken or a package is missing.
+    Raises DefinitionError for settings that cannot be used, and if the port is taken.
     """
-    port = conf.get(Config.DRPC_HTTP_PORT)
-    if port is None:
-        return None
+    port = conf[Config.DRPC_HTTP_PORT]
     address = (conf.get(Config.DRPC_HTTP_HOST), port or object())  # a free port is another one each time
     with _lock:
         server = _shared.get(address)
@@ -54,14 +50,3 @@ def server_of(conf: Mapping[str, Any]) -> SharedServer | None:
             server = _shared[address] = SharedServer(address, conf)
         server.users += 1
         return server
-
-
-def serving() -> Any:
-    """Return the module of the server, by its name: a run without one must not load it, and works without its
-    packages."""
-    try:
-        return importlib.import_module("trident_py.drpc.http_server")
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("trident_py"):
-            raise
-        raise DefinitionError(missing("the DRPC server", error.name, "drpc")) from None

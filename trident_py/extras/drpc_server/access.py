@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..documents import Document, read
-from ..errors import DefinitionError
-from .limits import TOKEN
+from ...documents import Document, read
+from ...errors import DefinitionError
+from .client import TOKEN
 
 ACL, TOKENS, USERS = "drpc.authorizer.acl", "drpc.tokens", "client.users"
 

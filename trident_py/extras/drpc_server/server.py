@@ -1,4 +1,4 @@
-"""The HTTP server of DRPC: uvicorn in a thread of the driver. Needs the extra ``drpc``."""
+"""The HTTP server of DRPC: uvicorn in a thread of the driver."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 
 import uvicorn
 
-from ..config import Config
-from ..errors import DefinitionError
+from ...config import Config
+from ...drpc.local_drpc import LocalDRPC
+from ...drpc.workers import THREADS
+from ...errors import DefinitionError
 from .access import access_of, check_host
 from .app import application
-from .limits import QUEUE, THREADS
-from .local_drpc import LocalDRPC
+from .client import PORT
 from .web_server import PatientProtocol
 
-HOST, PORT = "127.0.0.1", 3774
+HOST = "127.0.0.1"
+QUEUE = 128  # requests that wait for a thread
 IDLE_SECONDS = 60
 _START_SECONDS = 30.0
 _GRACE_SECONDS = 5

@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from ..config import Config
-from ..errors import DefinitionError, DRPCExecutionException
-from .limits import TIMEOUT_SECONDS, TOKEN
+from ...config import Config
+from ...drpc.local_drpc import TIMEOUT_SECONDS
+from ...errors import DefinitionError, DRPCExecutionException
 
 PORT = 3774
+TOKEN = "TRIDENT_DRPC_TOKEN"
+"""The variable of the environment with the one token of server and client."""
+
 _TYPES = {503: "SERVER_SHUTDOWN", 504: "SERVER_TIMEOUT", 500: "INTERNAL_ERROR"}
 _MORE_SECONDS = 5.0
 

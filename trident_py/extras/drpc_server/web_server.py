@@ -1,21 +1,11 @@
-"""What our HTTP servers share: uvicorn's protocol with limits, and its logging. Needs uvicorn."""
+"""What our HTTP servers share: uvicorn's protocol with limits."""
 
 from __future__ import annotations
 
 import asyncio
-import copy
 from typing import Any
 
-from uvicorn.config import LOGGING_CONFIG
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
-
-def logging_settings() -> dict[str, Any]:
-    """Return uvicorn's configuration of logging, with our own log added."""
-    config = copy.deepcopy(LOGGING_CONFIG)
-    config["formatters"]["default"]["fmt"] = "%(asctime)s %(levelprefix)s %(message)s"
-    config["loggers"]["trident_py"] = {"handlers": ["default"], "level": "INFO", "propagate": False}
-    return config
 
 
 class PatientProtocol(HttpToolsProtocol):

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from trident_py.cli import trident
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MODULE = """
 from tests.drpc.functions import word_count, words
 from trident_py import TridentTopology

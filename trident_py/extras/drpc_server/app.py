@@ -12,10 +12,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
-from ..errors import DRPCExecutionException
-from ..model.user_traceback import describe_error
+from ...drpc.local_drpc import LocalDRPC, timeout_error
+from ...errors import DRPCExecutionException
+from ...model.user_traceback import describe_error
 from .access import Access, Refused
-from .local_drpc import LocalDRPC, timeout_error
 
 log = logging.getLogger("trident_py.drpc")
 
