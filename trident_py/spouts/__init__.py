@@ -6,8 +6,6 @@ from ..model.replaced import answer
 from ..model.requirements import Needs
 from ..tuples import RichSpoutBatchId
 from .collectors import SpoutOutputCollector, WrongNumberOfValues
-from .feeder import FeederBatchSpout, FeederCommitterBatchSpout
-from .fixed import FixedBatchSpout
 from .inspection import SpoutNodeInfo, check_spout, is_finite, is_home, output_fields, partitions_of, snapshot
 from .interfaces import (
     IBatchSpout,
@@ -68,7 +66,10 @@ if not TYPE_CHECKING:
         {
             "Coordination": "coordination",
             "Descriptor": "coordination",
+            "FeederBatchSpout": ".testing.feeder",
+            "FeederCommitterBatchSpout": ".testing.feeder",
             "FileSpout": "files",
+            "FixedBatchSpout": ".testing.fixed_batches",
             "MemoryMetadataStore": ".checkpoints.metadata_store",
             "MetadataStore": ".checkpoints.metadata_store",
             "TaskEmitter": "emitters",

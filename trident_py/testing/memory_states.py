@@ -18,10 +18,10 @@ from ..errors import DefinitionError, StateError
 from ..model.canonical import keys_of
 from ..model.requirements import Needs
 from ..rpc import service
-from .base import BackingMap, ITupleCollection, Key, Location, Reading, RemovableMapState, StateFactory
-from .keys import ExactKey
-from .maps import OpaqueMap, SnapshottableMap
-from .values import OpaqueValue
+from ..state.base import BackingMap, ITupleCollection, Key, Location, Reading, RemovableMapState, StateFactory
+from ..state.keys import ExactKey
+from ..state.maps import OpaqueMap, SnapshottableMap
+from ..state.values import OpaqueValue
 
 GLOBAL_KEY = "$MEMORY-MAP-STATE-GLOBAL$"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import DefinitionError
+from ..spouts.interfaces import TRANSACTIONAL, IBatchSpout
 from ..tuples import Fields, FieldsLike
-from .interfaces import TRANSACTIONAL, IBatchSpout
 
 
 class FixedBatchSpout(IBatchSpout):

@@ -19,8 +19,8 @@ from weakref import WeakValueDictionary
 
 from ..errors import SpoutError
 from ..operations.base import TridentCollector
+from ..spouts.interfaces import TRANSACTIONAL, ICommitterTridentSpout, ITridentSpout, SpoutContext
 from ..tuples import Fields, FieldsLike, TransactionAttempt
-from .interfaces import TRANSACTIONAL, ICommitterTridentSpout, ITridentSpout, SpoutContext
 
 log = logging.getLogger(__name__)
 Rows = list[Any]
