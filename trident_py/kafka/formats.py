@@ -15,10 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from ..errors import DefinitionError, TridentError, missing
-from ..model.chunks import Column, arrow_type, typed
+from ..model.chunks import Column, arrow_type, single, typed
 from ..model.requirements import Needs, role
-from ..spouts.filereaders import single
-from ..spouts.jsonvalues import is_text, json_columns, json_table, json_value
+from ..spouts.json_values import is_text, json_columns, json_table, json_value
 from ..tuples import Fields, FieldsLike
 
 Raw = Sequence[bytes | None]

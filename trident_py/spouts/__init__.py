@@ -1,7 +1,8 @@
 """Sources of batches: the spout interfaces, the built-in spouts, and the code that drives them."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..entry_points import names_of
 from ..model.replaced import answer
 from ..model.requirements import Needs
 from ..tuples import RichSpoutBatchId
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from ..checkpoints.metadata_store import MemoryMetadataStore, MetadataStore
     from .coordination import Coordination, Descriptor
     from .emitters import TaskEmitter, make_emitter
-    from .files import FileSpout
+
+    FileSpout: Any
 
 __all__ = [
     "Coordination",
@@ -61,14 +63,13 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = answer(
+    _LATER = answer(
         __name__,
         {
             "Coordination": "coordination",
             "Descriptor": "coordination",
             "FeederBatchSpout": ".testing.feeder",
             "FeederCommitterBatchSpout": ".testing.feeder",
-            "FileSpout": "files",
             "FixedBatchSpout": ".testing.fixed_batches",
             "MemoryMetadataStore": ".checkpoints.metadata_store",
             "MetadataStore": ".checkpoints.metadata_store",
@@ -76,3 +77,6 @@ if not TYPE_CHECKING:
             "make_emitter": "emitters",
         },
     )
+
+    def __getattr__(name: str) -> Any:
+        return (names_of(__name__, "file_spout") if name == "FileSpout" else _LATER)(name)

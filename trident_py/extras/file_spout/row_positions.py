@@ -12,9 +12,9 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import SpoutError
-from .filelist import Files, SourceFile, first_block
-from .filerules import TO_LF, Quotes, bare_cr, check_content, without_mark
+from ...errors import SpoutError
+from .file_list import Files, SourceFile, first_block
+from .rules import TO_LF, Quotes, bare_cr, check_content, without_mark
 
 BLOCK = 4 << 20
 

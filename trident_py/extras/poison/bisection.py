@@ -14,23 +14,22 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..checkpoints.metadata_store import MetadataStore
-from ..config import Config
-from ..errors import SpoutError, StateError
-from ..model.plan import ProcessorNode, SpoutNode, describe
-from ..model.retry import Stopped, back_off_seconds
-from ..model.user_traceback import describe_error
-from .attempts import Attempted, Attempts, ChosenTuples, Kept, Work
-from .execution_mode import NeedsExecutors
-from .poison import is_on, takes_back
-from .processors import ChangedBatch, Excluded
-from .processors.dead_letters import as_text
-from .program import BatchInfo, Failure, Program, topology_error
+from ...checkpoints.metadata_store import MetadataStore
+from ...config import Config
+from ...engine.attempts import Attempted, Attempts, ChosenTuples, Kept, RetryPolicy, Work
+from ...engine.execution_mode import NeedsExecutors
+from ...engine.poison import RECORDS, is_on, takes_back
+from ...engine.processors import ChangedBatch, Excluded
+from ...engine.processors.dead_letters import as_text
+from ...engine.program import BatchInfo, Failure, Program, topology_error
+from ...errors import SpoutError, StateError
+from ...model.plan import ProcessorNode, SpoutNode, describe
+from ...model.retry import Stopped, back_off_seconds
+from ...model.user_traceback import describe_error
 
 log = logging.getLogger("trident_py")
 
-RECORDS = "poison"  # the checkpoint's path for what each txid excludes
-CHECKS = "checks"  # and for whether the txid after the last committed one is recorded before it may commit
+CHECKS = "checks"  # the checkpoint's path for whether a batch is recorded in `RECORDS` before it may commit
 ATTEMPTS, MOST = 3, 10
 CHANGING = "its spout emits other tuples in each attempt"
 LOOK = 1_000  # tuples of a batch that are compared between two attempts
@@ -255,14 +254,17 @@ def _own(error: BaseException) -> bool:
     return not isinstance(error, NEVER)
 
 
-class Bisection:
+class Bisection(RetryPolicy):
     """The attempts of a component's batches, without the tuples that are poison: those of the loop, and dry ones before
     the first that may commit or behind one that failed."""
 
     def __init__(self, attempts: Attempts, store: MetadataStore) -> None:
-        self.attempts = attempts
+        super().__init__(attempts, store)
         self.poison = Poison(attempts.program, store)
-        self.open = self.poison.open
+
+    def open(self, txid: int, run: str, touched: bool) -> None:
+        """Keep to what an earlier run has decided of the batch after ``txid``."""
+        self.poison.open(txid, run, touched)
 
     def begin(self, work: Work) -> None:
         """Begin a batch."""

@@ -7,14 +7,14 @@ import os
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from spouts.harness import Player, flat
 
 from trident_py.errors import DefinitionError, SpoutError
-from trident_py.spouts import FileSpout, filelist, filereaders, filerows
+from trident_py.extras.file_spout import file_list, readers, row_positions
+from trident_py.extras.file_spout.spout import FileCoordinator
+from trident_py.spouts import FileSpout
 from trident_py.spouts.emitters import make_emitter
-from trident_py.spouts.files import FileCoordinator
 from trident_py.tuples import TransactionAttempt
-
-from .harness import Player, flat
 
 
 def numbers(count, start=0):
@@ -207,7 +207,7 @@ def test_a_large_batch_is_streamed_in_chunks_and_typed_columns_are_arrow(kind, s
     player.emit(1)
     chunks = player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.payload(1))
     assert iter(chunks) is chunks
-    sizes = [chunk.length for chunk in chunks if isinstance(chunk.column("n"), pa.Array)]
+    sizes = [chunk.length for chunk in chunks if isinstance(chunk.columns["n"], pa.Array)]
     assert sum(sizes) == count
     assert max(sizes) <= 65_536
 
@@ -215,9 +215,9 @@ def test_a_large_batch_is_streamed_in_chunks_and_typed_columns_are_arrow(kind, s
 def test_positions_do_not_depend_on_how_files_are_cut_into_blocks(kind, spout_of, tmp_path, monkeypatch):
     write(tmp_path / "a", kind, numbers(500))
     for size in (1, 2, 7, 64):
-        monkeypatch.setattr(filelist, "FIRST_BLOCK", size)
-        monkeypatch.setattr(filerows, "BLOCK", size)
-        monkeypatch.setattr(filereaders, "BLOCK", size)
+        monkeypatch.setattr(file_list, "FIRST_BLOCK", size)
+        monkeypatch.setattr(row_positions, "BLOCK", size)
+        monkeypatch.setattr(readers, "BLOCK", size)
         batches = Player(spout_of(tmp_path, batchSize=77), partitions=2).to_end()
         assert [n for batch in batches for n in as_numbers(batch)] == numbers(500)
 
@@ -476,8 +476,8 @@ def test_real_weather_is_what_pandas_reads(tmp_path):
 
 
 def test_a_parquet_cut_never_moves_behind_its_start(tmp_path):
-    files = filelist.Files({})
+    files = file_list.Files({})
     file = files.identify(str(write(tmp_path / "a", "parquet", numbers(40))))  # row groups of 7
-    rows = filerows.ParquetRows(file, files)
+    rows = row_positions.ParquetRows(file, files)
     assert rows.near(8, 1, slack=5) == (9, 1)
     assert rows.near(8, 5, slack=5) == (14, 6)

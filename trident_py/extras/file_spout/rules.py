@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 
-from ..errors import SpoutError
+from ...errors import SpoutError
+from ...spouts.json_values import TO_UTF_8
 
 MARK = b"\xef\xbb\xbf"
-TO_UTF_8 = "convert it to UTF-8"
 TO_LF = "a line ends with CR alone; convert the line ends to LF"
 
 _COMPRESSED = re.compile(
@@ -44,15 +44,6 @@ def bare_cr(outline: bytes) -> int:
     """Return where a CR ends a line in text whose quoted values are hidden; -1: nowhere."""
     found = _BARE_CR.search(outline) if b"\r" in outline else None
     return found.start() if found is not None else -1
-
-
-def with_advice(message: str) -> str:
-    """Return what a parser says about a value, with the next step."""
-    if "expected a zone offset" in message:
-        return f"{message.partition('. If these')[0]}; declare timestamp_ntz, or give the times a zone"
-    if "expected no zone offset" in message:
-        return f"{message.rstrip('.')}; declare timestamp"
-    return f"{message}; {TO_UTF_8}" if "UTF8" in message or "utf-8" in message else message
 
 
 class Quotes:

@@ -20,10 +20,10 @@ import pyarrow.json as pa_json
 from ..errors import SpoutError, TridentError
 from ..model.chunks import Column, arrow_type, decimals, kinds_of, typed
 from ..tuples import Fields
-from .filerules import with_advice
 
 DescribeRecord = Callable[[int, str], str]
 """Makes the message for a record out of its number and the problem."""
+TO_UTF_8 = "convert it to UTF-8"
 
 
 def is_text(block: bytes) -> bool:
@@ -168,3 +168,12 @@ def _fits(value: Any, ddl: str, name: str) -> bool:
     except TridentError:
         return False
     return True
+
+
+def with_advice(message: str) -> str:
+    """Return what a parser says about a value, with the next step."""
+    if "expected a zone offset" in message:
+        return f"{message.partition('. If these')[0]}; declare timestamp_ntz, or give the times a zone"
+    if "expected no zone offset" in message:
+        return f"{message.rstrip('.')}; declare timestamp"
+    return f"{message}; {TO_UTF_8}" if "UTF8" in message or "utf-8" in message else message

@@ -12,8 +12,8 @@ import pytest
 
 from states.sql import AppendState, BatchState, RowUpdater
 from trident_py import DefinitionError, FailedException, Fields, LocalCluster, TopologyError, TridentTopology
-from trident_py.engine.bisection import Poison, Span, halves, size
 from trident_py.engine.processors import LETTER
+from trident_py.extras.poison.bisection import Poison, Span, halves, size
 from trident_py.operations import BaseAggregator
 from trident_py.operations.builtin import Count
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout

@@ -15,6 +15,7 @@ import pytest
 from file_places import HdfsPlace, LocalPlace, Place, S3Place, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spouts.harness import Player, flat
 
 from testbed.hdfs import HdfsServer
 from testbed.s3 import S3Server
@@ -22,8 +23,6 @@ from trident_py.errors import DefinitionError, FailedException, SpoutError
 from trident_py.filesystems.webhdfs import client_of
 from trident_py.spouts import FileSpout
 from trident_py.tuples import TransactionAttempt
-
-from .harness import Player, flat
 
 pytestmark = pytest.mark.servers
 

@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 from trident_py import LocalCluster, TopologyError
 from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.engine.batch_loop import BatchLoop
-from trident_py.engine.bisection import Bisection, Poison
 from trident_py.engine.task import LevelTask
 from trident_py.engine.two_phase import Publisher
+from trident_py.extras.poison.bisection import Bisection, Poison
 
 from .support import CONF, Row, build
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 _CONTEXT = multiprocessing.get_context("forkserver")
 BATCHES = [
     [[Row("r1", "a", 1), Row("r2", "b", 2)], [Row("r3", "c", 4)]],

@@ -16,17 +16,17 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..errors import DefinitionError, SpoutError, TridentError
-from ..filesystems.uris import Storage, check_storage, naming, needs_of_paths, shown_storage
-from ..model.chunks import Chunk, arrow_type
-from ..model.requirements import Needs
-from ..operations.base import TridentCollector
-from ..tuples import Fields, FieldsLike, TransactionAttempt
-from .filelist import FORMATS, Files, SourceFile, format_of
-from .filereaders import CsvReader, JsonReader, LineReader, ParquetReader, RangeReader
-from .filerows import ParquetRows, RowPositions, TextRows
-from .filerules import Quotes
-from .interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
+from ...errors import DefinitionError, SpoutError, TridentError
+from ...filesystems.uris import Storage, check_storage, naming, needs_of_paths, shown_storage
+from ...model.chunks import Chunk, arrow_type
+from ...model.requirements import Needs
+from ...operations.base import TridentCollector
+from ...spouts.interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
+from ...tuples import Fields, FieldsLike, TransactionAttempt
+from .file_list import FORMATS, Files, SourceFile, format_of
+from .readers import CsvReader, JsonReader, LineReader, ParquetReader, RangeReader
+from .row_positions import ParquetRows, RowPositions, TextRows
+from .rules import Quotes
 
 PathsLike = str | os.PathLike | Iterable[str | os.PathLike]
 

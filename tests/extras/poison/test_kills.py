@@ -8,9 +8,9 @@ import pytest
 
 from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.checkpoints.metadata_store import MemoryMetadataStore
-from trident_py.engine.bisection import Poison
 from trident_py.engine.program import compile_plan
 from trident_py.errors import ZombieError
+from trident_py.extras.poison.bisection import Poison
 
 from .killed import BATCHES, Step, start
 from .support import CONF, KINDS, build, dead, expected, found, letters

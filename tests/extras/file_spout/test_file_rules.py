@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from spouts.harness import Player, flat
 
 from trident_py.errors import SpoutError
 from trident_py.spouts import FileSpout
 from trident_py.tuples import TransactionAttempt
-
-from .harness import Player, flat
 
 TEXT = {"lines": "one\ntwo ü\n", "csv": "v,w\none,1\ntwo ü,2\n", "json": '{"v": "one"}\n{"v": "two ü"}\n'}
 ROWS = [("one",), ("two ü",)]

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from ..errors import SpoutError, TridentError
-from ..model.chunks import CHUNK_ROWS, Chunk, arrow_type, decimals, exact_cast
-from ..tuples import Fields
-from .filelist import Files, SourceFile
-from .filerows import header_line, header_names
-from .filerules import MARK, Quotes, bare_cr, with_advice, without_mark
-from .jsonvalues import is_text, json_columns, json_table
+from ...errors import SpoutError, TridentError
+from ...model.chunks import CHUNK_ROWS, Chunk, arrow_type, decimals, exact_cast, single
+from ...spouts.json_values import is_text, json_columns, json_table, with_advice
+from ...tuples import Fields
+from .file_list import Files, SourceFile
+from .row_positions import header_line, header_names
+from .rules import MARK, Quotes, bare_cr, without_mark
 
 BLOCK = 4 << 20
 
@@ -200,11 +200,6 @@ def _check_infinite(table: pa.Table, texts: pa.Table) -> None:
 def lines_before(files: Files, path: str, offset: int) -> int:
     """Return the number of lines that end before an offset."""
     return sum(block.count(b"\n") for _, block in blocks(files, path, 0, offset))
-
-
-def single(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
 class JsonReader(RangeReader):

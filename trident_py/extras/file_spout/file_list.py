@@ -12,10 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import DefinitionError, FailedException, SpoutError, TridentError
-from ..filesystems.base import ABSENT, AWAY, LOCAL, LOCAL_PASSES, NAMENODE_AWAY, OTHER, REFUSED, FileSystem
-from ..filesystems.registry import open_filesystem
-from ..filesystems.uris import FileUri, Storage, local_path, naming, parse_uri
+from ...errors import DefinitionError, FailedException, SpoutError, TridentError
+from ...filesystems.base import ABSENT, AWAY, LOCAL, LOCAL_PASSES, NAMENODE_AWAY, OTHER, REFUSED, FileSystem
+from ...filesystems.registry import open_filesystem
+from ...filesystems.uris import FileUri, Storage, local_path, naming, parse_uri
 
 AT_ONCE = 16
 FIRST_BLOCK, FIRST_REMOTE_BLOCK = 64 << 10, 1 << 20  # a request to a store takes as long as reading a megabyte
