@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -91,6 +92,27 @@ def count_words(paths: list[str], batches: int, stage: Callable) -> list[float]:
     return run_batches(spark, body, batches)
 
 
+def count_in_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    counts: Counter[str] = Counter()
+    for batch in batches:
+        for sentence in batch.column("sentence").to_pylist():
+            counts.update(sentence.split(" "))
+    yield pa.record_batch({"word": pa.array(counts, pa.string()), "n": pa.array(counts.values(), pa.int64())})
+
+
+def word_count_tuned(paths: list[str], batches: int) -> list[float]:
+    """As one would after a profile: each task counts its words itself, and only the counts are exchanged."""
+    from pyspark.sql import functions as F
+
+    spark = session({"spark.sql.shuffle.partitions": "2"})
+
+    def body(_: Any, batch_id: int) -> None:
+        counts = spark.read.parquet(*paths).mapInArrow(count_in_task, "word string, n bigint")
+        counts.groupBy("word").agg(F.sum("n")).toArrow()
+
+    return run_batches(spark, body, batches)
+
+
 def word_count_native(paths: list[str], batches: int) -> list[float]:
     """Spark's own split, explode and count: no Python in it."""
     from pyspark.sql import functions as F
@@ -110,22 +132,14 @@ def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"value": pa.array(rows, pa.int64())})
 
 
-def one_stage(batches: int) -> list[float]:
-    """Tiny batches through one Python stage."""
+def tiny_batches(batches: int, stages: int) -> list[float]:
+    """Batches of ten tuples through so many Python stages, with an exchange between two of them."""
 
     def body(frame: Any, batch_id: int) -> None:
-        frame.select("value").coalesce(2).mapInArrow(pass_on, "value bigint").write.format("noop").mode("append").save()
-
-    return run_batches(session(), body, batches)
-
-
-def two_stages(batches: int) -> list[float]:
-    """Tiny batches through two Python stages with one exchange between them."""
-
-    def body(frame: Any, batch_id: int) -> None:
-        first = frame.select("value").coalesce(2).mapInArrow(pass_on, "value bigint")
-        second = first.repartition(2, "value").mapInArrow(pass_on, "value bigint")
-        second.write.format("noop").mode("append").save()
+        passed = frame.select("value").coalesce(2).mapInArrow(pass_on, "value bigint")
+        for _ in range(1, stages):
+            passed = passed.repartition(2, "value").mapInArrow(pass_on, "value bigint")
+        passed.write.format("noop").mode("append").save()
 
     return run_batches(session(), body, batches)
 

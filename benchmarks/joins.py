@@ -15,14 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .measure import measure
+from .measure import interleaved, ratio
 from .report import Figure, at_least, median
 
 GROUP = "join"
 TUPLES = 500_000
 BATCHES = 8
 WARM_UP = 3
-ROUNDS = 3
 
 
 def files(folder: Path) -> None:
@@ -37,15 +36,12 @@ def files(folder: Path) -> None:
 
 
 def figures() -> Iterator[Figure]:
-    """Rounds side by side: what else the machine does then disturbs both."""
     with tempfile.TemporaryDirectory(prefix="trident-bench-") as folder:
         files(Path(folder))
-        rates: dict[str, list[float]] = {"by_hand.joined": [], "ours.joined": []}
-        for _ in range(ROUNDS):
-            for way, found in rates.items():
-                found.append(2 * TUPLES / median(measure(way, folder, BATCHES)[WARM_UP:]))
-        by_hand, ours = (median(found) for found in rates.values())
-        ratio = median([ours / hand for hand, ours in zip(*rates.values(), strict=True)])
-        asked: Any = at_least(ratio, 0.9)
+        sides = {way: (f"{way}.joined", folder, BATCHES) for way in ("by_hand", "ours")}
+        rates = interleaved(sides, lambda seconds: 2 * TUPLES / median(seconds[WARM_UP:]))
+        by_hand, ours = map(median, rates.values())
+        ours_by_hand = ratio(rates["ours"], rates["by_hand"])
+        asked: Any = at_least(ours_by_hand, 0.9)
         yield Figure(GROUP, "by hand: spark.read and join in a foreachBatch", by_hand, "tuples/s")
-        yield Figure(GROUP, "two streams of 500k tuples a batch", ours, "tuples/s", "by hand", ratio, **asked)
+        yield Figure(GROUP, "two streams of 500k tuples a batch", ours, "tuples/s", "by hand", ours_by_hand, **asked)

@@ -1,19 +1,22 @@
 """One measurement in a process of its own, so that no session, cache or warm JVM is shared.
 
-python -m benchmarks.measure by_hand.one_stage '[80]'        prints the result as JSON on the last line
+python -m benchmarks.measure by_hand.tiny_batches '[80, 1]'   prints the result as JSON on the last line
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 ROOT = Path(__file__).parent.parent
+ROUNDS = 3
 
 
 class MeasurementFailed(Exception):
@@ -38,6 +41,21 @@ def measure(name: str, *args: Any, timeout: float = 900) -> Any:
         if done.returncode != 0 or not done.stdout.strip():
             raise MeasurementFailed(f"{name}{args} ended with {done.returncode}; {end_of(log)}")
     return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def interleaved(sides: Mapping[str, Sequence[Any]], figure: Callable[[Any], float]) -> dict[str, list[float]]:
+    """The figure of each side in each round. A side is what `measure` is called with. They run one after the other in
+    every round, so what else the machine does meanwhile disturbs all of them."""
+    found: dict[str, list[float]] = {side: [] for side in sides}
+    for _ in range(ROUNDS):
+        for side, call in sides.items():
+            found[side].append(figure(measure(*call)))
+    return found
+
+
+def ratio(these: Sequence[float], those: Sequence[float]) -> float:
+    """The median of the rounds' ratios."""
+    return statistics.median(this / that for this, that in zip(these, those, strict=True))
 
 
 def command(name: str, *args: Any) -> list[str]:

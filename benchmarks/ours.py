@@ -78,6 +78,17 @@ def on_local() -> Iterator[tuple[Any, Path]]:
         yield cluster, Path(folder)
 
 
+JOBS = "SparkCluster, as jobs"  # also batches that the driver would run itself
+CONF: dict[str, dict[str, Any]] = {JOBS: {Config.TOPOLOGY_INLINE_MAX_TUPLES: 0}}
+
+
+@contextmanager
+def cluster_on(where: str) -> Iterator[Any]:
+    """LocalCluster or SparkCluster, by its name; either keeps a checkpoint."""
+    with on_local() if where == "LocalCluster" else on_spark() as (cluster, _):
+        yield cluster
+
+
 def run(cluster: Any, topology: TridentTopology, conf: dict[str, Any] | None = None) -> Laps:
     running = cluster.submitTopology("bench", conf or {}, topology.build())
     laps = Laps(running)
@@ -126,32 +137,27 @@ def numbers(batches: int, per_batch: int = 10) -> FixedBatchSpout:
     return FixedBatchSpout(Fields("value bigint"), per_batch, *rows)
 
 
-def one_stage(batches: int) -> list[float]:
+def stages_topology(batches: int, stages: int) -> TridentTopology:
+    """So many stages of one function each, with an exchange between two of them."""
     topology = TridentTopology()
     stream = topology.newStream("in", numbers(batches)).parallelismHint(2)
-    stream.each("value", lambda value: [value + 1], Fields("next bigint"))
-    with on_spark() as (cluster, _):
-        return run(cluster, topology).seconds
-
-
-def two_stages_topology(batches: int) -> TridentTopology:
-    topology = TridentTopology()
-    stream = topology.newStream("in", numbers(batches)).parallelismHint(2)
-    first = stream.each("value", lambda value: [value + 1], Fields("next bigint"))
-    second = first.partitionBy("next").each("next", lambda value: [value + 1], Fields("last bigint"))
-    second.parallelismHint(2)
+    stream = stream.each("value", lambda value: [value + 1], Fields("value1 bigint"))
+    for stage in range(1, stages):
+        exchanged = stream.partitionBy(f"value{stage}")
+        stream = exchanged.each(f"value{stage}", lambda value: [value + 1], Fields(f"value{stage + 1} bigint"))
+        stream = stream.parallelismHint(2)
     return topology
 
 
-def two_stages(batches: int) -> list[float]:
-    with on_spark() as (cluster, _):
-        return run(cluster, two_stages_topology(batches)).seconds
+def tiny_batches(batches: int, stages: int, where: str) -> list[float]:
+    with cluster_on(where) as cluster:
+        return run(cluster, stages_topology(batches, stages), CONF.get(where)).seconds
 
 
 def phases(batches: int) -> dict[str, float]:
     """Median seconds of each phase of a tiny batch, as the driver measures them; the rest is Spark's own."""
     with on_spark() as (cluster, _):
-        laps = run(cluster, two_stages_topology(batches))
+        laps = run(cluster, stages_topology(batches, 2))
     warm = laps.phases[batches // 3 :]
     middle = {name: sorted(phase[name] for phase in warm)[len(warm) // 2] for name in warm[0]}
     whole = sorted(laps.seconds[batches // 3 :])[len(warm) // 2]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +19,17 @@ from rich.table import Table
 
 from testbed.service import ServiceMissing
 
-from . import data, small_runs, storm_runs
-from .measure import MeasurementFailed, measure
-from .report import Figure, at_least, machine
+from . import data, ours, storm_runs
+from .measure import MeasurementFailed, interleaved, measure, ratio
+from .report import Figure, at_least, machine, median
 
 GROUP = "small"
 VOCABULARY = 10_000
 TOTAL = 1_000_000
-BATCHES = {1_000: 1_200, 10_000: 240, 100_000: 60, 1_000_000: 16}
+BATCHES = {1: 2_000, 100: 1_600, 1_000: 1_200, 10_000: 240, 100_000: 60, 1_000_000: 16}
 IN_FLIGHT = (1, 4)
+TASKS = (1, 2)
+STORM = "Storm"
 OURS = (("SparkCluster", "function"), ("SparkCluster", "callable"), ("SparkCluster", "builtin"),
         ("LocalCluster", "function"), ("LocalCluster", "builtin"))  # fmt: skip
 PROFILES = {
@@ -41,7 +45,7 @@ def figures() -> Iterator[Figure]:
         path = str(data.sentences(Path(folder), TOTAL, files=1, vocabulary=VOCABULARY)[0])
         yield from by_size(path)
         for name, (function, arguments) in PROFILES.items():
-            for where in ("SparkCluster", small_runs.JOBS, "LocalCluster"):
+            for where in ("SparkCluster", ours.JOBS, "LocalCluster"):
                 yield from profile(f"{name}, {where}", measure(f"small_runs.{function}", path, *arguments, where))
 
 
@@ -49,16 +53,20 @@ def by_size(path: str) -> Iterator[Figure]:
     rows = []
     storm_is_there = can_run_storm()
     for size, batches in BATCHES.items():
-        storm = best_of_storm(path, size, batches) if storm_is_there else None
+        sides: dict[str, Any] = {
+            f"{where}, {kind}": ("small_runs.words", path, size, batches, kind, where) for where, kind in OURS
+        }
+        if storm_is_there:
+            sides |= best_of_storm(path, size, batches)
+        rates = interleaved(sides, partial(rate, size))
+        storm = rates.pop(STORM, None)
         if storm is not None:
-            yield Figure(GROUP, f"{size:,} sentences: Storm", storm, "sentences/s")
-        for where, kind in OURS:
-            ours = rate(size, measure("small_runs.words", path, size, batches, kind, where))
-            ratio = None if storm is None else ours / storm
-            asked: Any = {} if ratio is None else at_least(ratio, 1.0)
-            name = f"{size:,} sentences: {where}, {kind}"
-            yield Figure(GROUP, name, ours, "sentences/s", "Storm", ratio, **asked)
-            rows.append((size, storm, f"{where}, {kind}", ours, ratio))
+            yield Figure(GROUP, f"{size:,} sentences: Storm", median(storm), "sentences/s")
+        for side, found in rates.items():
+            to_storm = None if storm is None else ratio(found, storm)
+            asked: Any = {} if to_storm is None else at_least(to_storm, 1.0)
+            yield Figure(GROUP, f"{size:,} sentences: {side}", median(found), "sentences/s", "Storm", to_storm, **asked)
+            rows.append((size, None if storm is None else median(storm), side, median(found), to_storm))
     print_sizes(rows)
 
 
@@ -71,15 +79,17 @@ def can_run_storm() -> bool:
     return True
 
 
-def best_of_storm(path: str, size: int, batches: int) -> float | None:
-    """The better of the numbers of batches in flight; None if Storm fails with a batch of this size."""
-    found = []
-    for pending in IN_FLIGHT:
+def best_of_storm(path: str, size: int, batches: int) -> dict[str, Any]:
+    """Storm's call with the batches in flight and the tasks that are quickest for this size; empty if all of them
+    fail."""
+    found = {}
+    for pending, tasks in product(IN_FLIGHT, TASKS):
+        call = ("small_runs.on_storm", path, size, batches, pending, tasks)
         try:
-            found.append(rate(size, measure("small_runs.on_storm", path, size, batches, pending)))
+            found[call] = rate(size, measure(*call))
         except MeasurementFailed as error:
-            print(f"Storm, {size:,} sentences, {pending} in flight: {error}", file=sys.stderr)
-    return max(found, default=None)
+            print(f"Storm, {size:,} sentences, {pending} in flight, {tasks} tasks: {error}", file=sys.stderr)
+    return {STORM: max(found, key=found.__getitem__)} if found else {}
 
 
 def rate(size: int, measured: dict[str, Any]) -> float:
@@ -103,10 +113,11 @@ def print_sizes(rows: list[tuple[int, float | None, str, float, float | None]]) 
     table = Table(title=f"sentences/s and ms per batch ({machine()})", title_justify="left")
     for heading in ("batch", "Storm", "", "ours", "ratio"):
         table.add_column(heading, justify="left" if heading == "" else "right")
-    for size, storm, who, ours, ratio in rows:
-        table.add_row(f"{size:,}", shown(size, storm), who, shown(size, ours), "" if ratio is None else f"{ratio:.2f}")
+    for size, storm, side, per_second, to_storm in rows:
+        times = "" if to_storm is None else f"{to_storm:.2f}"
+        table.add_row(f"{size:,}", shown(size, storm), side, shown(size, per_second), times)
     Console(file=sys.stderr, width=120).print(table)
 
 
 def shown(size: int, per_second: float | None) -> str:
-    return "-" if per_second is None else f"{per_second:,.0f}/s ({1000 * size / per_second:,.0f} ms)"
+    return "-" if per_second is None else f"{per_second:,.0f}/s ({1000 * size / per_second:,.1f} ms)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 from states.sql import InsertIgnoreState, SqlMapState
 from testbed.kafka_broker import KafkaBroker
 from testbed.sql_servers import MariaDb
-from trident_py import Fields, LocalCluster, TridentTopology
+from trident_py import Fields, TridentTopology
 from trident_py.extras.profile.cli import ON, in_json, measured
 from trident_py.model.chunks import CHUNK_ROWS, Chunk
 from trident_py.operations.builtin import Count
@@ -27,14 +26,12 @@ from trident_py.testing import MemoryMapState
 from .kafka_by_hand import fill
 from .kafka_ours import spout as kafka_spout
 from .numbered import Numbered
-from .ours import SPLITS, on_spark, run
+from .ours import CONF, SPLITS, cluster_on, run
 from .storm_runs import words as words_on_storm
 
 SENTENCE = Fields("sentence string")
 PARTITIONS = 2
 PROFILED, WARM_UP = 40, 20
-JOBS = "SparkCluster, as jobs"  # also batches that the driver would run itself
-CONF = {JOBS: {"topology.inline.max.tuples": 0}}
 
 
 @cache
@@ -100,16 +97,6 @@ def count_words(topology: TridentTopology, spout: Any, kind: str, state: Any) ->
     counts.parallelismHint(PARTITIONS)
 
 
-@contextmanager
-def cluster_on(where: str) -> Iterator[Any]:
-    if where == "LocalCluster":
-        with LocalCluster() as local:
-            yield local
-    else:
-        with on_spark() as (cluster, _):
-            yield cluster
-
-
 def words(path: str, size: int, batches: int, kind: str, where: str) -> dict[str, Any]:
     """Seconds of each batch, and whether the counts at the end are right."""
     topology, state = TridentTopology(), MemoryMapState.Factory()
@@ -120,14 +107,14 @@ def words(path: str, size: int, batches: int, kind: str, where: str) -> dict[str
     return {"seconds": seconds, "exact": found == counted(path, size, batches)}
 
 
-def on_storm(path: str, size: int, batches: int, pending: int) -> dict[str, Any]:
+def on_storm(path: str, size: int, batches: int, pending: int, tasks: int) -> dict[str, Any]:
     """The same on Storm, with so many batches in flight. As many more run behind those measured: Storm works on them in
     the time of these, and without them the last ones would seem to take none."""
     total = batches + pending
     with tempfile.TemporaryDirectory(prefix="trident-bench-") as folder:
         lines = Path(folder) / "sentences.txt"
         lines.write_text("\n".join(sentences_of(path).to_pylist()) + "\n")
-        at, found = words_on_storm(str(lines), size, total, pending)
+        at, found = words_on_storm(str(lines), size, total, pending, tasks)
     laps = [later - earlier for earlier, later in zip([0.0, *at], at[:batches], strict=False)]
     return {"seconds": laps, "exact": found == counted(path, size, total)}
 

@@ -36,15 +36,15 @@ def compiled(into: Path) -> None:
     subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
 
 
-def words(sentences: str, size: int, batches: int, pending: int) -> tuple[list[float], dict[str, int]]:
+def words(sentences: str, size: int, batches: int, pending: int, tasks: int) -> tuple[list[float], dict[str, int]]:
     """The seconds from the start to the success of each batch, and the counts at the end. Batch n holds the next lines
-    of the file; ``pending``: how many batches are in flight at most."""
+    of the file; ``pending``: how many batches are in flight at most; ``tasks``: those of the spout and of the state."""
     with tempfile.TemporaryDirectory(prefix="trident-bench-") as name:
         folder = Path(name)
         compiled(folder / "classes")
         java = [str(shutil.which("java")), HEAP, f"-Djava.io.tmpdir={folder}"]
         java += [f"-Dlog4j2.configurationFile={HOME}/log4j2.xml", "-cp", f"{folder}/classes:{jars()}/*", "WordCount"]
-        arguments = [sentences, str(size), str(batches), str(pending), str(INTERVAL), str(folder / "counts")]
+        arguments = [sentences, *map(str, (size, batches, pending, INTERVAL, folder / "counts", tasks))]
         done = subprocess.run([*java, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
         rows = (line.rsplit(" ", 1) for line in (folder / "counts").read_text().splitlines())
         return json.loads(done.stdout.splitlines()[-1]), {word: int(count) for word, count in rows}

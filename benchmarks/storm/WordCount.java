@@ -25,18 +25,18 @@ import org.apache.storm.tuple.Values;
 /**
  * The word count of the group `small` on Storm's LocalCluster.
  *
- * WordCount SENTENCES SIZE BATCHES PENDING INTERVAL COUNTS: batch n holds the next SIZE lines of the file SENTENCES, which
- * begins again at its end. Prints the seconds from the start to the success of each batch as a JSON list, and writes the
- * counts into the file COUNTS, a word and its count in each line.
+ * WordCount SENTENCES SIZE BATCHES PENDING INTERVAL COUNTS TASKS: batch n holds the next SIZE lines of the file SENTENCES,
+ * which begins again at its end. The spout and the state have TASKS tasks each. Prints the seconds from the start to the
+ * success of each batch as a JSON list, and writes the counts into the file COUNTS, a word and its count in each line.
  */
 public class WordCount {
-    static final int TASKS = 2;
+    static int tasks;
     static List<String> sentences;
     static int size;
     static int batches;
     static AtomicLongArray done;
 
-    /** Emits from memory. Each task has every second sentence of a batch. */
+    /** Emits from memory. Each task has every n-th sentence of a batch, of n tasks. */
     static class Sentences implements IBatchSpout {
         private int task;
 
@@ -51,7 +51,7 @@ public class WordCount {
                 return;
             }
             long first = (batch - 1) * size;
-            for (long at = first + task; at < first + size; at += TASKS) {
+            for (long at = first + task; at < first + size; at += tasks) {
                 collector.emit(new Values(sentences.get((int) (at % sentences.size()))));
             }
         }
@@ -105,10 +105,10 @@ public class WordCount {
         TridentTopology topology = new TridentTopology();
         topology.newStream("sentences", new Sentences())
             .each(new Fields("sentence"), new Split(), new Fields("word"))
-            .parallelismHint(TASKS)
+            .parallelismHint(tasks)
             .groupBy(new Fields("word"))
             .persistentAggregate(new Counts(), new Count(), new Fields("count"))
-            .parallelismHint(TASKS);
+            .parallelismHint(tasks);
         return topology;
     }
 
@@ -130,7 +130,7 @@ public class WordCount {
 
     static void writeCounts(Path file) throws Exception {
         try (PrintWriter out = new PrintWriter(Files.newBufferedWriter(file))) {
-            for (int partition = 0; partition < TASKS; partition++) {
+            for (int partition = 0; partition < tasks; partition++) {
                 for (Iterator<List<Object>> rows = Counts.partition(partition).getTuples(); rows.hasNext();) {
                     List<Object> row = rows.next();
                     out.println(row.get(0) + " " + row.get(1));
@@ -143,6 +143,7 @@ public class WordCount {
         sentences = new ArrayList<>(Files.readAllLines(Path.of(words[0])));
         size = Integer.parseInt(words[1]);
         batches = Integer.parseInt(words[2]);
+        tasks = Integer.parseInt(words[6]);
         done = new AtomicLongArray(batches + 1);
         try (LocalCluster cluster = new LocalCluster()) {
             Config conf = settings(Integer.parseInt(words[3]), Integer.parseInt(words[4]));

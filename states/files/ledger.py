@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from trident_py.errors import FailedException, StateError
 
-from ..fences import Fence
+from ..ledger.fence import Fence, LedgerRow
 from .folder import HIDDEN, StateFolder
 
 LEDGER = f"{HIDDEN}/ledger"
@@ -40,23 +40,18 @@ class DataFile:
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(LedgerRow):
     """One version of the ledger.
 
     ``epoch`` counts how often the folder's txids were begun anew. ``columns``: those of the files, as DDL. ``listing``
     counts the versions that changed the files. ``replaced``: files that no longer count, and since when (seconds since
-    1970): a reader of an older version may still read them. ``run``: the token of the run that wrote last.
+    1970): a reader of an older version may still read them.
     """
 
     version: int = 0
     by: str = ""
     topology: str = ""
     state: str = ""
-    lineage: str = ""
-    generation: int = 0
-    txid: int = 0
-    started: int = 0
-    attempt: int = 0
     epoch: int = 0
     format: str = ""
     columns: tuple[str, ...] = ()
@@ -64,12 +59,6 @@ class Record:
     time: str = ""
     files: tuple[DataFile, ...] = ()
     replaced: tuple[tuple[str, float], ...] = ()
-    run: str = ""
-
-    @property
-    def last(self) -> int:
-        """The highest txid that is complete or has begun another attempt."""
-        return max(self.txid, self.started)
 
     @property
     def rows(self) -> int:

@@ -11,7 +11,7 @@ from trident_py.errors import StateError, TridentError
 from trident_py.model.context import RunContext
 from trident_py.state import BatchParticipant, Remembered
 
-from ..owners import Owner, Tenure
+from ..ledger.owner import Owner, Tenure
 from . import clock, publisher, spark_listing
 from .folder import HIDDEN, StateFolder
 from .ledger import LEDGER, STAGING, DataFile, FileFence, FileLedger, Record

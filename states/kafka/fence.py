@@ -13,7 +13,7 @@ from typing import Any
 from trident_py.errors import StateError, ZombieError
 from trident_py.model.context import RunContext, attempt_of
 
-from ..fences import gone_back
+from ..ledger.fence import gone_back
 from .marks import DRIVER, Mark, MarkPlace
 from .producer import TransactionalProducer
 

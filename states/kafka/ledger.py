@@ -21,8 +21,8 @@ from trident_py.kafka.clients import Cluster, is_fenced
 from trident_py.model.context import RunContext
 from trident_py.state import BatchParticipant, Location, Remembered
 
-from ..fences import gone_back
-from ..partition_layout import Layout, check_whole
+from ..ledger.fence import gone_back
+from ..ledger.partition_layout import Layout, check_whole
 from .fence import newer_driver
 from .marks import DRIVER, Mark, MarkPlace
 from .owner import TopicOwner
@@ -38,10 +38,10 @@ class TopicLayout:
     """Handles a batch replayed under another layout, where partition numbers tell a replay. One object for each run.
 
     A partition number stands for the same records only if the number of partitions and the way are the same. So the
-    driver's mark holds both (`states.partition_layout`), and a batch that a partition has written under another layout
-    is not written again: its replay only counts. The batch was whole if the count equals that of the marks, or if every
-    partition has a mark (a partition without tuples writes none). Otherwise the replay cannot tell which records are
-    there, and the run ends with an error that says what to do.
+    driver's mark holds both (`states.ledger.partition_layout`), and a batch that a partition has written under another
+    layout is not written again: its replay only counts. The batch was whole if the count equals that of the marks, or
+    if every partition has a mark (a partition without tuples writes none). Otherwise the replay cannot tell which
+    records are there, and the run ends with an error that says what to do.
     """
 
     def __init__(self, place: MarkPlace, settings: Mapping[str, Any], way: str) -> None:

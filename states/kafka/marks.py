@@ -33,7 +33,7 @@ from trident_py.kafka.clients import ASKING, Cluster, is_passing
 from trident_py.model.context import RunContext
 from trident_py.model.retry import again_for
 
-from ..partition_layout import Layout
+from ..ledger.partition_layout import Layout
 from .advice import kafka_errors
 
 ANSWER = 30.0

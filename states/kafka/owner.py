@@ -17,7 +17,7 @@ from trident_py.errors import StateError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import Location
 
-from ..owners import Owner, Tenure
+from ..ledger.owner import Owner, Tenure
 from .marks import DRIVER, Mark, MarkPlace
 from .partitions import Partitions
 from .producer import TransactionalProducer

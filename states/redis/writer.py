@@ -6,9 +6,10 @@ from typing import Any
 
 from trident_py.errors import DefinitionError, StateError
 
-from .ledger import RedisFence
+from ..ledger.fence import LedgerRow
+from .ledger import RedisFence, as_arguments, mark
 from .location import RedisPlace
-from .scripts import COMMIT, DONE
+from .scripts import COMMIT
 
 MOST = 400_000
 
@@ -27,12 +28,13 @@ class RedisWriter:
         self.fence = fence
         self.partition = partition
         self.pending: dict[str, bytes] = {}
+        self._row: LedgerRow | None = None
 
     def begin(self, txid: int | None) -> None:
         """Raise ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
         self.discard()
         if self.fence is not None:
-            self.fence.begins(self.place, txid)
+            self._row = self.fence.begins(self.place, txid)
 
     def read(self, names: list[str]) -> list[bytes | None]:
         """Return the bytes in the order of the names, pending ones included; None for an absent one."""
@@ -51,17 +53,21 @@ class RedisWriter:
                 f"Redis takes {MOST:,}. Give the state more partitions, or make the batches smaller"
             )
         if fence is not None or self.pending:
-            keys = ["", ""] if fence is None else fence.keys(place)
-            own = ["", "", "", 0] if fence is None else [fence.generation, fence.lineage, txid or "", fence.attempt]
-            more, values = self._values()
-            arguments = [*own, self.partition, int(expire * 1000) or "", *values]
-            doing = f"commit to {place.what}"
-            answer = place.server.run_until_answered(COMMIT, [*keys, *more], arguments, doing)
-            if answer[0] != DONE:
+            while not self._written(txid, int(expire * 1000) or ""):
                 assert fence is not None
-                fence.refuse(answer, txid)
+                self._row = fence.begins(place, txid)  # the ledger has changed since: mostly, it refuses the task now
         self.discard()
         return many
+
+    def _written(self, txid: int | None, expire: int | str) -> bool:
+        """Return whether the commit was made: only if the row is still the one that has admitted the task."""
+        place, fence = self.place, self.fence
+        keys = ["", ""] if fence is None else fence.store(place).keys
+        attempt = 0 if fence is None else fence.attempt
+        own = [*as_arguments(self._row), txid or "", self.partition, mark(txid, attempt), expire]
+        more, values = self._values()
+        doing = f"commit to {place.what}"
+        return bool(place.server.run_until_answered(COMMIT, [*keys, *more], [*own, *values], doing))
 
     def _values(self) -> tuple[list[str], list[str | bytes]]:
         """Further keys and arguments of the script."""

@@ -26,8 +26,8 @@ from trident_py.model.context import RunContext
 from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..columns.values import Column, recordable
-from ..fences import Fence, FenceRow, lost_commits
-from ..owners import Tenure
+from ..ledger.fence import Fence, LedgerRow, lost_commits
+from ..ledger.owner import Tenure
 from . import key_types, owner
 from .connection import Connection, Statement
 from .dialects.base import Dialect, insert_text
@@ -69,7 +69,7 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
     ]  # fmt: skip
 
 
-def read(connection: Connection, topology: str, state: str, lock: str = "", run: str = RUN) -> FenceRow | None:
+def read(connection: Connection, topology: str, state: str, lock: str = "", run: str = RUN) -> LedgerRow | None:
     return parse_fence_row(connection.execute(*asking(topology, state, lock, run)))
 
 
@@ -83,10 +83,10 @@ def has_run(engine: sa.Engine) -> bool:
     return RUN in {column["name"] for column in sa.inspect(engine).get_columns("trident_fence")}
 
 
-def parse_fence_row(answer: Any) -> FenceRow | None:
+def parse_fence_row(answer: Any) -> LedgerRow | None:
     """Return the row in the answer to `asking`."""
     row = answer.fetchone()
-    return None if row is None else FenceRow(*row)
+    return None if row is None else LedgerRow(*row)
 
 
 def noting(files: list[int]) -> dict[str, list[int]]:
@@ -97,7 +97,7 @@ def noting(files: list[int]) -> dict[str, list[int]]:
 class Trace(NamedTuple):
     """What one database, or one file of several, records about a state."""
 
-    row: FenceRow | None
+    row: LedgerRow | None
     written: int  # the highest txid that is complete or written by a partition
     last: int  # the same, or begun
 
@@ -106,7 +106,7 @@ def trace(connection: Connection, topology: str, state: str, run: str = RUN) -> 
     row = read(connection, topology, state, run=run)
     text = f"SELECT max(txid), max(CASE WHEN part >= 0 AND token <> '' THEN txid END) FROM trident_part {_OWN}"
     begun, part = connection.execute(text, (topology, state)).fetchone()
-    over = row or FenceRow(0, "", 0, 0, 0)
+    over = row or LedgerRow(0, "", 0, 0, 0)
     return Trace(row, max(over.txid, part or 0), max(over.last, begun or 0))
 
 
@@ -116,7 +116,7 @@ class SqlFence(Fence):
 
     noted: ClassVar[str] = "row in trident_fence"
 
-    def row(self, connection: Connection, lock: str = "") -> FenceRow:
+    def row(self, connection: Connection, lock: str = "") -> LedgerRow:
         """Return the state's row; ``lock`` is the SQL that locks it until the transaction ends. Raises ZombieError if a
         newer driver has taken over, StateError if the row is gone."""
         return self.fence_row(connection.execute(*self.question(lock)))
@@ -125,10 +125,10 @@ class SqlFence(Fence):
         """Return the statement that begins every transaction that writes; its answer goes to `check`."""
         return asking(*self.own, lock)
 
-    def fence_row(self, answer: Any) -> FenceRow:
+    def fence_row(self, answer: Any) -> LedgerRow:
         return self.newest(parse_fence_row(answer))
 
-    def check(self, answer: Any, txid: int | None) -> FenceRow:
+    def check(self, answer: Any, txid: int | None) -> LedgerRow:
         """Called before the transaction writes. Raises ZombieError for an older driver, batch or attempt, and
         StateError for another lineage; nothing is written then."""
         return self.admits(self.fence_row(answer), txid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from ..owners import Owner, Tenure
+from ..ledger.owner import Owner, Tenure
 from .connection import Connection
 from .store import Store
 

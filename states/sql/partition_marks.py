@@ -18,8 +18,8 @@ from trident_py.errors import StateError
 from trident_py.model.context import RunContext
 from trident_py.state import Location, Remembered
 
-from ..fences import FenceRow
-from ..partition_layout import Layout, check_whole
+from ..ledger.fence import LedgerRow
+from ..ledger.partition_layout import Layout, check_whole
 from .connection import Connection, Statement
 from .dialects.base import Dialect
 from .ledger import LAYOUT_PART, SqlFence, SqlLedger, parse_fence_row, peek
@@ -76,7 +76,7 @@ class PartitionClaim(SqlFence):
         rows = connection.execute(f"{text} AND token <> ?", (*self.own, txid, _OPEN)).fetchall()
         return [row[0] for row in rows]
 
-    def check_marks(self, connection: Connection, row: FenceRow) -> None:
+    def check_marks(self, connection: Connection, row: LedgerRow) -> None:
         """Raise StateError if the batch begun last is incomplete and lacks marks."""
         if row.started <= row.txid:
             return
@@ -110,8 +110,8 @@ class UnfencedClaim(PartitionClaim):
         self._insert(connection, txid, [(part, 0, _OPEN)])
         return True
 
-    def fence_row(self, answer: Any) -> FenceRow:
-        return parse_fence_row(answer) or FenceRow(0, "", 0, 0, 0)
+    def fence_row(self, answer: Any) -> LedgerRow:
+        return parse_fence_row(answer) or LedgerRow(0, "", 0, 0, 0)
 
     def follows(self, row: Any, txid: int) -> Any:
         """Do nothing: nobody completes batches without a driver."""

@@ -12,7 +12,7 @@ from topic_reading import read
 
 from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState
 from states.kafka.owner import TopicOwner
-from states.owners import Owner
+from states.ledger.owner import Owner
 from trident_py.errors import FailedException, LineageError, StateError, ZombieError
 from trident_py.operations.builtin import Sum
 from trident_py.state import MapCombinerAggStateUpdater

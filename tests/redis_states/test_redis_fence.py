@@ -18,7 +18,8 @@ from redis_contract import COUNT
 from servers.waiting import soon
 
 from states.redis import RedisMapState
-from states.redis.scripts import BEGIN, COMMIT, PUBLISH
+from states.redis.ledger import as_arguments, mark
+from states.redis.scripts import CHANGE, COMMIT
 from states.redis.server import close_servers
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.operations.builtin import Sum
@@ -118,15 +119,17 @@ def through(redis: str) -> Iterator[tuple[CuttingProxy, RedisMapState]]:
 
 
 @pytest.mark.parametrize("when", ["before", "during", "lost", "after", "held"])
-@pytest.mark.parametrize("script", [BEGIN, COMMIT, PUBLISH], ids=["begin", "commit", "publish"])
+@pytest.mark.parametrize(
+    "script, skip", [(CHANGE, 0), (COMMIT, 0), (CHANGE, 1)], ids=["begin", "commit", "publish"]
+)
 def test_a_connection_cut_around_a_script_changes_nothing(
-    through: tuple[CuttingProxy, RedisMapState], script: str, when: str
+    through: tuple[CuttingProxy, RedisMapState], script: str, skip: int, when: str
 ) -> None:
     proxy, factory = through
     driver = Driver(factory, SUM)
     for txid in range(1, 4):
         if txid == 2:
-            proxy.cut_on(pattern(script), when)
+            proxy.cut_on(pattern(script), when, skip=skip)
         driver.batch(rows(a=txid, b=1), txid, of=1)
     assert proxy.cuts == 1
     assert proxy.deliver() == (when == "held")
@@ -145,8 +148,8 @@ def test_a_late_commit_of_an_attempt_that_was_given_up_is_refused(through: tuple
     stuck = written(driver, 2, a=100, lost=1)
     writer = stuck.backing.writer
     more, values = writer._values()
-    keys = [*writer.fence.keys(writer.place), *more]
-    arguments = [driver.generation, driver.conf["trident.lineage"], 2, 0, 0, "", *values]
+    keys = [*writer.fence.store(writer.place).keys, *more]
+    arguments = [*as_arguments(writer._row), 2, 0, mark(2, 0), "", *values]
     with client.Redis.from_url(factory.url, retry=Retry(NoBackoff(), 0)) as sender:
         with pytest.raises(client.ConnectionError):
             sender.evalsha(pattern(COMMIT).decode(), len(keys), *keys, *arguments)

@@ -12,7 +12,7 @@ from trident_py.kafka.consumed_offsets import consumed, partitions_of_task
 from trident_py.state import BatchParticipant, State, StateClass, StatePlace
 from trident_py.tuples import TridentTuple
 
-from ...partition_layout import Layout
+from ...ledger.partition_layout import Layout
 from ..fence import TopicFence
 from ..ledger import TopicLedger
 from ..marks import Mark, MarkPlace, group_metadata

@@ -11,7 +11,7 @@ from trident_py.state import BatchParticipant, StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.keyed import KeyedRows
-from ...partition_layout import Layout
+from ...ledger.partition_layout import Layout
 from ..connection import Connection
 from ..dialects.base import check_taken, names
 from ..partition_marks import AppendLedger, PartitionClaim, UnfencedClaim, claim_of

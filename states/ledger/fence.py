@@ -5,46 +5,31 @@ in its own way, inside the step that writes."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from trident_py.errors import LostCommits, StateError, ZombieError
 from trident_py.model.context import RunContext, attempt_of
 
 
-class LedgerRow(Protocol):
-    """What a store's ledger records of a state. ``txid``: the last complete batch. ``started`` and ``attempt``: the
-    latest attempt that the driver has let in; ``last``: the higher one of both batches."""
+@dataclass(frozen=True)
+class LedgerRow:
+    """What a ledger records of a state. ``txid``: the last complete batch. ``started`` and ``attempt``: the latest
+    attempt that the driver has let in. ``run``: the token of the run that wrote last."""
 
-    @property
-    def generation(self) -> int: ...
-    @property
-    def lineage(self) -> str: ...
-    @property
-    def txid(self) -> int: ...
-    @property
-    def started(self) -> int: ...
-    @property
-    def attempt(self) -> int: ...
-    @property
-    def last(self) -> int: ...
-
-
-Row = TypeVar("Row", bound=LedgerRow)
-
-
-class FenceRow(NamedTuple):
-    """The row as most stores keep it. ``run``: the token of the run that wrote last."""
-
-    generation: int
-    lineage: str
-    txid: int
-    started: int
-    attempt: int
+    generation: int = 0
+    lineage: str = ""
+    txid: int = 0
+    started: int = 0
+    attempt: int = 0
     run: str = ""
 
     @property
     def last(self) -> int:
+        """The highest txid that is complete or begun."""
         return max(self.txid, self.started)
+
+
+Row = TypeVar("Row", bound=LedgerRow)
 
 
 @dataclass(frozen=True)
@@ -110,9 +95,9 @@ class Fence:
             raise gone_back(self.shown, row.txid, txid - 1)
         return row
 
-    def admits(self, row: Row | None, txid: int | None) -> Row:
-        """Return the row, if this task may write batch ``txid``. Raises ZombieError for an older driver, batch or
-        attempt, and StateError for another lineage, or if the store has gone back."""
+    def admits(self, row: Row | None, txid: int | None, attempt: int | None = None) -> Row:
+        """Return the row, if this task, or this ``attempt``, may write batch ``txid``. Raises ZombieError for an older
+        driver, batch or attempt, and StateError for another lineage, or if the store has gone back."""
         row = self.newest(row)
         if row.lineage != self.lineage:
             raise StateError(
@@ -125,9 +110,10 @@ class Fence:
                 "comes from an older driver or task: if one still runs, stop it. If none does, start the topology "
                 "again: the start reports how checkpoint and store differ"
             )
-        if txid is not None and txid == row.started and self.attempt < row.attempt:
+        attempt = self.attempt if attempt is None else attempt
+        if txid is not None and txid == row.started and attempt < row.attempt:
             raise ZombieError(
-                f"{self.shown}: attempt {self.attempt} of batch {txid} was given up, attempt {row.attempt} has taken "
+                f"{self.shown}: attempt {attempt} of batch {txid} was given up, attempt {row.attempt} has taken "
                 "over; nothing of the older one is written"
             )
         return row if txid is None else self.follows(row, txid)
