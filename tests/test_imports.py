@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from trident_py.entry_points import COMMANDS, EXTRAS
+from trident_py.filesystems.registry import FILESYSTEMS
 from trident_py.model.context import KEYS
 
 ROOT = Path(__file__).parent.parent
@@ -235,7 +236,7 @@ def test_nothing_names_a_module_of_another_extra() -> None:
 
 def test_every_extra_is_found_by_an_entry_point() -> None:
     folders = {path.parent.name for path in (ROOT / "trident_py" / "extras").glob("*/__init__.py")}
-    points = [*entry_points(group=EXTRAS), *entry_points(group=COMMANDS)]
+    points = [point for group in (EXTRAS, COMMANDS, FILESYSTEMS) for point in entry_points(group=group)]
     found = {extra(point.module) for point in points if point.module.startswith("trident_py.")}
     assert found == folders, "setup.cfg lacks one, or was not installed: see docs/development.md"
     assert all(callable(point.load()) for point in entry_points(group=COMMANDS))

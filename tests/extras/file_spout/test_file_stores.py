@@ -20,7 +20,7 @@ from spouts.harness import Player, flat
 from testbed.hdfs import HdfsServer
 from testbed.s3 import S3Server
 from trident_py.errors import DefinitionError, FailedException, SpoutError
-from trident_py.filesystems.webhdfs import client_of
+from trident_py.extras.hdfs.webhdfs import client_of
 from trident_py.spouts import FileSpout
 from trident_py.tuples import TransactionAttempt
 

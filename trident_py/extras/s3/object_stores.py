@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from .base import FileInfo, FileSystem
-from .uris import AZURE, GCS, FileUri, Storage, account_of, secrets_of
+from ...filesystems.base import FileInfo, FileSystem
+from ...filesystems.uris import AZURE, GCS, FileUri, Storage, account_of, secrets_of
 
 RETRY_SECONDS = 30
 _ERRORS: dict[str, type[OSError]] = {

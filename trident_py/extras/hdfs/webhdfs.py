@@ -7,8 +7,8 @@ import posixpath
 from contextlib import suppress
 from typing import Any
 
-from .base import NAMENODE_AWAY, FileInfo, FileSystem, hidden_path
-from .uris import FileUri, Storage, http_address, secrets_of
+from ...filesystems.base import NAMENODE_AWAY, FileInfo, FileSystem, hidden_path
+from ...filesystems.uris import FileUri, Storage, http_address, secrets_of
 
 CONNECT_SECONDS, READ_SECONDS = 5, 60
 BLOCK = 4 << 20
