@@ -148,11 +148,12 @@ def _fields(model: type[StateSettings]) -> list[str]:
     return list(model.model_fields)
 
 
-def test_the_tests_that_the_reliability_page_names_exist() -> None:
-    page = (ROOT / "docs" / "reliability.md").read_text()
-    tests = "\n".join(path.read_text() for path in sorted((ROOT / "tests").rglob("test_*.py")))
+@pytest.mark.parametrize(("name", "least"), [("reliability", 30), ("protocol", 15)])
+def test_the_tests_that_a_page_of_promises_names_exist(name: str, least: int) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text()
+    tests = "\n".join(path.read_text() for path in sorted((ROOT / "tests").rglob("*.py")))
     named = re.findall(r"\b(test_\w+?|Test\w+?)(?:_\.\.\.|\.\.\.|`)", page)
-    assert len(named) > 30
+    assert len(named) > least
     assert [name for name in named if f"def {name}" not in tests and f"class {name}" not in tests] == []
     files = {path.name for path in (ROOT / "tests").rglob("*.py")}
     assert set(re.findall(r"\b(test_\w+\.py)\b", page)) <= files

@@ -10,13 +10,13 @@ from __future__ import annotations
 import datetime
 import json
 import secrets
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from trident_py.errors import FailedException, StateError
 
 from ..ledger.fence import Fence, LedgerRow
+from ..ledger.store import Transition
 from .folder import HIDDEN, StateFolder
 
 LEDGER = f"{HIDDEN}/ledger"
@@ -64,6 +64,10 @@ class Record(LedgerRow):
     def rows(self) -> int:
         return sum(file.rows for file in self.files)
 
+    def evolve(self, **changes: Any) -> Record:
+        made = {"version": self.version + 1, "by": secrets.token_hex(8), "time": _now()}
+        return replace(self, **{**made, **changes})
+
     def encode(self) -> bytes:
         return json.dumps(asdict(self), indent=0).encode()
 
@@ -83,7 +87,7 @@ class FileLedger:
         self.folder = folder
         self._read: Record | None = None
 
-    def newest(self) -> Record | None:
+    def read(self, settled: bool = False) -> Record | None:
         """Return the newest version; None if the folder has no ledger. Raises StateError for a damaged one."""
         for _ in range(_TRIES):
             numbers = self._numbers()
@@ -97,22 +101,13 @@ class FileLedger:
                 return self._read
         raise FailedException(f"FileState: the ledger in {self.folder.where} changes faster than it can be read")
 
-    def change(self, how: Callable[[Record], Record]) -> Record:
-        """Make the next version from the newest one and return it; call ``how`` again if another driver was first.
-
-        If ``how`` returns its argument, nothing is written. Raises what ``how`` raises.
-        """
-        for _ in range(_TRIES):
-            old = self.newest() or Record()
-            new = how(old)
-            if new is old:
-                return old
-            made = replace(new, version=old.version + 1, by=secrets.token_hex(8), time=_now())
-            if self._try_create(made):
-                self._read = made
-                self._sweep(made.version)
-                return made
-        raise FailedException(f"FileState: other drivers keep changing the ledger in {self.folder.where}")
+    def change(self, old: Record | None, new: Record, transition: Transition) -> bool:
+        """Make the version ``new``, if its number is free."""
+        if not self._try_create(new):
+            return False
+        self._read = new
+        self._sweep(new.version)
+        return True
 
     def _try_create(self, record: Record) -> bool:
         """Return whether this record is the newest version now. An answer may have been lost, and a writer that slept
@@ -153,7 +148,7 @@ class FileFence(Fence):
 
     where: str = ""
 
-    noted: ClassVar[str] = "ledger in the folder"
+    gone: ClassVar[str] = "its ledger in the folder is gone or older than this driver; the store was replaced"
 
     @property
     def shown(self) -> str:

@@ -3,86 +3,89 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from trident_py.errors import StateError, TridentError
 from trident_py.model.context import RunContext
-from trident_py.state import BatchParticipant, Remembered
 
-from ..ledger.owner import Owner, Tenure
+from ..ledger.fence import Fence
+from ..ledger.owner import Owner
+from ..ledger.protocol import Ledger
+from ..ledger.store import LedgerStore, Trace
 from . import clock, publisher, spark_listing
 from .folder import HIDDEN, StateFolder
-from .ledger import LEDGER, STAGING, DataFile, FileFence, FileLedger, Record
+from .ledger import LEDGER, STAGING, DataFile, FileLedger, Record
 from .names import BATCHES, MANIFEST, parse_staged_name
 from .upkeep import Upkeep
 
 log = logging.getLogger("trident_py")
 
 
-class FileParticipant(BatchParticipant):
+class FileLedgerStore(FileLedger, LedgerStore[Record]):
+    """The ledger of a folder that belongs to one state. The version that joins a checkpoint names the owner, too."""
+
+    def __init__(self, folder: StateFolder, factory: Any, own: tuple[str, str]) -> None:
+        super().__init__(folder)
+        self._factory = factory
+        self._own = own
+
+    def trace(self) -> Trace:
+        """Raise StateError for a folder that holds files and no ledger, or files of another format."""
+        record, shown = self.read(), self._factory.shown
+        if record is None:
+            check_empty(self.folder, shown)
+            return Trace()
+        if record.format and record.format != self._factory.rows.name:
+            raise StateError(
+                f"{shown} holds {record.format} files, and the state would add {self._factory.rows.name} files. "
+                "Nothing was changed. Choose another folder"
+            )
+        if (record.topology, record.state) != self._own:
+            return Trace()
+        staged = (parse_staged_name(entry.name) for entry in self.folder.list_folder(STAGING))
+        begun = max((each.txid for each in staged if each is not None and each.epoch == record.epoch), default=0)
+        return Trace(record, record.txid, max(record.last, begun))
+
+    def owners(self) -> Mapping[str, Owner | None]:
+        return {self.folder.where: owner_of(self.read() or Record())}
+
+    def claim(self, name: str, old: Owner | None, new: Owner) -> bool:
+        return True
+
+
+def owner_of(record: Record) -> Owner | None:
+    return Owner(record.topology, record.state) if record.topology else None
+
+
+class FileParticipant(Ledger[Record]):
     """Publishes batches in one order: files get their final names, the ledger names them, Spark's listing follows.
 
     A step that was done is found done when a batch is published again, by this driver or by the next one.
     """
 
     decides = True
+    keeps_receipts = False
+    row_type = Record
 
     def __init__(self, factory: Any) -> None:
+        super().__init__(factory.location)
         self.factory = factory
         self._folder: StateFolder = factory.folder()
-        self._ledger = FileLedger(self._folder)
-        self._fence: FileFence | None = None
-        self._joins: tuple[int, bool] | None = None
-        self._tenure: Tenure | None = None
+        self._written: Sequence[dict] = ()
+        self._files: list[DataFile] = []
         self._swept = False
-        self._upkeep = Upkeep(factory, self._folder, self._ledger)
+        self._upkeep = Upkeep(factory, self._folder, self)
 
-    @property
-    def fence(self) -> FileFence:
-        if self._fence is None:
-            raise StateError(f"{self.factory.shown}: the driver does not know its run: call open() first")
-        return self._fence
+    def _stores_of(self, context: RunContext, ready: bool) -> Sequence[FileLedgerStore]:
+        if ready:
+            self._folder.check_conditional_write()
+        return [FileLedgerStore(self._folder, self.factory, (context.topology, context.state))]
 
-    def remembered(self, conf: dict) -> Remembered:
-        """Read the ledger and the hidden names. Raises StateError if another state owns the folder, or if it holds
-        files and no ledger."""
-        where, context = self.factory.location.shown, RunContext.of(conf)
-        record = self._ledger.newest()
-        if record is None:
-            check_empty(self._folder, self.factory.shown)
-            return Remembered(where)
-        owner = Owner(record.topology, record.state) if record.topology else None
-        Tenure.of(self.factory.location, conf).stays(owner)
-        self._check_format(record)
-        if owner is None or owner != Owner(context.topology, context.state):
-            return Remembered(where)
-        staged = (parse_staged_name(entry.name) for entry in self._folder.list_folder(STAGING))
-        begun = max((each.txid for each in staged if each is not None and each.epoch == record.epoch), default=0)
-        return Remembered(where, record.lineage, record.txid, last=max(record.last, begun), run=record.run)
-
-    def open(self, conf: dict) -> int:
-        """Take over: raises the generation. From now on no older driver changes the ledger."""
-        context = RunContext.of(conf)
-        self._tenure = Tenure.of(self.factory.location, conf)
-        self._joins = context.txid, context.forget
-        self._folder.check_conditional_write()
-        record = self._ledger.change(lambda old: replace(old, generation=old.generation + 1, attempt=0))
-        own = context.topology, context.state, record.generation, context.lineage
-        self._fence = FileFence(*own, run=context.run, where=self._folder.where)
-        self._upkeep.fence = self._fence
-        return record.generation
-
-    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Make the folder this checkpoint's before the first batch of a run. Shuts out earlier attempts."""
-        if self._fence is None:
-            return
-        self._join()
-        if attempt > 0:
-            self._ledger.change(lambda old: self._begun(old, txid, attempt))
-        else:
-            self.fence.follows(self._ledger.newest(), txid)
+    def _fence_of(self, conf: dict) -> Fence | None:
+        fence: Fence | None = self.factory.fence_of(conf)
+        return fence
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Show the files of these receipts, once for a txid; it may be called again whenever its outcome is unknown.
@@ -90,26 +93,17 @@ class FileParticipant(BatchParticipant):
         Raises FailedException if the store is away, ZombieError for an older driver, StateError if a file is missing.
         """
         self._join()
-        before = record = self.fence.follows(self._ledger.newest(), txid)
-        if record.txid < txid:
-            written = [receipt for receipt in receipts if receipt is not None and receipt["files"]]
-            if len({receipt["partition"] for receipt in written}) < len(written):
+        before = self.fence.follows(self._stores[0].read(), txid)
+        if before.txid < txid:
+            self._written = [receipt for receipt in receipts if receipt is not None and receipt["files"]]
+            if len({receipt["partition"] for receipt in self._written}) < len(self._written):
                 raise StateError(f"{self.factory.shown}: batch {txid} has two receipts from one partition")
-            files = self._place(record, txid, written)
-            record = self._ledger.change(lambda old: self._complete(old, txid, files, written))
+            self._files = self._place(before, txid, self._written)
+        super().publish(txid, attempt, receipts)
+        record = self._known[0]
         spark_listing.write(self._folder, record)
         self._sweep(before, record, txid, attempt)
         self._upkeep.keep(record)
-
-    def _join(self) -> None:
-        """Run once, before the first batch or the end of one that was decided."""
-        if self._joins is not None:
-            self._ledger.change(self._join_record)
-            self._joins = None
-
-    def published(self, txid: int) -> bool:
-        """Return whether the ledger has the batch as complete."""
-        return self.fence.newest(self._ledger.newest()).txid >= txid
 
     def abort(self, txid: int, attempt: int) -> None:
         """Delete the attempt's hidden files; if that fails, a later `publish` does."""
@@ -127,43 +121,37 @@ class FileParticipant(BatchParticipant):
         try:
             publisher.place(self._folder, visible, txid, files, self.factory.shown)
         except StateError:
-            self.fence.newest(self._ledger.newest())  # a newer driver may have moved the files while this one slept
+            self.newest()  # a newer driver may have moved the files while this one slept
             raise
         return [file for _, file in files]
 
-    def _complete(self, old: Record, txid: int, files: list[DataFile], receipts: Sequence[dict]) -> Record:
-        record = self.fence.follows(old, txid)
-        if record.txid >= txid:
-            return old
-        columns = tuple(receipts[0]["columns"]) if receipts else record.columns
-        listing = record.listing + 1 if files else record.listing
-        return replace(record, txid=txid, files=(*record.files, *files), columns=columns, listing=listing)
+    def _completed(self, row: Record | None, txid: int, attempt: int) -> Record:
+        record = super()._completed(row, txid, attempt)
+        if record is row:
+            return record
+        columns = tuple(self._written[0]["columns"]) if self._written else record.columns
+        listing = record.listing + 1 if self._files else record.listing
+        return replace(record, files=(*record.files, *self._files), columns=columns, listing=listing)
 
-    def _begun(self, old: Record, txid: int, attempt: int) -> Record:
-        record = self.fence.follows(old, txid)
-        if record.started > txid or (record.started == txid and record.attempt >= attempt):
-            return old
-        return replace(record, started=txid, attempt=attempt)
-
-    def _join_record(self, old: Record) -> Record:
-        """Return the record of a folder that belongs to this checkpoint, which has committed ``txid``."""
-        assert self._joins is not None and self._tenure is not None
-        record, (txid, forget), own = self.fence.newest(old), self._joins, self._tenure.own
-        stays = self._tenure.stays(Owner(record.topology, record.state) if record.topology else None)
-        ours = record.lineage, record.run
-        if stays and ours == (self.fence.lineage, self.fence.token) and record.txid >= txid:
-            return old
-        anew = record.topology != "" and ((forget and record.lineage != self.fence.lineage) or not stays)
+    def _joined(self, row: Record | None) -> Record:
+        """Make the folder this checkpoint's, and this state's."""
+        assert self._tenure is not None
+        record, own = super()._joined(row), self._tenure.own
+        if record is row and self._tenure.stays(owner_of(record)):
+            return record
+        anew = row is not None and self._forgets(row)
         if anew and self.factory.visible == BATCHES:
             raise StateError(
                 f"{self.factory.shown}: txids cannot begin anew in a folder that has a folder for each txid: "
                 f"txid=1 is taken. Choose another folder, or visible={MANIFEST!r}"
             )
-        over, started = (txid, 0) if anew else (max(record.txid, txid), record.started)
-        return replace(
-            record, topology=own.topology, state=own.state, lineage=self.fence.lineage, txid=over, started=started,
-            epoch=record.epoch + anew, format=self.factory.rows.name, run=self.fence.token,
-        )  # fmt: skip
+        mine = {"topology": own.topology, "state": own.state, "format": self.factory.rows.name}
+        return record.evolve(**mine, epoch=record.epoch + anew)
+
+    def _forgets(self, row: Record) -> bool:
+        """Begin anew also after another state."""
+        assert self._tenure is not None
+        return row.topology != "" and (super()._forgets(row) or not self._tenure.stays(owner_of(row)))
 
     def _sweep(self, before: Record, record: Record, txid: int, attempt: int) -> None:
         """Delete what no driver needs any more: hidden files of this batch and of older ones; and, once in a run and
@@ -179,13 +167,6 @@ class FileParticipant(BatchParticipant):
             found = parse_staged_name(entry.name)
             if found is not None and which(found):
                 self._folder.delete(f"{STAGING}/{entry.name}")
-
-    def _check_format(self, record: Record) -> None:
-        if record.format and record.format != self.factory.rows.name:
-            raise StateError(
-                f"{self.factory.shown} holds {record.format} files, and the state would add {self.factory.rows.name} "
-                "files. Nothing was changed. Choose another folder"
-            )
 
 
 def check_empty(folder: StateFolder, shown: str) -> None:

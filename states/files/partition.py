@@ -53,7 +53,7 @@ class FilePartition(State):
                 f"{self.factory.shown}: a FileState shows the rows of a txid when its driver decides to, but there is "
                 "no driver or no txid here. Run the topology on a cluster, outside of DRPC streams"
             )
-        record = self._fence.admits(self._ledger.newest(), txid)
+        record = self._fence.admits(self._ledger.read(), txid)
         self._txid, self._epoch, self._shown = txid, record.epoch, record.txid >= txid
         self._files, self._columns, self._before = [], None, record.columns
 

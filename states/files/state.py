@@ -125,9 +125,12 @@ class FileState(StateFactory):
         return open_folder(self.uri, self.storage, self.sync == "batch")
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> FilePartition:
+        return FilePartition(self, self.fence_of(conf), partitionIndex)
+
+    def fence_of(self, conf: dict) -> FileFence | None:
+        """Return the fence of a run; None if no cluster runs the state."""
         fence = FileFence.of(conf)
-        placed = None if fence is None else replace(fence, where=self.folder().where)
-        return FilePartition(self, placed, partitionIndex)
+        return None if fence is None else replace(fence, where=self.folder().where)
 
     def participant(self) -> BatchParticipant:
         """Return the state's driver side for one run; it shows the batches."""
@@ -163,7 +166,7 @@ class FileState(StateFactory):
 
     def newest(self) -> Record | None:
         """Return the newest version of the folder's ledger; None if there is none. Opens the folder."""
-        return FileLedger(self.folder()).newest()
+        return FileLedger(self.folder()).read()
 
     def read(self) -> Iterator[tuple]:
         """Yield the rows of all complete batches, file by file."""

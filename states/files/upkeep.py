@@ -10,7 +10,6 @@ import logging
 import secrets
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from io import BytesIO
 from itertools import islice
 from typing import Any
@@ -18,9 +17,10 @@ from typing import Any
 from trident_py.errors import StateError, TridentError, ZombieError
 from trident_py.tuples import Fields
 
+from ..ledger.protocol import Ledger
 from . import clock, spark_listing
 from .folder import StateFolder
-from .ledger import STAGING, DataFile, FileFence, FileLedger, Record
+from .ledger import STAGING, DataFile, Record
 from .names import BATCHES, is_merged, merged_name
 from .partition import schema_of
 
@@ -31,11 +31,9 @@ AT_LEAST = 8
 
 
 class Upkeep:
-    """The upkeep of one folder by one driver. ``fence``: set when the driver has taken over."""
+    """The upkeep of one folder by one driver, whose side of the ledger is ``ledger``."""
 
-    fence: FileFence
-
-    def __init__(self, factory: Any, folder: StateFolder, ledger: FileLedger) -> None:
+    def __init__(self, factory: Any, folder: StateFolder, ledger: Ledger[Record]) -> None:
         self._factory = factory
         self._folder = folder
         self._ledger = ledger
@@ -71,14 +69,14 @@ class Upkeep:
 
     def _without(self, gone: Sequence[DataFile], instead: Sequence[DataFile]) -> Record:
         def change(old: Record) -> Record:
-            record, names = self.fence.newest(old), {file.name for file in gone}
+            record, names = self._ledger.fence.newest(old), {file.name for file in gone}
             if not names <= {file.name for file in record.files}:
                 return old
             at = min(number for number, file in enumerate(record.files) if file.name in names)
             left = [file for file in record.files if file.name not in names]
             files = (*left[:at], *instead, *left[at:])
             replaced = (*record.replaced, *((file.name, clock.now()) for file in gone))
-            return replace(record, files=files, replaced=replaced, listing=record.listing + 1)
+            return record.evolve(files=files, replaced=replaced, listing=record.listing + 1)
 
         record = self._ledger.change(change)
         spark_listing.write(self._folder, record)
@@ -113,7 +111,8 @@ class Upkeep:
         gone = {name for name, since in record.replaced if since <= over}
         if gone:
             self._delete(sorted(gone))
-            self._ledger.change(lambda old: replace(self.fence.newest(old), replaced=_other(old.replaced, gone)))
+            fence = self._ledger.fence
+            self._ledger.change(lambda old: fence.newest(old).evolve(replaced=_other(old.replaced, gone)))
 
     def _tidy(self) -> None:
         """Delete, once in a run, what a driver that died in its upkeep has left.
@@ -125,7 +124,7 @@ class Upkeep:
             return
         names = [entry.name for entry in self._folder.list_folder("") if is_merged(entry.name)]
         staged = [entry.name for entry in self._folder.list_folder(STAGING) if entry.name.startswith(_OWN)]
-        record = self.fence.newest(self._ledger.newest())
+        record = self._ledger.newest()
         counted = {file.name for file in record.files} | {name for name, _ in record.replaced}
         for name in [*(name for name in names if name not in counted), *(f"{STAGING}/{name}" for name in staged)]:
             self._folder.delete(name)

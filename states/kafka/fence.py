@@ -8,34 +8,46 @@ driver either finds that mark here or is shut out when it commits.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from trident_py.errors import StateError, ZombieError
-from trident_py.model.context import RunContext, attempt_of
+from trident_py.errors import StateError
+from trident_py.model.context import RunContext
 
-from ..ledger.fence import gone_back
+from ..ledger.fence import Fence, gone_back, newer_driver
 from .marks import DRIVER, Mark, MarkPlace
 from .producer import TransactionalProducer
 
 
 @dataclass(frozen=True)
-class TopicFence:
-    """The generation and lineage of the run that a partition writes for; generation 0 without a driver (unit tests)."""
+class TopicFence(Fence):
+    """The fence of the run that a partition writes for; generation 0 without a driver (unit tests)."""
 
-    place: MarkPlace
-    generation: int
-    lineage: str
-    context: Any = field(default=None, compare=False, repr=False)
+    place: MarkPlace = field(kw_only=True)
+
+    gone: ClassVar[str] = (
+        "the mark of its driver is gone or older than this driver; the topic or its consumer groups were replaced"
+    )
+    foreign: ClassVar[str] = (
+        "the topic still belongs to another checkpoint (lineage {}): call the driver's prepare() before tasks run"
+    )
+    behind: ClassVar[str] = (
+        "It belongs to an older driver or task: if one still runs, stop it. If none does, start the topology again; "
+        "the start then reports how checkpoint and topic differ"
+    )
 
     @classmethod
-    def of(cls, place: MarkPlace, conf: dict) -> TopicFence:
+    def at(cls, place: MarkPlace, conf: dict) -> TopicFence:
         context = RunContext.of(conf)
-        return cls(place, context.generation or 0, context.lineage, context.running)
+        own = place.topology, place.state, context.generation or 0, context.lineage, context.running
+        return cls(*own, place=place)
 
     @property
-    def attempt(self) -> int:
-        """The attempt that this task runs for."""
-        return attempt_of(self.context)
+    def shown(self) -> str:
+        return self.place.label
+
+    def follows(self, row: Any, txid: int) -> Any:
+        """Do nothing: the marks of the partitions tell whether the topic has gone back."""
+        return row
 
     def take_over(self, producer: TransactionalProducer, part: int, txid: int | None, own: Mark) -> tuple[Mark, Mark]:
         """Open the partition's producer for a batch; return the driver's mark and the partition's mark. ``own``: the
@@ -49,7 +61,7 @@ class TopicFence:
         try:
             driver, mark = self.check(txid), self.partition_mark(part, txid)
             if mark.txid < own.txid:
-                raise gone_back(self.place.label, mark.txid, own.txid)
+                raise gone_back(self.shown, mark.txid, own.txid)
             return driver, mark
         except BaseException:
             producer.close()
@@ -59,34 +71,16 @@ class TopicFence:
         """Called before each batch whose producer stays open. Raises StateError if the brokers have gone back: where
         they know no sequence number of the producer, they would take its records."""
         if own.txid and (mark := self.place.read(part) or Mark()).txid < own.txid:
-            raise gone_back(self.place.label, mark.txid, own.txid)
+            raise gone_back(self.shown, mark.txid, own.txid)
 
     def check(self, txid: int | None) -> Mark:
         """Return the driver's mark. Raises ZombieError for an older driver, batch or attempt, StateError if the mark is
         gone or names another lineage."""
         if self.generation == 0:
             return Mark()
-        mark, label = self.place.read(DRIVER), self.place.label
-        if mark is None or mark.generation < self.generation:
-            raise StateError(
-                f"{label}: the mark of its driver is gone or older than this driver; the topic or its consumer groups "
-                "were replaced while the topology ran. Start the topology again"
-            )
-        if mark.generation > self.generation:
-            raise newer_driver(label, self.generation, mark.generation)
-        if mark.lineage != self.lineage:
-            raise StateError(
-                f"{label}: the topic still belongs to another checkpoint (lineage {mark.lineage!r}): call the driver's "
-                "prepare() before tasks run. Run the topology on a cluster of trident_py"
-            )
-        if txid is not None and txid < mark.txid:
-            raise _behind(label, txid, mark.txid)
-        if txid is not None and txid == mark.txid and self.attempt < mark.attempt:
-            raise ZombieError(
-                f"{label}: attempt {self.attempt} of batch {txid} was given up, attempt {mark.attempt} has taken over; "
-                "nothing of the older one is written"
-            )
-        return mark
+        mark = self.place.read(DRIVER)
+        self.admits(None if mark is None else mark.row, txid)
+        return mark or Mark()
 
     def partition_mark(self, part: int, txid: int | None) -> Mark:
         """Return the partition's mark; called after `open`. If its txid equals ``txid``, the partition has written its
@@ -94,13 +88,13 @@ class TopicFence:
 
         Raises ZombieError for an older driver or batch, StateError if another checkpoint has written this batch.
         """
-        mark, label = self.place.read(part) or Mark(), self.place.label
+        mark, label = self.place.read(part) or Mark(), self.shown
         if mark.generation > self.generation > 0:
             raise newer_driver(label, self.generation, mark.generation)
         if txid is None or mark.txid < txid:
             return mark
         if mark.txid > txid:
-            raise _behind(label, txid, mark.txid)
+            raise self.late(txid, mark.txid)
         if mark.lineage != self.lineage:
             raise StateError(
                 f"{label}: partition {part} has written batch {txid} for another checkpoint (lineage "
@@ -115,18 +109,3 @@ class TopicFence:
         if txid is None:
             txid, rows = last.txid, last.rows
         return Mark(txid, self.generation, self.lineage, self.attempt, partitions, rows)
-
-
-def newer_driver(label: str, generation: int, newer: int) -> ZombieError:
-    return ZombieError(
-        f"{label}: this driver has generation {generation}, but a newer one with generation {newer} has taken over; "
-        "nothing more is written. Stop this driver"
-    )
-
-
-def _behind(label: str, txid: int, last: int) -> ZombieError:
-    return ZombieError(
-        f"{label}: batch {txid} is behind batch {last} of the store; nothing of it is written. It belongs to an older "
-        "driver or task: if one still runs, stop it. If none does, start the topology again; the start then reports "
-        "how checkpoint and topic differ"
-    )

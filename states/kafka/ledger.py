@@ -21,9 +21,8 @@ from trident_py.kafka.clients import Cluster, is_fenced
 from trident_py.model.context import RunContext
 from trident_py.state import BatchParticipant, Location, Remembered
 
-from ..ledger.fence import gone_back
+from ..ledger.fence import gone_back, newer_driver
 from ..ledger.partition_layout import Layout, check_whole
-from .fence import newer_driver
 from .marks import DRIVER, Mark, MarkPlace
 from .owner import TopicOwner
 from .partitions import Partitions

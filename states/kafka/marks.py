@@ -33,6 +33,7 @@ from trident_py.kafka.clients import ASKING, Cluster, is_passing
 from trident_py.model.context import RunContext
 from trident_py.model.retry import again_for
 
+from ..ledger.fence import LedgerRow
 from ..ledger.partition_layout import Layout
 from .advice import kafka_errors
 
@@ -65,6 +66,11 @@ class Mark(NamedTuple):
     since: int = 0
     topic: str = ""
     run: str = ""
+
+    @property
+    def row(self) -> LedgerRow:
+        """The driver's mark as the fence compares it: it names the attempt let in last, and no complete batch."""
+        return LedgerRow(self.generation, self.lineage, 0, self.txid, self.attempt, self.run)
 
     @property
     def spread(self) -> Layout:

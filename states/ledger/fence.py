@@ -4,7 +4,7 @@ in its own way, inside the step that writes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 from trident_py.errors import LostCommits, StateError, ZombieError
@@ -28,6 +28,10 @@ class LedgerRow:
         """The highest txid that is complete or begun."""
         return max(self.txid, self.started)
 
+    def evolve(self, **changes: Any) -> Self:
+        """Return the row that follows this one."""
+        return replace(self, **changes)
+
 
 Row = TypeVar("Row", bound=LedgerRow)
 
@@ -43,7 +47,15 @@ class Fence:
     context: Any = field(default=None, compare=False, repr=False)
     run: str = field(default="", compare=False, repr=False)
 
-    noted: ClassVar[str] = "row in the ledger"
+    gone: ClassVar[str] = "its row in the ledger is gone or older than this driver; the store was replaced"
+    foreign: ClassVar[str] = (
+        "the store still belongs to another checkpoint (lineage {}): the driver has not called prepare() yet"
+    )
+    behind: ClassVar[str] = (
+        "It comes from an older driver or task: if one still runs, stop it. If none does, start the topology again: "
+        "the start reports how checkpoint and store differ"
+    )
+    """What errors say, and where a kind of store has its own words."""
 
     @classmethod
     def of(cls, conf: dict) -> Self | None:
@@ -76,15 +88,9 @@ class Fence:
         """Return the row, if this driver is the newest. Raises ZombieError if a newer driver has taken over, StateError
         if the row is gone."""
         if row is None or row.generation < self.generation:
-            raise StateError(
-                f"{self.shown}: its {self.noted} is gone or older than this driver; the store was replaced "
-                "while the topology ran. Start the topology again"
-            )
+            raise StateError(f"{self.shown}: {self.gone} while the topology ran. Start the topology again")
         if row.generation > self.generation:
-            raise ZombieError(
-                f"{self.shown}: this driver has generation {self.generation}, but a newer one with generation "
-                f"{row.generation} has taken over; nothing more is written. Stop this driver"
-            )
+            raise newer_driver(self.shown, self.generation, row.generation)
         return row
 
     def follows(self, row: Row | None, txid: int) -> Row:
@@ -101,15 +107,10 @@ class Fence:
         row = self.newest(row)
         if row.lineage != self.lineage:
             raise StateError(
-                f"{self.shown}: the store still belongs to another checkpoint (lineage {row.lineage!r}): the driver "
-                "has not called prepare() yet. Run the topology on a cluster of trident_py"
+                f"{self.shown}: {self.foreign.format(repr(row.lineage))}. Run the topology on a cluster of trident_py"
             )
         if txid is not None and txid < row.last:
-            raise ZombieError(
-                f"{self.shown}: batch {txid} is behind batch {row.last} of the store; nothing of it is written. It "
-                "comes from an older driver or task: if one still runs, stop it. If none does, start the topology "
-                "again: the start reports how checkpoint and store differ"
-            )
+            raise self.late(txid, row.last)
         attempt = self.attempt if attempt is None else attempt
         if txid is not None and txid == row.started and attempt < row.attempt:
             raise ZombieError(
@@ -117,6 +118,19 @@ class Fence:
                 "over; nothing of the older one is written"
             )
         return row if txid is None else self.follows(row, txid)
+
+    def late(self, txid: int, last: int) -> ZombieError:
+        """Return the error for a batch behind the store's."""
+        behind = f"batch {txid} is behind batch {last} of the store; nothing of it is written"
+        return ZombieError(f"{self.shown}: {behind}. {self.behind}")
+
+
+def newer_driver(shown: str, generation: int, newer: int) -> ZombieError:
+    """Return the error for a driver that another one has replaced."""
+    return ZombieError(
+        f"{shown}: this driver has generation {generation}, but a newer one with generation {newer} has taken over; "
+        "nothing more is written. Stop this driver"
+    )
 
 
 def gone_back(shown: str, has: int, complete: int) -> StateError:

@@ -10,32 +10,33 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Generic
 
 from trident_py.errors import FailedException, StateError
-from trident_py.model.context import RunContext
+from trident_py.model.context import RunContext, with_context
 from trident_py.state import BatchParticipant, Location, Remembered
 
 from .fence import Fence, Row, lost_commits
 from .owner import Tenure
-from .store import LedgerStore, Step
+from .store import LedgerStore, Transition
 
 _TRIES = 20
+Rule = Callable[[Any], Any]
 
 
 class Ledger(BatchParticipant, Generic[Row]):
     """The driver's side of one state; one object for each run. A subclass says where the ledger is (`_stores_of`).
 
     A ledger in several files has a row in each; the first one decides. ``valued`` returns the highest txid among the
-    values. ``records_each_attempt``: also the first attempt of each batch is recorded.
+    values. ``records_each_attempt``: also the first attempt of each batch is recorded. ``ending``: what an error says
+    of `publish`.
     """
 
     keeps_receipts = True
     records_each_attempt: ClassVar[bool] = False
+    ending: ClassVar[str] = "end the batch in the ledger"
     row_type: Callable[[], Row]
-    fence_type: ClassVar[type[Fence]] = Fence
 
     def __init__(self, location: Location, valued: Callable[[], int] = lambda: 0) -> None:
         self.location = location
@@ -49,6 +50,10 @@ class Ledger(BatchParticipant, Generic[Row]):
     @abstractmethod
     def _stores_of(self, context: RunContext, ready: bool) -> Sequence[LedgerStore[Row]]:
         """Return the state's ledger, one for each file. ``ready``: after missing tables are created."""
+
+    @abstractmethod
+    def _fence_of(self, conf: dict) -> Fence | None:
+        """Return the fence of this run, as its tasks get it."""
 
     @property
     def fence(self) -> Fence:
@@ -79,16 +84,15 @@ class Ledger(BatchParticipant, Generic[Row]):
 
     def open(self, conf: dict) -> int:
         """Take over: raises the generation everywhere, beginning with the first file, and returns it."""
-        context, step = RunContext.of(conf), Step("open the ledger")
+        context, transition = RunContext.of(conf), Transition("open the ledger")
         self._stores = stores = self._stores_of(context, ready=True)
         self._known = {}
         rows = [store.read() for store in stores[1:]]
         least = max((row.generation for row in rows if row is not None), default=0)
-        generation = self._change(0, partial(self._taken_over, least=least), step).generation
-        own = context.topology, context.state, generation, context.lineage
-        self._fence = self.fence_type(*own, run=context.run)
+        generation = self._change(0, partial(self._taken_over, least=least), transition).generation
+        self._fence = self._fence_of(with_context(conf, generation=generation))
         for index in range(1, len(stores)):
-            self._change(index, self._followed, step)
+            self._change(index, self._followed, transition)
         self._joins = context.txid, context.forget
         self._tenure = Tenure.of(self.location, conf)
         return generation
@@ -100,8 +104,8 @@ class Ledger(BatchParticipant, Generic[Row]):
             return
         self._join()
         if attempt > 0 or self.records_each_attempt:
-            step = Step("begin the batch in the ledger", begins=True)
-            self._change_all(partial(self._begun, txid=txid, attempt=attempt), step, txid)
+            transition = Transition("begin the batch in the ledger", begins=True)
+            self._change_all(partial(self._begun, txid=txid, attempt=attempt), transition, txid)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Move the last complete txid. Raises ZombieError if a newer driver has taken over, LostCommits if the store
@@ -109,12 +113,20 @@ class Ledger(BatchParticipant, Generic[Row]):
         if self._fence is None:
             return
         self._join()
-        step = Step("end the batch in the ledger", attempt=attempt, receipts=receipts)
-        self._change_all(partial(self._completed, txid=txid, attempt=attempt), step, txid)
+        transition = Transition(self.ending, attempt=attempt, receipts=receipts)
+        self._change_all(partial(self._completed, txid=txid, attempt=attempt), transition, txid)
 
     def published(self, txid: int) -> bool:
-        """Return whether the ledger has the batch as complete."""
-        return self.fence.newest(self._stores[0].read()).txid >= txid
+        """Return whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
+        return self.newest().txid >= txid
+
+    def newest(self) -> Row:
+        """Return the row. Raises ZombieError for an older driver."""
+        return self.fence.newest(self._stores[0].read(settled=True))
+
+    def change(self, rule: Rule) -> Row:
+        """Change the row by a rule of the state's own, and return it."""
+        return self._change(0, rule, Transition("change the ledger"))
 
     def abort(self, txid: int, attempt: int) -> None:
         """Do nothing: the replay repairs what a failed attempt has committed."""
@@ -123,29 +135,31 @@ class Ledger(BatchParticipant, Generic[Row]):
 
     def _taken_over(self, row: Row | None, least: int) -> Row:
         old = self.row_type() if row is None else row
-        return replace(old, generation=max(old.generation, least) + 1, attempt=0)
+        return old.evolve(generation=max(old.generation, least) + 1, attempt=0)
 
     def _followed(self, row: Row | None) -> Row:
-        """Of two drivers that open at once, the newer one may have been here first."""
+        """Follow the first file. Of two drivers that open at once, the newer one may have been here first."""
         if row is None or row.generation < self.fence.generation:
-            return replace(self.row_type() if row is None else row, generation=self.fence.generation, attempt=0)
+            old = self.row_type() if row is None else row
+            return old.evolve(generation=self.fence.generation, attempt=0)
         return self.fence.newest(row)
 
     def _joined(self, row: Row | None) -> Row:
-        """The ledger belongs to this checkpoint, which has committed ``txid``. ``forget``: the batches of another one
-        no longer count."""
+        """Hand the ledger to this checkpoint, which has committed ``txid``. ``forget``: the batches of another one no
+        longer count."""
         row, txid = self.fence.newest(row), self._joining[0]
-        if (row.lineage, row.run) == (self.fence.lineage, self.fence.token) and row.txid >= txid:
+        forgets, ours = self._forgets(row), (row.lineage, row.run) == (self.fence.lineage, self.fence.token)
+        if ours and row.txid >= txid and not forgets:
             return row
-        over, started = (txid, 0) if self._forgets(row) else (max(row.txid, txid), row.started)
-        return replace(row, lineage=self.fence.lineage, txid=over, started=started, run=self.fence.token)
+        over, started = (txid, 0) if forgets else (max(row.txid, txid), row.started)
+        return row.evolve(lineage=self.fence.lineage, txid=over, started=started, run=self.fence.token)
 
     def _begun(self, row: Row | None, txid: int, attempt: int) -> Row:
-        return replace(self.fence.admits(row, txid, attempt), started=txid, attempt=attempt)
+        return self.fence.admits(row, txid, attempt).evolve(started=txid, attempt=attempt)
 
     def _completed(self, row: Row | None, txid: int, attempt: int) -> Row:
         row = self.fence.newest(row)
-        return row if row.txid >= txid else replace(self.fence.admits(row, txid, attempt), txid=txid)
+        return row if row.txid >= txid else self.fence.admits(row, txid, attempt).evolve(txid=txid)
 
     # -- how a rule is applied
 
@@ -165,8 +179,8 @@ class Ledger(BatchParticipant, Generic[Row]):
         for index, store in reversed(list(enumerate(self._stores))):
             row = self.fence.newest(store.read())
             self._claim(store)
-            step = Step("join the checkpoint in the ledger", forgets=self._forgets(row))
-            self._change(index, self._joined, step)
+            transition = Transition("join the checkpoint in the ledger", forgets=self._forgets(row))
+            self._change(index, self._joined, transition)
         self._joins = None
 
     def _claim(self, store: LedgerStore[Row]) -> None:
@@ -177,24 +191,24 @@ class Ledger(BatchParticipant, Generic[Row]):
             while not self._tenure.stays(owner) and not store.claim(name, owner, self._tenure.own):
                 owner = store.owners()[name]
 
-    def _change_all(self, rule: Callable[[Row | None], Row], step: Step, txid: int) -> None:
+    def _change_all(self, rule: Rule, transition: Transition, txid: int) -> None:
         for index in range(len(self._stores)):
             known = self._known.get(index)
-            self._change(index, rule, step, known if known is not None and known.txid == txid - 1 else None)
+            self._change(index, rule, transition, known if known is not None and known.txid == txid - 1 else None)
 
-    def _change(self, index: int, rule: Callable[[Row | None], Row], step: Step, known: Row | None = None) -> Row:
+    def _change(self, index: int, rule: Rule, transition: Transition, known: Row | None = None) -> Row:
         """Apply the rule to the row that is there, or first to the one that this driver knows: then a change is one
         request. Return the row as it is now."""
         store = self._stores[index]
         for _ in range(_TRIES):
             row = store.read() if known is None else known
             new = rule(row)
-            if new is row or store.change(row, new, step):
+            if new is row or store.change(row, new, transition):
                 self._known[index] = new
                 return new
             known = store.read()
-            if known == row and step.receipts is not None:
-                raise lost_commits(self.fence.shown, new.txid, len(step.receipts))
+            if known == row and transition.receipts is not None:
+                raise lost_commits(self.fence.shown, new.txid, len(transition.receipts))
         raise FailedException(f"{self.location.shown}: other drivers keep changing the ledger")
 
     def _last_written(self, trace: Any) -> int:

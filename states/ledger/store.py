@@ -19,7 +19,7 @@ class Trace(NamedTuple):
     last: int = 0
 
 
-class Step(NamedTuple):
+class Transition(NamedTuple):
     """What a change of the row is for. ``doing``: the words of an error. ``begins``: an attempt begins, so marks of
     earlier ones no longer count. ``forgets``: all marks are those of another checkpoint. ``receipts`` and ``attempt``:
     the partitions whose marks must be there; None if none must."""
@@ -36,11 +36,11 @@ class LedgerStore(ABC, Generic[Row]):
     tables or topics. Raises FailedException if the store is away, StateError if it is damaged."""
 
     @abstractmethod
-    def read(self) -> Row | None:
-        """Return the row; None if there is none."""
+    def read(self, settled: bool = False) -> Row | None:
+        """Return the row; None if there is none. ``settled``: once no open transaction may still change it."""
 
     @abstractmethod
-    def change(self, old: Row | None, new: Row, step: Step) -> bool:
+    def change(self, old: Row | None, new: Row, step: Transition) -> bool:
         """Replace the row by ``new`` if it is still ``old`` and has the marks that the step asks for, and delete the
         marks that no longer count, all in one step. Return whether it was done; False also if it is unknown."""
 

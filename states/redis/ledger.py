@@ -22,7 +22,7 @@ from trident_py.state import Remembered
 from ..ledger.fence import Fence, LedgerRow
 from ..ledger.owner import Owner
 from ..ledger.protocol import Ledger
-from ..ledger.store import LedgerStore, Step, Trace
+from ..ledger.store import LedgerStore, Trace, Transition
 from . import durability
 from .location import RedisPlace
 from .scripts import CHANGE, CLAIM
@@ -33,7 +33,7 @@ _FIELDS = ("generation", "lineage", "txid", "started", "attempt", "run", "writte
 class RedisFence(Fence):
     """What a partition must find in the ledger before it writes."""
 
-    noted: ClassVar[str] = "ledger in Redis"
+    gone: ClassVar[str] = "its ledger in Redis is gone or older than this driver; the store was replaced"
 
     def store(self, place: RedisPlace) -> RedisLedgerStore:
         return RedisLedgerStore(place, *self.own)
@@ -61,7 +61,7 @@ class RedisLedgerStore(LedgerStore[LedgerRow]):
         self._place = place
         self.keys = [place.ledger(topology, state), place.marks(topology, state)]
 
-    def read(self) -> LedgerRow | None:
+    def read(self, settled: bool = False) -> LedgerRow | None:
         return self._read()[0]
 
     def trace(self) -> Trace:
@@ -77,11 +77,11 @@ class RedisLedgerStore(LedgerStore[LedgerRow]):
         txid, started, attempt = (int(number or 0) for number in numbers)
         return LedgerRow(int(generation), lineage.decode(), txid, started, attempt, run.decode()), int(written or 0)
 
-    def change(self, old: LedgerRow | None, new: LedgerRow, step: Step) -> bool:
-        deleted = "all" if step.forgets else "marks" if step.begins else ""
-        parts = [receipt["partition"] for receipt in step.receipts or ()]
-        asked = [*as_arguments(old), *as_arguments(new), _now(), deleted, mark(new.txid, step.attempt), *parts]
-        return self._run(CHANGE, self.keys, asked, step.doing)
+    def change(self, old: LedgerRow | None, new: LedgerRow, transition: Transition) -> bool:
+        deleted = "all" if transition.forgets else "marks" if transition.begins else ""
+        parts = [receipt["partition"] for receipt in transition.receipts or ()]
+        asked = [*as_arguments(old), *as_arguments(new), _now(), deleted, mark(new.txid, transition.attempt), *parts]
+        return self._run(CHANGE, self.keys, asked, transition.doing)
 
     def owners(self) -> Mapping[str, Owner | None]:
         note = self._place.server.ask(lambda client: client.get(self._place.owner), "look up the owner")
@@ -102,7 +102,6 @@ class RedisLedger(Ledger[LedgerRow]):
 
     records_each_attempt = True
     row_type = LedgerRow
-    fence_type = RedisFence
 
     def __init__(self, place: RedisPlace, valued: Callable[[], int]) -> None:
         super().__init__(place.location, valued)
@@ -111,8 +110,11 @@ class RedisLedger(Ledger[LedgerRow]):
     def _stores_of(self, context: RunContext, ready: bool) -> Sequence[RedisLedgerStore]:
         return [RedisLedgerStore(self._place, context.topology, context.state)]
 
+    def _fence_of(self, conf: dict) -> RedisFence | None:
+        return RedisFence.of(conf)
+
     def remembered(self, conf: dict) -> Remembered:
-        """Raises StateError also if the server cannot hold a state."""
+        """Raise StateError also if the server cannot hold a state."""
         durability.check(self._place.server)
         return super().remembered(conf)
 

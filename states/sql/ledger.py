@@ -14,21 +14,22 @@ partitions. The rows of a batch are deleted when the whole batch is committed.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
-from trident_py.errors import StateError
 from trident_py.model.context import RunContext
-from trident_py.state import BatchParticipant, Location, Remembered
+from trident_py.state import Location
 
 from ..columns.values import Column, recordable
-from ..ledger.fence import Fence, LedgerRow, lost_commits
-from ..ledger.owner import Tenure
-from . import key_types, owner
+from ..ledger.fence import Fence, LedgerRow
+from ..ledger.owner import Owner
+from ..ledger.protocol import Ledger
+from ..ledger.store import LedgerStore, Trace, Transition
+from . import key_types
 from .connection import Connection, Statement
 from .dialects.base import Dialect, insert_text
 from .store import Store, retry_transient
@@ -41,7 +42,10 @@ _PART_REST = [Column("attempt", "bigint"), Column("partitions", "bigint"), Colum
 LAYOUT_PART = -1
 FILES = "files"  # in a receipt: the files of the store that have the partition's mark; without it, the first one
 RUN = "run"  # the column that the first version of trident_fence did not have
+OWNERS = "trident_owner"  # notes which state owns each table, further tables included
 _OWN = "WHERE topology = ? AND state = ?"
+_FIELDS = "generation, lineage, txid, started, attempt, run"
+_SAME = f"{_OWN} AND {_FIELDS.replace(',', ' = ? AND')} = ?"
 _WRITTEN = f"FROM trident_part {_OWN} AND txid = ? AND part >= 0 AND token <> ''"
 
 
@@ -64,13 +68,9 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
                  number("started"), number("attempt"), text("time"), run, **options),
         sa.Table("trident_part", metadata, *own(), number("txid", True), number("part", True), number("attempt"),
                  number("partitions"), text("token"), **options),
-        sa.Table(owner.TABLE, metadata, text("name", True), text("topology"), text("state"), text("shared"), **options),
+        sa.Table(OWNERS, metadata, text("name", True), text("topology"), text("state"), text("shared"), **options),
         sa.Table(key_types.TABLE, metadata, text("name", True), text("field", True), text("kind"), **options),
     ]  # fmt: skip
-
-
-def read(connection: Connection, topology: str, state: str, lock: str = "", run: str = RUN) -> LedgerRow | None:
-    return parse_fence_row(connection.execute(*asking(topology, state, lock, run)))
 
 
 def asking(topology: str, state: str, lock: str = "", run: str = RUN) -> Statement:
@@ -83,7 +83,7 @@ def has_run(engine: sa.Engine) -> bool:
     return RUN in {column["name"] for column in sa.inspect(engine).get_columns("trident_fence")}
 
 
-def parse_fence_row(answer: Any) -> LedgerRow | None:
+def parse_ledger_row(answer: Any) -> LedgerRow | None:
     """Return the row in the answer to `asking`."""
     row = answer.fetchone()
     return None if row is None else LedgerRow(*row)
@@ -94,27 +94,15 @@ def noting(files: list[int]) -> dict[str, list[int]]:
     return {} if files == [0] else {FILES: files}
 
 
-class Trace(NamedTuple):
-    """What one database, or one file of several, records about a state."""
-
-    row: LedgerRow | None
-    written: int  # the highest txid that is complete or written by a partition
-    last: int  # the same, or begun
-
-
-def trace(connection: Connection, topology: str, state: str, run: str = RUN) -> Trace:
-    row = read(connection, topology, state, run=run)
-    text = f"SELECT max(txid), max(CASE WHEN part >= 0 AND token <> '' THEN txid END) FROM trident_part {_OWN}"
-    begun, part = connection.execute(text, (topology, state)).fetchone()
-    over = row or LedgerRow(0, "", 0, 0, 0)
-    return Trace(row, max(over.txid, part or 0), max(over.last, begun or 0))
+Beside = Callable[[Connection, LedgerRow | None, LedgerRow], None]
+"""What a transaction does between the change of the row, of which it gets the old one and the new one, and its end."""
 
 
 @dataclass(frozen=True)
 class SqlFence(Fence):
     """The fence of one run: what a partition must find in the ledger before it writes."""
 
-    noted: ClassVar[str] = "row in trident_fence"
+    gone: ClassVar[str] = "its row in trident_fence is gone or older than this driver; the store was replaced"
 
     def row(self, connection: Connection, lock: str = "") -> LedgerRow:
         """Return the state's row; ``lock`` is the SQL that locks it until the transaction ends. Raises ZombieError if a
@@ -126,7 +114,7 @@ class SqlFence(Fence):
         return asking(*self.own, lock)
 
     def fence_row(self, answer: Any) -> LedgerRow:
-        return self.newest(parse_fence_row(answer))
+        return self.newest(parse_ledger_row(answer))
 
     def check(self, answer: Any, txid: int | None) -> LedgerRow:
         """Called before the transaction writes. Raises ZombieError for an older driver, batch or attempt, and
@@ -153,234 +141,167 @@ class SqlFence(Fence):
         ).fetchone()
         return mark is not None and mark[0] == token
 
-    def parts(self, connection: Connection, txid: int) -> dict[int, int]:
-        """Return the marks of the batch: partition to its ``partitions`` column; under -1, if recorded, how many there
-        are."""
-        marks = connection.execute(
-            f"SELECT part, partitions FROM trident_part {_OWN} AND txid = ?", (*self.own, txid)
-        ).fetchall()
-        return dict(marks)
 
-    def complete(self, connection: Connection, txid: int, receipts: int, attempt: int | None = None) -> None:
-        """Move the last complete txid inside this transaction. ``receipts``: how many partitions have committed, in
-        this ``attempt`` if it is given.
+class SqlLedgerStore(LedgerStore[LedgerRow]):
+    """The ledger of one state in one database, or in one file of several.
 
-        Raises ZombieError if a newer driver has taken over, StateError if the store has gone back, LostCommits if the
-        mark of a partition is gone.
-        """
-        moved, _ = connection.together(self._completing(txid, receipts, attempt))
-        if moved.rowcount == 0:
-            self._refuse_to_complete(connection, txid, receipts)
+    ``needed`` returns how many marks a transition asks for, and of which attempt (None: of any). ``beside`` returns
+    what a transition writes in the same transaction; None if it is nothing: then it is one request to a server.
+    """
 
-    def complete_at_once(self, store: Store, txid: int, receipts: int, attempt: int) -> None:
-        """Run `complete` in a transaction of its own; called again it changes nothing."""
-        moved, *_ = store.at_once(*self._completing(txid, receipts, attempt))
-        if moved.rowcount == 0:
-            with store.reading() as connection:
-                self._refuse_to_complete(connection, txid, receipts)
+    def __init__(
+        self, store: Store, location: Location, own: tuple[str, str], needed: Callable[[Transition], tuple[int, Any]],
+        beside: Callable[[Transition], Beside | None] = lambda transition: None,
+    ) -> None:  # fmt: skip
+        self.store = store
+        self._location = location
+        self._own = own
+        self._needed = needed
+        self._beside = beside
 
-    def _refuse_to_complete(self, connection: Connection, txid: int, receipts: int) -> None:
-        """Return if the batch is complete; else raises why it cannot be."""
-        row = self.newest(parse_fence_row(connection.execute(*self.question())))
-        if row.txid < txid:
-            self.admits(row, txid)
-            raise lost_commits(self.shown, txid, receipts)
+    def read(self, settled: bool = False) -> LedgerRow | None:
+        store = self.store
+        with store.errors("ask the ledger"), store.writing() if settled else store.reading() as connection:
+            lock = store.dialect.exclusive if settled else ""
+            return parse_ledger_row(connection.execute(*asking(*self._own, lock)))
 
-    def _completing(self, txid: int, receipts: int, attempt: int | None) -> list[Statement]:
-        """Return two statements. The second changes a row only if the first did: neither does if a newer driver has
-        taken over, if the store lacks the batch before, or if it lacks marks of this one."""
-        moved = f"EXISTS (SELECT 1 FROM trident_fence {_OWN} AND generation = ? AND txid = ?)"
+    def change(self, old: LedgerRow | None, new: LedgerRow, transition: Transition) -> bool:
+        statements = [self._moving(old, new, transition), self._sweeping(new, transition)]
+        beside = self._beside(transition)
+        if beside is None:
+            return bool(self.store.at_once(*statements, doing=transition.doing)[0].rowcount)
+        with self.store.errors(transition.doing), self.store.writing() as connection:
+            if connection.execute(*statements[0]).rowcount == 0:
+                return False
+            beside(connection, old, new)
+            connection.execute(*statements[1])
+        return True
+
+    def _moving(self, old: LedgerRow | None, new: LedgerRow, transition: Transition) -> Statement:
+        """Return the statement that changes one row, if the row is as it was read and the marks are there."""
+        if old is None:
+            there = f"EXISTS (SELECT 1 FROM trident_fence {_OWN})"
+            text = f"INSERT INTO trident_fence (topology, state, {_FIELDS}, time)"
+            return f"{text} SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT {there}", (
+                *self._own, *astuple(new), _now(), *self._own,
+            )  # fmt: skip
+        marks, attempt = self._needed(transition)
         of = "" if attempt is None else f" AND attempt = {attempt}"
-        marked = f"(SELECT count(*) {_WRITTEN}{of}) >= ?"
-        return [
-            (f"UPDATE trident_fence SET txid = ?, time = ? {_OWN} AND generation = ?"
-             f" AND (txid = ? OR (txid = ? AND {marked}))",
-             (txid, _now(), *self.own, self.generation, txid, txid - 1, *self.own, txid, receipts)),
-            (f"DELETE FROM trident_part {_OWN} AND txid <= ? AND {moved}",
-             (*self.own, txid, *self.own, self.generation, txid)),
-        ]  # fmt: skip
+        marked = f" AND (SELECT count(*) {_WRITTEN}{of}) >= {marks}" if marks else ""
+        values = _FIELDS.replace(",", " = ?,")
+        return f"UPDATE trident_fence SET {values} = ?, time = ? {_SAME}{marked}", (
+            *astuple(new), _now(), *self._own, *astuple(old), *((*self._own, new.txid) if marks else ()),
+        )  # fmt: skip
 
-    def belongs(self, connection: Connection, txid: int, forget: bool, dialect: Dialect) -> None:
-        """Called before the first batch of a run; hands the store to this checkpoint, which has committed ``txid``.
+    def _sweeping(self, new: LedgerRow, transition: Transition) -> Statement:
+        """Return the statement that deletes the marks of complete batches; none, if the row was not changed."""
+        older = "" if transition.forgets else f" AND txid <= {new.txid}"
+        moved = f"EXISTS (SELECT 1 FROM trident_fence {_SAME})"
+        return f"DELETE FROM trident_part {_OWN}{older} AND {moved}", (*self._own, *self._own, *astuple(new))
 
-        ``forget``: the batches of another checkpoint no longer count. Raises ZombieError, StateError.
-        """
-        row = self.row(connection, dialect.exclusive)
-        if row.lineage == self.lineage and row.txid >= txid and row.run == self.token:
-            return
-        forget = forget and row.lineage != self.lineage
-        over, started = (txid, 0) if forget else (max(row.txid, txid), row.started)
-        connection.execute(
-            f"UPDATE trident_fence SET lineage = ?, txid = ?, started = ?, time = ?, run = ? {_OWN}",
-            (self.lineage, over, started, _now(), self.token, *self.own),
-        )
-        older = "" if forget else f" AND txid <= {over}"
-        connection.execute(f"DELETE FROM trident_part {_OWN}{older}", self.own)
+    def trace(self) -> Trace:
+        """Return the trace before a start, when the ledger's tables may be missing or of the first version."""
+        with self.store.errors("ask the ledger"):
+            if not sa.inspect(self.store.engine).has_table("trident_fence"):
+                return Trace()
+            run = RUN if has_run(self.store.engine) else "''"
+            with self.store.reading() as connection:
+                row = parse_ledger_row(connection.execute(*asking(*self._own, run=run)))
+                text = "SELECT max(txid), max(CASE WHEN part >= 0 AND token <> '' THEN txid END) FROM trident_part"
+                begun, part = connection.execute(f"{text} {_OWN}", self._own).fetchone()
+        over = row or LedgerRow()
+        return Trace(row, max(over.txid, part or 0), max(over.last, begun or 0))
 
-    def begun(self, connection: Connection, txid: int, attempt: int) -> None:
-        """Let in this attempt and shut out older ones."""
-        connection.execute(
-            f"UPDATE trident_fence SET started = ?, attempt = ? {_OWN} AND generation = ? AND started <= ?",
-            (txid, attempt, *self.own, self.generation, txid),
-        )
+    def owners(self) -> Mapping[str, Owner | None]:
+        with self.store.errors("look up the owner of the table"):
+            if not sa.inspect(self.store.engine).has_table(OWNERS):
+                return {}
+            with self.store.reading() as connection:
+                return owners_of(self.store, connection, self._location)
+
+    def claim(self, name: str, old: Owner | None, new: Owner) -> bool:
+        """Claim; raise the database driver's duplicate key error if another driver does so at this moment."""
+        with self.store.errors("join the checkpoint in the ledger"), self.store.writing() as connection:
+            if _owner(connection, name, self.store.dialect.exclusive) != old:
+                return False
+            connection.execute(f"DELETE FROM {OWNERS} WHERE name = ?", (name,))
+            if old is not None and old[:2] != new[:2]:
+                connection.execute(f"UPDATE trident_fence SET generation = generation + 1 {_OWN}", old[:2])
+            text = f"INSERT INTO {OWNERS} (name, topology, state, shared) VALUES (?, ?, ?, ?)"
+            connection.execute(text, (name, *new))
+        return True
 
 
-class SqlLedger(BatchParticipant):
-    """The driver's side of a state; one object for each run.
+class SqlLedger(Ledger[LedgerRow]):
+    """The driver's side of a state; one object for each run. No key belongs to a partition, so only further attempts of
+    a batch are recorded.
 
     A decided batch keeps the receipts of all its states (``keeps_receipts``): the next driver counts their marks, too.
 
-    ``location``: the table and its store. ``stores`` returns the stores after creating missing tables and checking
-    existing ones; ``places`` returns the same stores and touches nothing. ``valued`` returns the highest txid among
-    the table's values.
+    ``location``: the table and its store. ``prepared`` returns the stores after creating missing tables and checking
+    existing ones; ``places`` returns the same stores and touches nothing.
     """
 
-    keeps_receipts = True
+    row_type = LedgerRow
 
     def __init__(
-        self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
+        self, location: Location, prepared: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
         valued: Callable[[], int] = lambda: 0,
     ) -> None:  # fmt: skip
-        self.location = location
-        self._stores = stores
+        super().__init__(location, valued)
+        self._prepared = prepared
         self._places = places
-        self._valued = valued
-        self._opened: list[Store] = []
-        self._fence: SqlFence | None = None
-        self._joins: tuple[int, bool] | None = None
-        self._tenure: Tenure | None = None
+
+    def _fence_of(self, conf: dict) -> SqlFence | None:
+        return SqlFence.of(conf)
 
     @property
     def fence(self) -> SqlFence:
-        if self._fence is None:
-            raise StateError("the ledger does not know its run: call open() first")
-        return self._fence
-
-    def remembered(self, conf: dict) -> Remembered:
-        """Read the ledger in every file, and the txids of the table's values unless the ledger is this checkpoint's.
-        Raises StateError if another state owns the table."""
-        for store in self._places():
-            owner.check(Tenure.of(self.location, conf), store)
-        context = RunContext.of(conf)
-        traces = [peek(store, context.topology, context.state) for store in self._places()]
-        first = traces[0].row
-        lineage = "" if first is None else first.lineage
-        return Remembered(
-            self.location.shown,
-            lineage,
-            written=max(map(self._last_written, traces)),
-            whole=min(0 if trace.row is None else trace.row.txid for trace in traces),
-            last=max(trace.last for trace in traces),
-            valued=0 if lineage and lineage == context.lineage else self._valued(),
-            run="" if first is None else first.run,
-        )
-
-    def _last_written(self, trace: Trace) -> int:
-        return trace.written
-
-    def open(self, conf: dict) -> int:
-        """Take over: raises the generation in every file while the first file is locked, and returns it.
-
-        Raises DefinitionError for a name too long for the ledger.
-        """
-        context = RunContext.of(conf)
-        recordable("topology", context.topology)
-        recordable("state", context.state)
-        for store in self._places():
-            store.ready.clear()  # an earlier run of this process may have checked another table
-        stores = list(self._stores())
-        with stores[0].errors("open the ledger"):
-            self._fence = retry_transient(stores[0], lambda: self._take_over(stores, context))
-        self._opened = stores  # making them again would look at the table in every batch
-        self._joins = context.txid, context.forget
-        self._tenure = Tenure.of(self.location, conf)
-        return self._fence.generation
-
-    def _take_over(self, stores: list[Store], context: RunContext) -> SqlFence:
-        topology, state = context.topology, context.state
-        with stores[0].writing() as first:
-            rows = [read(first, topology, state, stores[0].dialect.exclusive)]
-            rows += [peek(store, topology, state).row for store in stores[1:]]
-            generation = max((row.generation for row in rows if row is not None), default=0) + 1
-            fence = SqlFence(topology, state, generation, context.lineage, run=context.run)
-            for store in stores[1:]:
-                with store.writing() as other:
-                    _raise(other, fence)
-            _raise(first, fence)
+        fence = super().fence
+        assert isinstance(fence, SqlFence)
         return fence
 
-    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Called on the driver before each attempt; shuts out earlier ones. (The number of partitions does not matter:
-        no key belongs to a partition.)"""
-        if self._fence is None:
-            return
-        self._belongs()
-        if attempt == 0:
-            return
-        for store in self._opened:
-            with store.errors("begin the batch in the ledger"), store.writing() as connection:
-                self.fence.begun(connection, txid, attempt)
+    def _stores_of(self, context: RunContext, ready: bool) -> Sequence[SqlLedgerStore]:
+        own = context.topology, context.state
+        files = self._prepared() if ready else self._places()
+        return [
+            SqlLedgerStore(store, self.location, own, partial(self._needed, index), self._beside)
+            for index, store in enumerate(files)
+        ]
 
-    def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Move the last complete txid. Raises ZombieError if a newer driver has taken over, LostCommits if the store
-        lacks what partitions have committed."""
-        self._belongs()
-        for index, store in enumerate(self._opened):
-            with store.errors("end the batch in the ledger"):
-                self.fence.complete_at_once(store, txid, self._count_marks(receipts, index), attempt)
+    def open(self, conf: dict) -> int:
+        """Take over. Raises DefinitionError for a name too long for the ledger."""
+        context, stores = RunContext.of(conf), self._places()
+        recordable("topology", context.topology)
+        recordable("state", context.state)
+        for store in stores:
+            store.ready.clear()  # an earlier run of this process may have checked another table
+        return retry_transient(stores[0], partial(super().open, conf))
 
-    def _count_marks(self, receipts: Sequence[Any], index: int) -> int:
-        """Return how many of these receipts stand for a mark in this file."""
-        return sum(index in receipt.get(FILES, [0]) for receipt in receipts)
+    def _join(self) -> None:
+        if self._joins is not None:
+            retry_transient(self._places()[0], super()._join)
 
-    def published(self, txid: int) -> bool:
-        """Return whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
-        store = self._opened[0]
-        with store.errors("ask the ledger"), store.writing() as connection:
-            return self.fence.row(connection, store.dialect.exclusive).txid >= txid
+    def _needed(self, index: int, transition: Transition) -> tuple[int, int | None]:
+        """Return how many marks must be in this file, and of which attempt."""
+        receipts = transition.receipts or ()
+        return sum(index in receipt.get(FILES, [0]) for receipt in receipts), transition.attempt
 
-    def abort(self, txid: int, attempt: int) -> None:
-        """Do nothing: the replay repairs what a failed attempt has committed."""
-
-    def _belongs(self) -> None:
-        """Run once, before the first batch or the end of one that was decided; the first file comes last, since it
-        decides which checkpoint owns the store."""
-        if self._joins is None:
-            return
-        txid, forget = self._joins
-        for store in reversed(self._opened):
-            with store.errors("join the checkpoint in the ledger"):
-                retry_transient(store, partial(self._join, store, txid, forget))
-        self._joins = None
-
-    def _join(self, store: Store, txid: int, forget: bool) -> None:
-        assert self._tenure is not None
-        with store.writing() as connection:
-            owner.claim(self._tenure, store, connection)
-            self.fence.belongs(connection, txid, forget, store.dialect)
+    def _beside(self, transition: Transition) -> Beside | None:
+        """Return what is written in the transaction that changes the ledger."""
+        return None
 
 
-def peek(store: Store, topology: str, state: str) -> Trace:
-    """Return the trace of a state before a start, when the ledger's tables may be missing or of the first version."""
-    with store.errors("ask the ledger"):
-        if not sa.inspect(store.engine).has_table("trident_fence"):
-            return Trace(None, 0, 0)
-        run = RUN if has_run(store.engine) else "''"
-        with store.reading() as connection:
-            return trace(connection, topology, state, run)
+def owners_of(store: Store, connection: Connection, location: Location) -> dict[str, Owner | None]:
+    """Return the owner of each table, in one fixed order, since their rows are locked in it."""
+    names = sorted(store.dialect.fold_on_server(connection, name) for name in location.names)
+    return {name: _owner(connection, name) for name in names}
 
 
-def _raise(connection: Connection, fence: SqlFence) -> None:
-    changed = connection.execute(
-        f"UPDATE trident_fence SET generation = ?, attempt = 0, time = ? {_OWN}",
-        (fence.generation, _now(), *fence.own),
-    )
-    if changed.rowcount == 0:
-        connection.execute(
-            "INSERT INTO trident_fence (topology, state, generation, lineage, txid, started, attempt, time)"
-            " VALUES (?, ?, ?, '', 0, 0, 0, ?)",
-            (*fence.own, fence.generation, _now()),
-        )
+def _owner(connection: Connection, name: str, lock: str = "") -> Owner | None:
+    text = f"SELECT topology, state, shared FROM {OWNERS} WHERE name = ?{lock}"
+    row = connection.execute(text, (name,)).fetchone()
+    return None if row is None else Owner(*row)
 
 
 def _now() -> str:

@@ -20,9 +20,10 @@ from trident_py.state import Location, Remembered
 
 from ..ledger.fence import LedgerRow
 from ..ledger.partition_layout import Layout, check_whole
+from ..ledger.store import Transition
 from .connection import Connection, Statement
 from .dialects.base import Dialect
-from .ledger import LAYOUT_PART, SqlFence, SqlLedger, parse_fence_row, peek
+from .ledger import LAYOUT_PART, Beside, SqlFence, SqlLedger, parse_ledger_row
 from .store import Store
 
 _OPEN = ""
@@ -80,9 +81,14 @@ class PartitionClaim(SqlFence):
         """Raise StateError if the batch begun last is incomplete and lacks marks."""
         if row.started <= row.txid:
             return
-        marks, spread = self.parts(connection, row.started), self.spread(connection, row.started)
-        if spread is None or len(marks) - 1 < spread.partitions:
+        parts, spread = self._parts(connection, row.started), self.spread(connection, row.started)
+        if spread is None or len(parts) - 1 < spread.partitions:
             self._refuse(row.started)
+
+    def _parts(self, connection: Connection, txid: int) -> list[int]:
+        """Return the partitions that have a mark for the batch, and -1 if its spread is recorded."""
+        text = "SELECT part FROM trident_part WHERE topology = ? AND state = ? AND txid = ?"
+        return [row[0] for row in connection.execute(text, (*self.own, txid)).fetchall()]
 
     def _refuse(self, txid: int) -> NoReturn:
         raise StateError(
@@ -105,13 +111,13 @@ class UnfencedClaim(PartitionClaim):
     """A claim without a driver (a unit test's makeState); recognizes a replay with the same partitions."""
 
     def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
-        if part in self.parts(connection, txid):
+        if part in self._parts(connection, txid):
             return super().claim(connection, txid, part, dialect)
         self._insert(connection, txid, [(part, 0, _OPEN)])
         return True
 
     def fence_row(self, answer: Any) -> LedgerRow:
-        return parse_fence_row(answer) or LedgerRow(0, "", 0, 0, 0)
+        return parse_ledger_row(answer) or LedgerRow()
 
     def follows(self, row: Any, txid: int) -> Any:
         """Do nothing: nobody completes batches without a driver."""
@@ -130,26 +136,27 @@ def claim_of(conf: dict, table: str) -> PartitionClaim:
 class AppendLedger(SqlLedger):
     """The driver's side of a state that recognizes a replay by partition number."""
 
+    records_each_attempt = True
+
     def __init__(
         self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]]
     ) -> None:
         super().__init__(location, stores, places)
-        self._spread: dict[int, Layout] = {}
+        self._now = self._then = Layout(0)
+        self._begins = 0
+        self._written: list[int] = []
 
-    def open(self, conf: dict) -> int:
-        generation = super().open(conf)
-        fence = super().fence
-        self._fence = PartitionClaim(*fence.own, generation, fence.lineage, run=fence.run, way=Layout.of(0, conf).way)
-        return generation
+    def _fence_of(self, conf: dict) -> PartitionClaim:
+        return claim_of(conf, "")
 
     def remembered(self, conf: dict) -> Remembered:
-        """Ask as `SqlLedger.remembered` does. Raises StateError also if marks of the current batch are gone."""
-        remembered, store = super().remembered(conf), self._places()[0]
-        context = RunContext.of(conf)
-        row = peek(store, context.topology, context.state).row if remembered.last > 0 else None
+        """Ask as `Ledger.remembered` does. Raises StateError also if marks of the current batch are gone."""
+        remembered, (ledger,) = super().remembered(conf), self._stores_of(RunContext.of(conf), ready=False)
+        row = ledger.trace().row if remembered.last > 0 else None
         if row is not None:
-            with store.errors("ask the ledger"), store.reading() as connection:
-                claim = PartitionClaim(context.topology, context.state, row.generation, row.lineage)
+            context = RunContext.of(conf)
+            claim = PartitionClaim(context.topology, context.state, row.generation, row.lineage)
+            with ledger.store.errors("ask the ledger"), ledger.store.reading() as connection:
                 claim.check_marks(connection, row)
         return remembered
 
@@ -161,28 +168,38 @@ class AppendLedger(SqlLedger):
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Shut out older attempts and record the spread, unless partitions have written under another one."""
-        self._belongs()
-        store, spread = self._stores()[0], Layout(numPartitions, self.fence.way)
-        with store.errors("begin the batch in the ledger"), store.writing() as connection:
-            row = self.fence.follows(self.fence.row(connection, store.dialect.exclusive), txid)
-            if txid < row.last or txid <= row.txid:
-                return  # complete, or behind: the tasks find out themselves
-            if row.started == txid:
-                self.fence.check_marks(connection, row)
-            self.fence.begun(connection, txid, attempt)
-            if self.fence.spread(connection, txid) != spread and not self.fence.read_counts(connection, txid):
-                self.fence.record(connection, txid, spread)
-        self._spread = {txid: spread}
+        self._now = self._then = Layout(numPartitions, self.fence.way)
+        self._begins = txid
+        super().prepare(txid, attempt, numPartitions)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Move the last complete txid. Raises StateError for a batch half written under another spread."""
-        self._belongs()
-        store, now = self._stores()[0], self._spread.get(txid)
-        with store.errors("end the batch in the ledger"), store.writing() as connection:
-            row = self.fence.row(connection, store.dialect.exclusive)
-            then = self.fence.spread(connection, txid)
-            if row.txid < txid and None not in (now, then) and now != then:
-                written = self.fence.read_counts(connection, txid)
-                check_whole(self.location.shown, txid, then, now, written, receipts)  # type: ignore[arg-type]
-            marked = sum(receipt["rows"] > 0 for receipt in receipts) if then in (None, now) else 0
-            self.fence.complete(connection, txid, marked)
+        if txid == self._begins and self._now != self._then:
+            check_whole(self.location.shown, txid, self._then, self._now, self._written, receipts)
+        super().publish(txid, attempt, receipts)
+
+    def _begun(self, row: LedgerRow | None, txid: int, attempt: int) -> LedgerRow:
+        """Leave a batch that is complete or behind as it is: the tasks find out themselves."""
+        row = self.fence.follows(row, txid)
+        return row if row.txid >= txid or row.last > txid else super()._begun(row, txid, attempt)
+
+    def _needed(self, index: int, transition: Transition) -> tuple[int, int | None]:
+        """Count a mark for each partition that has written rows, in whatever attempt, if it has done so in this
+        spread."""
+        written = sum(receipt["rows"] > 0 for receipt in transition.receipts or ())
+        return written if self._now == self._then else 0, None
+
+    def _beside(self, transition: Transition) -> Beside | None:
+        return self._record if transition.begins else None
+
+    def _record(self, connection: Connection, old: LedgerRow | None, new: LedgerRow) -> None:
+        """Record the spread in the transaction that begins the batch. A batch that partitions have written under
+        another spread keeps that one."""
+        claim, txid = self.fence, new.started
+        if old is not None and old.started == txid:
+            claim.check_marks(connection, old)
+        then, self._written = claim.spread(connection, txid), claim.read_counts(connection, txid)
+        if then is not None and then != self._now and self._written:
+            self._then = then
+        elif then != self._now:
+            claim.record(connection, txid, self._now)

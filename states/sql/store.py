@@ -122,10 +122,10 @@ class Store:
             raise
         self.give(connection)
 
-    def at_once(self, *statements: Statement) -> list[Any]:
+    def at_once(self, *statements: Statement, doing: str = "write") -> list[Any]:
         """Execute and commit them in a separate transaction, which is one request to a server; return their answers.
         Twice must be the same as once, see `begun`."""
-        connection, answers = self.begun(*statements, ("COMMIT", ()), doing="write")
+        connection, answers = self.begun(*statements, ("COMMIT", ()), doing=doing)
         self.give(connection)
         return answers
 

@@ -19,11 +19,11 @@ from trident_py.windowing import Block, Head, MakesWindows, WindowConfig, Window
 from trident_py.windowing.store import require_same
 
 from ..diagnostics import Finding
-from . import owner
+from ..ledger.store import Transition
 from .connection import Connection
 from .dialects.base import Dialect, check_taken
 from .inspect import check
-from .ledger import SqlFence, SqlLedger
+from .ledger import SqlFence, SqlLedger, owners_of
 from .store import Store, needs_of_store, parse_url, redact_url
 from .table import CheckedTable, Shape, TablePlace, existing, location_of, prepare, shape_of
 from .transaction import Transaction
@@ -250,23 +250,23 @@ class WindowLedger(SqlLedger):
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         if not self._checked:
-            store = self._stores()[0]
+            store = self._prepared()[0]
             with store.errors("look up the partitions of the window"), store.writing() as connection:
                 complete = self.fence.row(connection, store.dialect.exclusive).txid
                 self._check(store, connection, range(numPartitions), complete, txid)
             self._checked = True
         super().prepare(txid, attempt, numPartitions)
 
-    def _count_marks(self, receipts: Sequence[Any], index: int) -> int:
-        return len(receipts)  # each partition begins a transaction in every batch
+    def _needed(self, index: int, transition: Transition) -> tuple[int, int | None]:
+        return len(transition.receipts or ()), transition.attempt  # each partition has a transaction in every batch
 
     def _check(self, store: Store, connection: Connection, parts: range, complete: int, txid: int) -> None:
         """Raise StateError if the table has other windows than the topology, or not all of their rows."""
         seals = self._markers(store, connection)
         layout, shown = seals.pop(LAYOUT, None), self.factory.config.shown
         if layout is None:
-            assert self._tenure is not None
-            if seals or (complete and owner.holds(self._tenure, store, connection)):
+            owners = owners_of(store, connection, self.location).values()
+            if seals or (complete and self._tenure is not None and self._tenure.own in owners):
                 raise _removed(self.table, 0, complete)
         elif layout.data:
             require_same(f"table {self.table!r}", layout.data.decode(), shown)

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from states.sql.ledger import SqlFence
+from states.sql.ledger import SqlLedgerStore
+from states.sql.rows.batch import BatchLedger
 from trident_py.engine.recovery import agree
 from trident_py.engine.store_position import CheckpointState
 from trident_py.errors import FailedException
@@ -36,7 +37,7 @@ POINTS = [
 
 FORKS, LOOKUP = 5, 5.0  # tries, seconds
 ABLE = b"+"
-INSIDE: dict[str, tuple[type, str]] = dict.fromkeys(("AppendState", "BatchState"), (SqlFence, "complete"))
+INSIDE: dict[str, tuple[type, str]] = {"BatchState": (BatchLedger, "_show")}
 """The method at whose end a driver dies "inside publish", by the name of the factory's class. Others publish with one
 request: they die behind it."""
 
@@ -72,7 +73,7 @@ class Driver:
     def batch(self, rows: list, txid: int, of: int = 2, attempt: int = 0, point: str = "") -> None:
         """One whole attempt."""
         receipts = self.run(rows, txid, of, attempt, point=point)
-        inside = INSIDE.get(type(self.factory).__name__, (SqlFence, "complete_at_once"))
+        inside = INSIDE.get(type(self.factory).__name__, (SqlLedgerStore, "change"))
         with dying_in(*inside) if point == "inside publish" else _nothing():
             self.publish(txid, attempt, receipts)
         die_if(point == "after publish")

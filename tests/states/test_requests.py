@@ -28,7 +28,7 @@ from states.sql.maps.combiners import PartialResults, Recipe
 from states.sql.store import ConnectionLost, Store, close_stores, parse_url, store_of
 from states.sql.table import Shape, TablePlace, prepare
 from trident_py import LocalCluster, TridentTopology
-from trident_py.errors import FailedException, StateError, ZombieError
+from trident_py.errors import FailedException, LostCommits, StateError, ZombieError
 from trident_py.operations.builtin import Count
 from trident_py.state import CombinerValueUpdater, MapCombinerAggStateUpdater, StateType
 from trident_py.state.updates import Combines
@@ -217,6 +217,18 @@ def test_an_older_driver_moves_no_ledger_and_deletes_no_mark(database: str) -> N
     assert run(database, "SELECT txid, part FROM trident_part") == before == [(2, 0)]
     newer.publish(2, 0, [])
     assert run(database, "SELECT count(*) FROM trident_part") == [(0,)] and counted(newer) == {("a",): 2}
+
+
+def test_a_mark_that_is_lost_is_told_in_every_attempt(database: str) -> None:
+    """As a lost commit, which is replayed; not as a driver that was replaced."""
+    driver = counting(database)
+    for attempt in (0, 1, 2):
+        receipts = driver.run(once("a"), 2, 1, attempt)
+        run(database, "DELETE FROM trident_part")
+        with pytest.raises(LostCommits, match="1 partitions have committed batch 2, but the store does not have"):
+            driver.publish(2, attempt, receipts)
+    driver.batch(once("a"), 2, 1, attempt=3)
+    assert counted(driver) == {("a",): 2}
 
 
 @SERVERS

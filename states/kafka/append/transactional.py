@@ -78,7 +78,7 @@ class TransactionalTopicRecords(State):
         self.partition = partition
         self.partitions = partitions
         self.rows = self.written = 0
-        self._fence = TopicFence.of(place, conf)
+        self._fence = TopicFence.at(place, conf)
         self._spread = Layout.of(partitions, conf)
         self._producer = TransactionalProducer(place, partition, for_producers(factory.settings))
         self._consuming = Consuming(factory.cluster, factory.consumed, conf) if factory.consumed else None

@@ -142,7 +142,7 @@ class CompactedTopicState(StateFactory):
         settings = for_producers(self.settings)
         writer: KeyWriter = PlainWriter(self.cluster, self.topic, settings)  # opens nothing before its first batch
         if self.fence:
-            fence = TopicFence.of(MarkPlace.of(self.cluster, self.topic, conf), conf)
+            fence = TopicFence.at(MarkPlace.of(self.cluster, self.topic, conf), conf)
             writer = FencedWriter(fence, partitionIndex, numPartitions, settings)
         settle = self.ensure_topic if RunContext.of(conf).generation is None else None
         return CompactedMap(self._backing(writer), partitionIndex, numPartitions, settle)

@@ -14,7 +14,10 @@ from trident_py.model.retry import again_for
 from trident_py.state import BatchParticipant, StateClass, StatePlace
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ..ledger import SqlFence, SqlLedger, Trace
+from ...ledger.fence import LedgerRow
+from ...ledger.store import Trace, Transition
+from ..connection import Connection
+from ..ledger import Beside, SqlFence, SqlLedger
 from ..store import ConnectionLost
 from ..table import Shape, one_key
 from .base import RowFactory, RowPartition, count_rows, fields_of
@@ -102,6 +105,7 @@ class BatchLedger(SqlLedger):
     """
 
     decides = True
+    ending = "show the batch"
 
     def __init__(self, factory: BatchState) -> None:
         super().__init__(factory.location, factory._stores, factory.place.stores)
@@ -122,8 +126,8 @@ class BatchLedger(SqlLedger):
         stages = [receipt for receipt in receipts if receipt is not None and receipt["count"] > 0]
         if len({stage["partition"] for stage in stages}) < len(stages):
             raise StateError(f"table {self.factory.table!r}: batch {txid} has two receipts from one partition")
-        self._belongs()
-        again_for(_SETTLE_SECONDS, 0.1, partial(self._unknown, txid), partial(self._flip, txid, stages))
+        flip = partial(super().publish, txid, attempt, stages)
+        again_for(_SETTLE_SECONDS, 0.1, partial(self._unknown, txid), flip)
 
     def abort(self, txid: int, attempt: int) -> None:
         """Sweep the attempt's stages unless another transaction locks them; if that fails, a later `publish` does."""
@@ -154,17 +158,21 @@ class BatchLedger(SqlLedger):
             log.warning("batch %d: checking in the ledger whether its rows are visible, after: %s", txid, error)
         return unknown
 
-    def _flip(self, txid: int, stages: list[dict]) -> None:
-        store = self._staged.store
-        with store.errors("show the batch"), store.writing() as connection:
-            row = self.fence.row(connection, store.dialect.exclusive)
-            if row.txid < txid and stages:
-                tokens = {stage["token"]: stage["count"] for stage in stages}
-                keys = [] if self.factory.key is None else list(Fields.of_columns(self.factory.key))
-                self._staged.show(connection, self.fence, txid, tokens, stages[0]["columns"], keys)
-            self.fence.complete(connection, txid, 0)  # the stages were counted
-            if self._staged.exists():
-                self._staged.sweep(connection, self.fence, "txid <= ?", txid)
+    def _needed(self, index: int, transition: Transition) -> tuple[int, int | None]:
+        return 0, None  # the stages are counted when they are shown
+
+    def _beside(self, transition: Transition) -> Beside | None:
+        return None if transition.receipts is None else partial(self._show, transition.receipts)
+
+    def _show(
+        self, stages: Sequence[dict], connection: Connection, old: LedgerRow | None, new: LedgerRow
+    ) -> None:
+        if stages:
+            tokens = {stage["token"]: stage["count"] for stage in stages}
+            keys = [] if self.factory.key is None else list(Fields.of_columns(self.factory.key))
+            self._staged.show(connection, self.fence, new.txid, tokens, stages[0]["columns"], keys)
+        if self._staged.exists():
+            self._staged.sweep(connection, self.fence, "txid <= ?", new.txid)
 
 
 @dataclass(frozen=True, repr=False)
