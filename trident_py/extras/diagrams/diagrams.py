@@ -1,63 +1,23 @@
-"""Renders a sketch as text, Mermaid, DOT, and SVG by graphviz."""
+"""Draws a sketch as Mermaid, DOT, and SVG by graphviz."""
 
 from __future__ import annotations
 
 import html
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from ...errors import DefinitionError, TridentError
+from ...errors import TridentError
 from ...model.plan import Plan
-from ...model.plan import explain as lines_of
-from .sketch import Arrow, Sketch, StateSketch, Step, sketch
+from ...report.explain.sketch import Arrow, StateSketch, Step, sketch
 
 SECONDS = 60
 
 
-def render(plan: Plan, form: str = "text") -> str:
-    """Return the topology in one of `FORMS`. Raises DefinitionError for another form, and for a picture of a topology
-    that cannot be built; TridentError if "svg" finds no graphviz."""
-    if form not in FORMS:
-        raise DefinitionError(f"explain has no form {form!r}; there are: {', '.join(FORMS)}")
-    return FORMS[form](plan)
-
-
-# -- text -------------------------------------------------------------------------------------------------------------
-
-
-def _text(plan: Plan) -> str:
-    nodes = lines_of(plan)
-    if not plan.nodes:
-        return nodes
-    try:
-        drawn = sketch(plan)
-    except DefinitionError as error:
-        return f"{nodes}\n\nit cannot be built: {error}"
-    return "\n".join([nodes, "", *_stage_lines(drawn), *_state_lines(drawn), *_job_lines(drawn)])
-
-
-def _stage_lines(drawn: Sketch) -> Iterator[str]:
-    at = {step.id: stage.number for stage in drawn.stages for step in stage.steps}
-    for stage in drawn.stages:
-        steps = ", ".join(f"#{step.id}" for step in stage.steps)
-        yield f"{stage.title}: {steps}"
-        own = [arrow for arrow in drawn.arrows if at[arrow.source] == stage.number and arrow.sends is not None]
-        for arrow in own:
-            how = f" by {arrow.by}" if arrow.by else ""
-            yield f"  #{arrow.source} sends [{', '.join(arrow.sends or ())}] to stage {at[arrow.target]}{how}"
-
-
-def _state_lines(drawn: Sketch) -> Iterator[str]:
-    for state in drawn.states:
-        users = [("updated", state.updated_by), ("queried", state.queried_by)]
-        by = "; ".join(f"{word} by {', '.join(f'#{node}' for node in nodes)}" for word, nodes in users if nodes)
-        held = f", {state.guarantee}" if state.guarantee else ""
-        yield f"state {state.name} ({state.kind}{held}): {by}"
-
-
-def _job_lines(drawn: Sketch) -> Iterator[str]:
-    yield from drawn.places
+def draw(plan: Plan, form: str) -> str:
+    """Return the topology as "mermaid", "dot" or "svg". Raises DefinitionError for a topology that cannot be built,
+    TridentError if "svg" finds no graphviz."""
+    return DRAWN[form](plan)
 
 
 # -- Mermaid ----------------------------------------------------------------------------------------------------------
@@ -155,4 +115,4 @@ def _state_words(state: StateSketch) -> list[str]:
     return [f"state {state.name}", state.kind, *([state.guarantee] if state.guarantee else [])]
 
 
-FORMS: dict[str, Callable[[Plan], str]] = {"text": _text, "mermaid": _mermaid, "dot": _dot, "svg": _svg}
+DRAWN: dict[str, Callable[[Plan], str]] = {"mermaid": _mermaid, "dot": _dot, "svg": _svg}
