@@ -34,7 +34,8 @@ DISTRIBUTIONS = {
 EXTRAS = {
     "trident_py/extras/drpc_server": ("drpc",),
     "trident_py/extras/gateway": ("events", "redis"),
-    "trident_py/kafka": ("kafka", "avro"),
+    "trident_py/extras/avro": ("avro",),
+    "trident_py/kafka": ("kafka",),
     "trident_py/extras/hdfs": ("hdfs",),
     "trident_py/testing/pytest_plugin": ("testing",),
     "trident_py/extras/s3": ("s3",),
@@ -50,7 +51,7 @@ ALONE = {
     "mysql": "import pymysql, states.sql.dialects.mysql.dialect",
     "postgresql": "import psycopg, states.sql.dialects.postgresql.dialect",
     "kafka": "import confluent_kafka, trident_py.kafka, states.kafka",
-    "avro": "import fastavro, trident_py.kafka",
+    "avro": "import fastavro; from trident_py.kafka import Avro",
     "events": "from trident_py.extras.gateway import app, metrics, server; import mmh3, rbloom",
     "redis": "import redis, trident_py.extras.gateway, states.redis",
     "sql": "import trident_py.operations; trident_py.operations.expr('upper(word)')",

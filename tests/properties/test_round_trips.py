@@ -26,7 +26,7 @@ from trident_py import Fields, TridentError
 from trident_py.extras.file_spout import readers
 from trident_py.extras.file_spout.file_list import Files
 from trident_py.extras.file_spout.spout import make_reader
-from trident_py.kafka.formats import Avro, Bytes, Json, Text
+from trident_py.kafka import Avro, Bytes, Json, Text
 from trident_py.model.chunks import Chunk, Column, concat
 from trident_py.spouts import FileSpout
 
