@@ -172,8 +172,8 @@ class Config(dict[str, Any]):
         self.setdefault(Config.TOPOLOGY_EVENT_LOGGER_REGISTER, []).append(entry)
 
     def registerMetricsConsumer(self, consumer: Any, *more: Any) -> None:
-        """Raise: instead of ``(consumer[[, argument], parallelismHint])`` use ``running.addListener``,
-        ``progress.metrics``."""
+        """Note a consumer, as in Storm: ``(consumer[[, argument], parallelismHint])``. None is called: use
+        ``running.addListener`` and ``progress.metrics``."""
         argument, hint = (None, *more) if len(more) == 1 else more or (None, 1)
         entry = {"class": consumer, "parallelism.hint": hint, "argument": argument}
         self.setdefault(Config.TOPOLOGY_METRICS_CONSUMER_REGISTER, []).append(entry)

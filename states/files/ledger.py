@@ -103,6 +103,7 @@ class FileLedger:
 
     def change(self, old: Record | None, new: Record, transition: Transition) -> bool:
         """Make the version ``new``, if its number is free."""
+        assert new.version == (0 if old is None else old.version) + 1, "a rule evolves a record once"
         if not self._try_create(new):
             return False
         self._read = new

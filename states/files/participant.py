@@ -146,7 +146,8 @@ class FileParticipant(Ledger[Record]):
                 f"txid=1 is taken. Choose another folder, or visible={MANIFEST!r}"
             )
         mine = {"topology": own.topology, "state": own.state, "format": self.factory.rows.name}
-        return record.evolve(**mine, epoch=record.epoch + anew)
+        record = record.evolve() if record is row else record
+        return replace(record, **mine, epoch=record.epoch + anew)
 
     def _forgets(self, row: Record) -> bool:
         """Begin anew also after another state."""

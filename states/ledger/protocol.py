@@ -29,8 +29,8 @@ class Ledger(BatchParticipant, Generic[Row]):
     """The driver's side of one state; one object for each run. A subclass says where the ledger is (`_stores_of`).
 
     A ledger in several files has a row in each; the first one decides. ``valued`` returns the highest txid among the
-    values. ``records_each_attempt``: also the first attempt of each batch is recorded. ``ending``: what an error says
-    of `publish`.
+    values. ``records_each_attempt``: whether every attempt is recorded, not only the first one of a run and further
+    ones of a batch. ``ending``: what an error says of `publish`.
     """
 
     keeps_receipts = True
@@ -102,8 +102,9 @@ class Ledger(BatchParticipant, Generic[Row]):
         batch, StateError if the store has gone back."""
         if self._fence is None:
             return
+        first = self._joins is not None  # marks of an older driver may have the same attempt
         self._join()
-        if attempt > 0 or self.records_each_attempt:
+        if first or attempt > 0 or self.records_each_attempt:
             transition = Transition("begin the batch in the ledger", begins=True)
             self._change_all(partial(self._begun, txid=txid, attempt=attempt), transition, txid)
 
@@ -158,8 +159,13 @@ class Ledger(BatchParticipant, Generic[Row]):
         return self.fence.admits(row, txid, attempt).evolve(started=txid, attempt=attempt)
 
     def _completed(self, row: Row | None, txid: int, attempt: int) -> Row:
+        """Move the last complete txid. Where the first attempt of the next batch is not recorded, shut out what still
+        runs of this batch: a task that has read before that attempt would write behind it."""
         row = self.fence.newest(row)
-        return row if row.txid >= txid else self.fence.admits(row, txid, attempt).evolve(txid=txid)
+        if row.txid >= txid:
+            return row
+        late = {} if self.records_each_attempt else {"started": txid, "attempt": attempt + 1}
+        return self.fence.admits(row, txid, attempt).evolve(txid=txid, **late)
 
     # -- how a rule is applied
 

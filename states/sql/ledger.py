@@ -40,6 +40,7 @@ _PART_KEY = [
 ]
 _PART_REST = [Column("attempt", "bigint"), Column("partitions", "bigint"), Column("token", "varchar(190)")]
 LAYOUT_PART = -1
+NO_ATTEMPT = -1
 FILES = "files"  # in a receipt: the files of the store that have the partition's mark; without it, the first one
 RUN = "run"  # the column that the first version of trident_fence did not have
 OWNERS = "trident_owner"  # notes which state owns each table, further tables included
@@ -166,7 +167,7 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
             return parse_ledger_row(connection.execute(*asking(*self._own, lock)))
 
     def change(self, old: LedgerRow | None, new: LedgerRow, transition: Transition) -> bool:
-        statements = [self._moving(old, new, transition), self._sweeping(new, transition)]
+        statements = [self._moving(old, new, transition), *self._sweeping(new, transition)]
         beside = self._beside(transition)
         if beside is None:
             return bool(self.store.at_once(*statements, doing=transition.doing)[0].rowcount)
@@ -174,7 +175,7 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
             if connection.execute(*statements[0]).rowcount == 0:
                 return False
             beside(connection, old, new)
-            connection.execute(*statements[1])
+            connection.together(statements[1:])
         return True
 
     def _moving(self, old: LedgerRow | None, new: LedgerRow, transition: Transition) -> Statement:
@@ -193,11 +194,17 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
             *astuple(new), _now(), *self._own, *astuple(old), *((*self._own, new.txid) if marks else ()),
         )  # fmt: skip
 
-    def _sweeping(self, new: LedgerRow, transition: Transition) -> Statement:
-        """Return the statement that deletes the marks of complete batches; none, if the row was not changed."""
+    def _sweeping(self, new: LedgerRow, transition: Transition) -> list[Statement]:
+        """Return the statements that delete the marks of complete batches, and take those of earlier attempts out of
+        the count. If the row was not changed, neither changes a mark."""
         older = "" if transition.forgets else f" AND txid <= {new.txid}"
         moved = f"EXISTS (SELECT 1 FROM trident_fence {_SAME})"
-        return f"DELETE FROM trident_part {_OWN}{older} AND {moved}", (*self._own, *self._own, *astuple(new))
+        which = (*self._own, *self._own, *astuple(new))
+        given_up = f"UPDATE trident_part SET attempt = {NO_ATTEMPT} {_OWN} AND txid = {new.started} AND {moved}"
+        return [
+            (f"DELETE FROM trident_part {_OWN}{older} AND {moved}", which),
+            *([(given_up, which)] if transition.begins else []),
+        ]  # fmt: skip
 
     def trace(self) -> Trace:
         """Return the trace before a start, when the ledger's tables may be missing or of the first version."""

@@ -38,7 +38,9 @@ class KafkaContract:
 
         return restore
 
-    test_commits_of_an_earlier_attempt_do_not_stand_for_those_of_a_later_one = None  # no request reads marks there
+    # No request reads marks there.
+    test_commits_of_an_earlier_attempt_do_not_stand_for_those_of_a_later_one = None
+    test_commits_of_an_older_driver_do_not_stand_for_those_of_a_newer_one = None
 
     def test_a_commit_that_the_store_has_lost_is_repeated(self: Any, factory: Any) -> None:
         """No request reads marks at the end of a batch: it is told as soon as an attempt has failed."""

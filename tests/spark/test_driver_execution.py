@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from trident_py import Config, Fields, TridentTopology
+from trident_py import Config, DefinitionError, Fields, TridentTopology
+from trident_py.checkpoints.metadata_store import MemoryMetadataStore
+from trident_py.engine.program import AttemptOutcome, BatchInfo
 from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count
 from trident_py.operations.determinism import judge
 from trident_py.spark import driver_execution
-from trident_py.spark.driver_execution import HERE
-from trident_py.spouts import FeederBatchSpout, IPartitionedTridentSpout
+from trident_py.spark.driver_execution import HERE, Bounds
+from trident_py.spouts import FeederBatchSpout, IBatchSpout, IPartitionedTridentSpout
 from trident_py.testing import Crashing, MemoryMapState
 from trident_py.testing.faults.feed import OneForAll
 
@@ -124,6 +127,80 @@ def test_a_batch_of_much_memory_runs_on_spark(
     assert running.awaitTermination(200)
     assert places(running) == where
     assert moved(running) == gone
+
+
+def test_one_huge_tuple_does_not_make_every_later_batch_a_job(
+    spark_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_execution, "MAX_BYTES", 4 << 20)
+    monkeypatch.setattr(driver_execution, "DOUBT", 0.5)
+    feeder, topology = FeederBatchSpout(Fields("value")), TridentTopology()
+    topology.newStream("in", feeder).filter("value", lambda value: True)
+    for size in (12_000_000, 1, 1, 1):
+        feeder.feed([["x" * size]], wait=False)
+    feeder.close()
+    running = spark_cluster().submitTopology("huge", inline(10), topology.build())
+    assert running.awaitTermination(200)
+    assert places(running) == {1: "", 2: "", 3: HERE, 4: HERE}
+
+
+def test_an_attempt_that_commits_nothing_says_nothing_of_the_time() -> None:
+    execution = driver_execution.DriverExecution(b"", MemoryMetadataStore(), Bounds(), 2, threading.Event(), 1.0)
+    for dry in (True, False):
+        execution.saw(BatchInfo(1, 0, "", {}, "", dry=dry), AttemptOutcome([], [], HERE), 1.0)
+        assert execution._emitted == (None if dry else 0)
+
+
+class OfOneThread(IBatchSpout):
+    """Keeps what SQLite gives to one thread alone. Notes who called, with the name of the thread."""
+
+    called: ClassVar[set[tuple[str, str]]] = set()
+
+    def _note(self, call: str) -> None:
+        self.called.add((call, threading.current_thread().name))
+
+    def open(self, conf: dict, context: Any) -> None:
+        self._note("open")
+        self.rows = sqlite3.connect(":memory:")
+
+    def emitBatch(self, batchId: int, collector: Any) -> None:
+        self._note("emitBatch")
+        if batchId < 3:
+            collector.emit([self.rows.execute("SELECT 7").fetchone()[0]])
+
+    def ack(self, batchId: int) -> None:
+        self._note("ack")
+        self.rows.execute("SELECT 1")
+
+    def close(self) -> None:
+        self._note("close")
+        self.rows.close()
+
+    def getOutputFields(self) -> Fields:
+        return Fields("value")
+
+
+def test_all_calls_of_a_spout_come_from_one_thread(spark_cluster: Cluster) -> None:
+    OfOneThread.called.clear()
+    topology = TridentTopology()
+    topology.newStream("in", OfOneThread()).filter("value", lambda value: True)
+    running = spark_cluster().submitTopology("thread", inline(10), topology.build())
+    while running.progress["in"].batches < 3:
+        assert running.isOpen
+        time.sleep(0.01)
+    running.stop()
+    assert OfOneThread.called == {(call, "trident-inline") for call in ("open", "emitBatch", "ack", "close")}
+
+
+@pytest.mark.parametrize("value", ["many", "-1"])
+def test_a_setting_of_the_session_that_is_no_number_is_refused(spark: Any, spark_cluster: Cluster, value: str) -> None:
+    before = spark.conf.get(driver_execution.SETTING)
+    spark.conf.set(driver_execution.SETTING, value)
+    try:
+        with pytest.raises(DefinitionError, match=f"inline.max.tuples='{value}' is no number of tuples"):
+            fed(spark_cluster(), {}, [1], lambda value: [value])
+    finally:
+        spark.conf.set(driver_execution.SETTING, before)
 
 
 class Open(BaseFunction):

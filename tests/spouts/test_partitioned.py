@@ -15,6 +15,7 @@ from trident_py.spouts import (
     MemoryMetadataStore,
     WrongNumberOfValues,
 )
+from trident_py.tuples import TransactionAttempt
 
 from .harness import Player, flat
 
@@ -137,6 +138,41 @@ def values(rows):
 
 def calls(kind):
     return [call for call in CALLS if call[0] == kind]
+
+
+@pytest.mark.parametrize("emitter", [NewEmitter, OldEmitter])
+def test_a_late_task_of_an_attempt_that_was_given_up_records_nothing(emitter):
+    """It has emitted other tuples than the attempt that commits, behind which the next batch must begin."""
+    player, late = Player(Transactional(emitter)), Player(Transactional(emitter))
+    late.tasks[0, 0]._store = player.store
+    SOURCE["b"] = []  # not there yet when the first attempt is emitted
+    (descriptor,) = player.describe(1, attempt=0)
+    player.describe(1, attempt=1)
+    with pytest.raises(FailedException, match="was given up"):
+        late._emit(descriptor, TransactionAttempt(1, 0))
+    SOURCE["b"] = list("stuvwxyz")
+    assert values(player.batch(1, attempt=1)) == "ABst"
+    assert player.store.get("s0/user/b", 1) == {"start": 0, "end": 2}
+    assert values(player.batch(2)) == "CDuv"
+
+
+def test_of_two_tasks_of_one_attempt_that_emit_different_tuples_the_second_fails():
+    """Spark may run a task twice at once. A replay emits what the first one has recorded."""
+    player, other = Player(Transactional()), Player(Transactional())
+    other.tasks[0, 0]._store = player.store
+    (descriptor,) = player.describe(1)
+    new, again = player.tasks[0, 0]._emitter.emitBatchNew, "AB"
+
+    def emit_meanwhile(tx, collector, partitions, last):
+        assert values(other._emit(descriptor, tx)) == again + "st"
+        SOURCE["a"] = list("A")
+        return new(tx, collector, partitions, last)
+
+    player.tasks[0, 0]._emitter.emitBatchNew = emit_meanwhile
+    with pytest.raises(FailedException, match="another task has emitted"):
+        player._emit(descriptor, TransactionAttempt(1, 0))
+    SOURCE["a"] = list("ABCDEFGH")
+    assert values(player.batch(1, attempt=1)) == "ABst"
 
 
 # Transactional

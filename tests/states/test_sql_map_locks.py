@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import databases
 import pytest
+from contracts.crashing import Driver, in_attempt
 from test_sql_combining import InPython
 
 from states.sql import SqlMapState
 from states.sql.store import parse_url, store_of
 from states.sql.transaction import Transaction
-from trident_py.errors import FailedException
+from trident_py.errors import FailedException, ZombieError
 from trident_py.operations.base import CombinerAggregator
 from trident_py.operations.builtin import Sum
-from trident_py.state import CombinerValueUpdater, OpaqueValue
+from trident_py.state import CombinerValueUpdater, OpaqueValue, ValueUpdater
 
 pytestmark = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 ROWS = 600
@@ -126,3 +127,43 @@ def test_a_lock_that_is_waited_for_too_long_is_asked_for_again(
         ours.join(30)
     assert errors == [] and len(begun) >= 2
     assert [factory.stored()[(k,)] for k in (0, 1)] == [OpaqueValue(2, 2, 1)] * 2
+
+
+class Adding(ValueUpdater):
+    """Adds one. ``between``: what happens between the read and the write."""
+
+    def __init__(self, between: Callable[[], Any] = lambda: None) -> None:
+        self.between = between
+
+    def update(self, stored: Any) -> Any:
+        self.between()
+        return (stored or 0) + 1
+
+
+def test_a_task_that_outlives_its_batch_does_not_write_over_the_next_one(database: str) -> None:
+    """It reads after its batch is complete, and would write when the next batch has written."""
+    factory = SqlMapState.opaque(database, "t", "k string", "n bigint")
+    driver = Driver(factory, None)
+    second: list[Any] = []
+
+    def task(txid: int, updater: ValueUpdater) -> Any:
+        state = factory.makeState(driver.conf | {"trident.context": in_attempt(txid, 0)}, None, 0, 1)
+        state.beginCommit(txid)
+        try:
+            state.multiUpdate([("a",)], [updater])
+            return state.commit(txid)
+        except BaseException:
+            state.rollback(txid)
+            raise
+
+    driver.participant.prepare(1, 0, 1)
+    driver.participant.publish(1, 0, [task(1, Adding())])
+    driver.participant.prepare(2, 0, 1)
+    late: BaseException | None = None
+    try:
+        task(1, Adding(lambda: second.append(task(2, Adding()))))
+    except ZombieError as error:
+        late = error
+    driver.participant.publish(2, 0, second or [task(2, Adding())])
+    assert factory.stored() == {("a",): OpaqueValue(2, 2, 1)}
+    assert late is not None and "attempt 0 of batch 1 was given up" in str(late)

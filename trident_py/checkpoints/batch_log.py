@@ -1,6 +1,6 @@
 """The log of a component's batches: started, committed, and owned by one driver. The only history of its Python spouts.
 
-It is one record, replaced in one step with each batch:
+It is one record, replaced in one step when a batch begins and when it ends:
 
     driver   who owns the checkpoint: the driver that started last
     over     the last batch that is over: its txid, the spouts' metadata, the micro-batch of Spark in which it ran
@@ -39,8 +39,9 @@ def inside(topology: str, component: str) -> str:
 
 
 class Logged(NamedTuple):
-    """What the log says of a batch. ``metadata``: None before the first batch. ``micro_batch``: None on LocalCluster;
-    on Spark the id of the query and the number of its micro-batch, and for sources of Spark their offsets."""
+    """What the log says of a batch. ``metadata``: that of each spout. ``micro_batch``: None on LocalCluster; on Spark
+    the id of the query and the number of its micro-batch, and for sources of Spark their offsets. ``order``: that of
+    sets in the processes that emit it."""
 
     txid: int
     metadata: dict | None
@@ -91,7 +92,8 @@ class BatchLog:
 
     def take(self) -> None:
         """Make this driver the owner. An older one is refused when it begins its next batch, or writes anything else,
-        so what is read after this stays as it is. Raises ZombieError if another driver starts at the same moment."""
+        so what is read after this stays as it is. Raises ZombieError if in HDFS or S3 another driver starts at the same
+        moment; in a folder the later one owns it."""
 
         def taken(entries: dict[int, Any]) -> tuple[int, Any]:
             return 0, {**(entries.get(0, _EMPTY)), "driver": self.driver}

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import SpoutError, ZombieError
+from ..errors import FailedException, SpoutError, ZombieError
+from ..tuples import TransactionAttempt
 
 LOG = "log"  # the checkpoint's path for its owner and its batches: see `trident_py.checkpoints.batch_log`
 TRIES = 5
@@ -36,6 +37,14 @@ class MetadataStore(Protocol):
 
     def put_all(self, txid: int, values: dict[str, Any]) -> None:
         """Write a value for each path. All are durable when the call returns; a crash may leave the first ones."""
+
+    def admit(self, attempt: TransactionAttempt) -> None:
+        """Called in the driver before an attempt is emitted: from then on `record` takes from it alone."""
+
+    def record(self, attempt: TransactionAttempt, values: dict[str, Any]) -> None:
+        """Called in a task that has emitted new batches: `put_all` what they are. Raises FailedException, and writes
+        nothing, if the driver has given the attempt up, or if a path has another value: another task has emitted other
+        tuples."""
 
     def has_later(self, path: str, txid: int) -> bool: ...
 
@@ -87,6 +96,7 @@ class MemoryMetadataStore:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._entries: dict[str, dict[int, Any]] = {}
+        self._admitted: TransactionAttempt | None = None
 
     def get(self, path: str, txid: int) -> Any:
         with self._lock:
@@ -113,6 +123,20 @@ class MemoryMetadataStore:
             for path in others:
                 self.note(path, txid, values[path])
             self.put(last, txid, values[last])
+
+    def admit(self, attempt: TransactionAttempt) -> None:
+        with self._lock:
+            self._admitted = attempt
+
+    def record(self, attempt: TransactionAttempt, values: dict[str, Any]) -> None:
+        with self._lock:
+            if self._admitted not in (None, attempt):
+                raise FailedException(f"{attempt} was given up: {self._admitted} runs, and records what it emits")
+            for path, value in values.items():
+                stored = self.get(path, attempt.txid)
+                if stored is not None and stored != json.loads(to_json(value, path)):
+                    raise FailedException(f"{path}: another task has emitted {attempt} with metadata {stored!r}")
+            self.put_all(attempt.txid, values)
 
     def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
         """Write the txid and value that ``change`` makes of the path's newest entries, also over another driver's."""

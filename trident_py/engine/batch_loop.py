@@ -14,7 +14,7 @@ from functools import partial
 from ..errors import ReportedFailedException, StateError, TopologyError
 from ..model.context import RunContext
 from ..model.fault_points import steps_of_driver
-from ..model.plan import describe
+from ..model.plan import SpoutNode, describe
 from ..model.retry import Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
 from ..report.progress import RunningTopology, Stopwatch
 from ..spouts.coordination import Coordination, Descriptor
@@ -60,7 +60,8 @@ def _milliseconds() -> int:
 class BatchLoop:
     """Runs the batches of one component, each until one of its attempts commits.
 
-    ``begun(txid, metadata)`` records a batch's metadata before its first tuple is emitted.
+    ``begun(txid, metadata)`` records a batch's metadata before its first tuple is emitted; ``check_owner()`` raises
+    ZombieError if another driver owns the checkpoint.
     """
 
     def __init__(self, program: Program, coordination: Coordination, running: RunningTopology, run: str) -> None:
@@ -81,6 +82,7 @@ class BatchLoop:
         self._first = True
         self._step = steps_of_driver(program.conf)
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
+        self.check_owner: Callable[[], None] = lambda: None
         self._names = {node.id: state.name for node, state in program.lowered.plan.updates()}
 
     def open(self, standing: CheckpointState) -> Agreement:
@@ -103,7 +105,7 @@ class BatchLoop:
 
     def _opening(self, standing: CheckpointState) -> Startup:
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
-        return Startup(self.program, self.participants, patience, store, standing)
+        return Startup(self.program, self.participants, patience, store, standing, self.check_owner)
 
     def _start(self, opening: Startup) -> Start:
         """Return the opening, with what extras put round it."""
@@ -197,9 +199,11 @@ class BatchLoop:
             at = "spout"
             with phase("source planner"):
                 self.metadata = self.coordination.initialize(batch.txid, batch.attempt, work.previous)
+            at = "checkpoint"
             with phase("checkpoint"):
                 self.begun(batch.txid, self.metadata)
             self._step("recorded", batch.txid)
+            at = "spout"
             with phase("source planner"):
                 return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
         except Stopped:
@@ -269,9 +273,10 @@ class BatchLoop:
     def _record_success(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
         progress = self.progress
         progress.receipts = {}
+        spouts = {node.id: node.spout_id for node in self.program.lowered.plan.nodes if isinstance(node, SpoutNode)}
         for report in outcome.reports:
             if report.kind == "emitted":
-                spout = describe(self.program.lowered.plan.by_id[report.node]).split()[1].rstrip(":")
+                spout = spouts[report.node]
                 progress.emitted[spout] = progress.emitted.get(spout, 0) + report.value
             elif report.kind == "persisted":
                 name, (count, new_values, receipt) = self._names[report.node], report.value
@@ -282,12 +287,19 @@ class BatchLoop:
         progress.dead_letters += len(batch.excluded)
         progress.backlog = self.coordination.backlog()
         progress.batches += 1
-        self.coordination.success(batch.txid)
+        self._tell_spouts(batch.txid)
         if (measured := taken()) is not None:
             tasks = [report.value for report in outcome.reports if report.kind == REPORTED]
             progress.profiled.append(Seen(batch.txid, batch.attempt, measured, tasks))
         with phase("events"):
             self.tell("committed", batch, outcome.where)
+
+    def _tell_spouts(self, txid: int) -> None:
+        """Tell the spouts that the batch is committed. Raises TopologyError with what they raise."""
+        try:
+            self.coordination.success(txid)
+        except BaseException as error:
+            raise topology_error(failure_of("spout", 0, error), txid, " after its commit") from error
 
     def fail(self, work: Work, attempted: Attempted) -> None:
         """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""

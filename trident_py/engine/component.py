@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..checkpoints.batch_log import BatchLog
-from ..errors import LineageError
+from ..errors import LineageError, TridentError, ZombieError
 from ..model.context import with_context
+from ..model.retry import Stopped
 from ..report.progress import RunningTopology
 from ..spouts.coordination import Coordination
 from ..spouts.inspection import SpoutNodeInfo
 from .attempts import Execute
 from .batch_loop import BatchLoop
 from .phases import phase
-from .program import Program
+from .program import Program, failure_of, topology_error
 from .store_position import CheckpointState
 
 log = logging.getLogger("trident_py")
@@ -53,12 +54,14 @@ class ComponentRun:
             raise
         self.loop = BatchLoop(self.program, self.coordination, running, run)
         self.loop.begun = batches.begin
+        self.loop.check_owner = batches.check
         self.ended = threading.Event()  # set by the cluster when nobody waits for batches any more
         self.txid = 0  # the last one that is over
         self._metadata: dict | None = None
         self._begun: dict | None = None
         self._without = False  # the next batch has begun, and its spouts have no metadata of it
-        self._settled, self._checked = True, time.monotonic()
+        self._settled = True
+        self._settles = self._checks = time.monotonic() + CHECK_WAIT  # when it is time for either
 
     def open(self) -> None:
         """Open the states and take the log. A start that is refused changes nothing, unless an older driver goes on
@@ -72,13 +75,12 @@ class ComponentRun:
         standing = self.log.standing(self.program)
         self.txid = self.loop.open(standing).txid
         self._restore(standing)
-        self._compare_order(standing)
+        self._compare_order()
         self.running.event(self.program.component, "started", self.txid, None)
 
     def await_next(self, until: float | None = None, pending_until: float = 0.0) -> bool:
         """Wait until the next batch can run. False at the time ``until``, or at ``pending_until`` while a spout expects
         tuples; and if there will be none: see `is_over`."""
-        begun = time.monotonic()
         with phase("waiting"):
             while not self.is_over:
                 if self._is_ready():
@@ -86,27 +88,38 @@ class ComponentRun:
                 now = time.monotonic()
                 if until is not None and now >= until and not (now < pending_until and self.coordination.pending()):
                     return False
-                self._idle(now, now - begun)
+                self._idle(now)
                 self.running.stopping.wait(PAUSE)
         return False
 
     def _is_ready(self) -> bool:
-        """Return whether the next batch can run. One that has begun need not wait for a spout that has ended."""
+        """Return whether the next batch can run. One that has begun need not wait for a spout that has ended. Raises
+        TopologyError with what a spout raises."""
         txid = self.txid + 1
-        return (
-            self._begun is not None
-            or self.coordination.ready(txid)
-            or (self._without and self.coordination.exhausted(txid))
-        )
+        if self._begun is not None:
+            return True
+        try:
+            return self.coordination.ready(txid) or (self._without and self.coordination.exhausted(txid))
+        except Stopped:
+            raise
+        except BaseException as error:
+            raise topology_error(failure_of("spout", 0, error), txid) from error
 
-    def _idle(self, now: float, waited: float) -> None:
-        """Called while no spout is ready: the end of the last batch becomes durable, and another driver is noticed."""
-        if not self._settled and waited > SETTLE_WAIT:
-            self.log.settle()
-            self._settled = True
-        if now - self._checked > CHECK_WAIT:
-            self.log.check()
-            self._checked = now
+    def _idle(self, now: float) -> None:
+        """Called while no spout is ready: the end of the last batch becomes durable, and another driver is noticed. If
+        the log's store does not answer, it is asked later: nothing has been emitted that it does not have."""
+        try:
+            if not self._settled and now > self._settles:
+                self._settles = now + CHECK_WAIT
+                self.log.settle()
+                self._settled = True
+            if now > self._checks:
+                self._checks = now + CHECK_WAIT
+                self.log.check()
+        except ZombieError:
+            raise
+        except TridentError as error:
+            log.warning("the checkpoint %s does not answer: %s", self.log.where, error)
 
     @property
     def is_over(self) -> bool:
@@ -123,7 +136,8 @@ class ComponentRun:
             metadata = self.loop.run(txid, execute, self._metadata)
         with phase("checkpoint"):
             self.log.end(txid, metadata)
-        self.txid, self._metadata, self._settled = txid, metadata, False
+        self.txid, self._metadata = txid, metadata
+        self._settled, self._settles = False, time.monotonic() + SETTLE_WAIT
 
     def close(self) -> None:
         """Called when the run ends. The log goes last: coordinators may write to its store."""
@@ -142,9 +156,9 @@ class ComponentRun:
         self._without = begun is not None and self._begun is None
         self.coordination.restore(self.txid, self._metadata, self._begun)
 
-    def _compare_order(self, standing: CheckpointState) -> None:
+    def _compare_order(self) -> None:
         """Warn if a process with another order of sets may have started the next batch."""
-        txid = standing.committed + 1
+        txid = self.txid + 1
         begun = self.log.begun(txid)
         if begun is not None and begun.order is not None and begun.order["order"] != self.log.order["order"]:
             text = (

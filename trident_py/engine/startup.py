@@ -28,19 +28,22 @@ def participants_of(program: Program) -> dict[str, BatchParticipant]:
 
 @dataclass(frozen=True)
 class Startup:
-    """One start of one component. ``store`` is the checkpoint's metadata store."""
+    """One start of one component. ``store`` is the checkpoint's metadata store; ``check_owner`` raises ZombieError if
+    another driver owns the checkpoint."""
 
     program: Program
     participants: Mapping[str, BatchParticipant]
     patience: Patience
     store: MetadataStore
     standing: CheckpointState
+    check_owner: Callable[[], None] = lambda: None
 
     def open(self) -> tuple[Agreement, dict[str, int]]:
         """Open all states, record the agreement in the checkpoint, and return it with each state's generation.
 
         Raises LineageError if a store disagrees, StateError if a store stays unavailable, Stopped if the run is stopped
-        meanwhile. An older driver may write until the fences are raised, so the stores are asked again after that.
+        meanwhile, ZombieError if another driver has started meanwhile: that one is not shut out. An older driver may
+        write until the fences are raised, so the stores are asked again after that.
         """
         agreed = self.examine()
         generations = self._raise_fences(agreed)
@@ -72,6 +75,7 @@ class Startup:
         return agree(self.program.conf, self.standing, self._ask_stores(), deciding)
 
     def _raise_fences(self, agreed: Agreement) -> dict[str, int]:
+        self.check_owner()
         return self._of_participants(lambda name: self.participants[name].open(self._conf(name, agreed)))
 
     def _of_participants(self, call: Callable[[str], T]) -> dict[str, T]:

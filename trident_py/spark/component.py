@@ -110,9 +110,11 @@ class SparkComponent:
             self._run()
         finally:
             self._end_calls()
-            self.inline.close()
-            service.forget(self.key)
-            self.batches.close()
+            try:
+                self.batches.close()
+            finally:
+                self.inline.close()
+                service.forget(self.key)
 
     def phases_of(self, seen: Sequence[Seen]) -> list[BatchPhases]:
         """Return where the time of these batches went. Empty without ``topology.profile``."""
@@ -197,10 +199,9 @@ class SparkComponent:
             self._over.wait(0.1)
 
     def _notice_newer(self) -> None:
-        """End this run if another driver has taken the log. Spouts of ours ask when they are idle, Spark's do not."""
+        """End this run if another driver has taken the log. A component waits for Spark's sources without asking."""
         try:
-            if not self._python:
-                self.checkpoint.batches.check()
+            self.checkpoint.batches.check()
         except ZombieError as error:
             self.error = self.error or error
             self._finished.wake.set()
@@ -275,7 +276,7 @@ class SparkComponent:
             else:
                 outcome = self._job(frame, batch, rows)
             if not outcome.failures:
-                self.inline.saw(outcome, time.monotonic() - began)
+                self.inline.saw(batch, outcome, time.monotonic() - began)
             return outcome
 
         return execute

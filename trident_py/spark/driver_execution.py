@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -31,6 +32,7 @@ from ..engine.poison import is_on
 from ..engine.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..engine.task import LevelTask, run_attempt
 from ..engine.worker_cache import WorkerCache
+from ..errors import DefinitionError
 from ..model.chunks import Chunk, Column
 from ..model.context import with_context
 from ..model.pickling import loads
@@ -45,6 +47,7 @@ SETTING = "spark.trident.inline.max.tuples"
 HERE = "in the driver"
 NO_TASK = -1  # in the report of its phases
 SAMPLE = 16  # values of a column
+DOUBT = 0.97  # of the bytes of a tuple, after each batch that was a job
 LOOK = 0.1  # seconds between two looks at whether the run is stopped
 
 
@@ -63,7 +66,9 @@ def bounds_of(spark: SparkSession, program: Program) -> Bounds:
         return Bounds(always=True)
     if needs_executors(program.lowered.plan, program.conf):
         return Bounds(tuples=0)
-    of_session = spark.conf.get(SETTING, "")
+    of_session = spark.conf.get(SETTING, "") or ""
+    if of_session and not of_session.isdecimal():
+        raise DefinitionError(f"{SETTING}={of_session!r} is no number of tuples. Name one, or 0: every batch is a job")
     return Bounds(tuples=max_tuples(program.conf, int(of_session) if of_session else None))
 
 
@@ -122,11 +127,18 @@ class DriverExecution:
         outcome = self.call(lambda: self._attempt(batch, rows))
         return self._examine(batch, outcome) if outcome.failures else replace(outcome, where=HERE)
 
-    def saw(self, outcome: AttemptOutcome, seconds: float) -> None:
-        """Called after each attempt whose tasks have all committed, wherever it ran; ``seconds``: how long it took."""
+    def saw(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: float) -> None:
+        """Called after each attempt without a failure, wherever it ran; ``seconds``: how long it took. One that commits
+        nothing does not count.
+        What a tuple holds is known only of batches that ran here, so after others it is taken for a little less each
+        time: one huge tuple does not make every later batch a job."""
+        if batch.dry:
+            return
         self._emitted = count_emitted(outcome)
         if outcome.where == HERE:
             self._bytes_each = self._meter.bytes / max(1, self._emitted)
+        else:
+            self._bytes_each *= DOUBT
         self._durations.saw(outcome.where == HERE, self._emitted, seconds)
 
     def close(self) -> None:
@@ -242,12 +254,25 @@ class _DriverTask(LevelTask):
 
 
 class StoppableCoordination(Coordination):
-    """Calls spouts in the thread that runs attempts: one that blocks there holds up a stop no longer than the grace.
-    Spark waits for its own call of foreachBatch without end."""
+    """Calls spouts in the thread that runs attempts, from their first call to their last, as LocalCluster does: what
+    they open may belong to one thread. One that blocks there holds up a stop no longer than the grace. Spark waits for
+    its own call of foreachBatch without end."""
 
     def __init__(self, inline: DriverExecution, *details: Any) -> None:
         self._inline = inline
-        super().__init__(*details)
+        inline.call(partial(super().__init__, *details))
+
+    def restore(self, txid: int, metadata: dict | None, begun: dict | None = None) -> None:
+        self._inline.call(partial(super().restore, txid, metadata, begun))
+
+    def ready(self, txid: int) -> bool:
+        return self._inline.call(partial(super().ready, txid))
+
+    def pending(self) -> bool:
+        return self._inline.call(super().pending)
+
+    def exhausted(self, txid: int | None = None) -> bool:
+        return self._inline.call(partial(super().exhausted, txid))
 
     def initialize(self, txid: int, attempt: int, previous: dict | None = None, current: dict | None = None) -> dict:
         return self._inline.call(partial(super().initialize, txid, attempt, previous, current))
@@ -255,24 +280,44 @@ class StoppableCoordination(Coordination):
     def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
         return self._inline.call(partial(super().descriptors, txid, attempt, metadata))
 
+    def commit(self, txid: int, attempt: int, reports: Sequence[Any]) -> None:
+        self._inline.call(partial(super().commit, txid, attempt, reports))
+
+    def success(self, txid: int) -> None:
+        self._inline.call(partial(super().success, txid))
+
+    def backlog(self) -> dict[str, dict[str, int]]:
+        return self._inline.call(super().backlog)
+
+    def close(self) -> None:
+        """Close every spout. One that blocks is left alone when the grace is over."""
+        with suppress(Stopped):
+            self._inline.call(super().close)
+
 
 class _Thread:
     """One thread for all attempts of a component: connections and the user's objects may belong to theirs. A daemon,
-    since an attempt may never end."""
+    since an attempt may never end. ``stuck``: a call was left alone."""
 
     def __init__(self) -> None:
+        self.stuck = False
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._serve, name="trident-inline", daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, name="trident-inline", daemon=True)
+        self._thread.start()
 
     def call(self, work: Callable[[], T], stopping: threading.Event, grace: float) -> T:
-        """Return the result of ``work``. Raises Stopped if it is not there when the grace after a stop is over."""
+        """Return the result of ``work``. Raises Stopped if it is not there when the grace after a stop is over, or if
+        an earlier call has not ended."""
+        if threading.current_thread() is self._thread:
+            return work()
         answer: Future[T] = Future()
         self._work.put((work, answer))
         until = None
         while not wait([answer], LOOK).done:
             if stopping.is_set():
                 until = monotonic() + grace if until is None else until
-                if monotonic() >= until:
+                if self.stuck or monotonic() >= until:
+                    self.stuck = True
                     raise Stopped
         return answer.result()
 
@@ -281,7 +326,7 @@ class _Thread:
         answer: Future[None] = Future()
         self._work.put((last, answer))
         self._work.put(None)
-        wait([answer], grace)
+        wait([answer], 0 if self.stuck else grace)
 
     def _serve(self) -> None:
         while (item := self._work.get()) is not None:

@@ -55,6 +55,7 @@ class Coordination:
     ) -> None:
         self._spouts = tuple(spouts)
         self._next = 1
+        self._store = store
         self._initialized: dict[int, tuple[dict | None, dict]] = {}
         self._emitted: dict[int, tuple[int, dict, list[Descriptor]]] = {}
         self._coordinators: list[SpoutCoordinator] = []
@@ -110,6 +111,7 @@ class Coordination:
         before a restart. None: what this object remembers. May be called for a txid that never starts.
         """
         self._next = max(self._next, txid + 1)
+        self._store.admit(TransactionAttempt(txid, attempt))
         remembered = self.remembered(txid)
         previous = remembered[0] if previous is None else previous
         current = remembered[1] if current is None else current

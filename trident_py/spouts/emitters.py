@@ -206,7 +206,7 @@ class PartitionedEmitter(_Partitions):
             last = {part: self._store.previous(self.path(key), attempt.txid) for key, part in self.assigned.items()}
             new = self.by_id(self._emitter.emitBatchNew(attempt, out, list(self.assigned.values()), last))
             if new:
-                self._store.put_all(attempt.txid, {self.path(key): metadata for key, metadata in new.items()})
+                self._store.record(attempt, {self.path(key): metadata for key, metadata in new.items()})
         return None
 
     def _again(self) -> Callable[..., Any]:
@@ -224,7 +224,7 @@ class PartitionedEmitter(_Partitions):
             if not self._store.has_later(path, attempt.txid):
                 last = self._store.previous(path, attempt.txid)
                 metadata = self._emitter.emitPartitionBatchNew(attempt, out, partition, last)
-            self._store.put(path, attempt.txid, metadata)
+            self._store.record(attempt, {path: metadata})
 
 
 class OpaqueEmitter(_Partitions):

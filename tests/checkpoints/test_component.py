@@ -1,0 +1,187 @@
+"""The run of a component on the driver: its log while it waits, a start beside another one, errors of spouts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trident_py import Fields, LocalCluster, RunningTopology, TopologyError, TridentTopology
+from trident_py.checkpoints.batch_log import BatchLog, local_log
+from trident_py.checkpoints.hash_seed import own_order
+from trident_py.engine import component
+from trident_py.engine.component import ComponentRun
+from trident_py.engine.program import AttemptOutcome, compile_plan
+from trident_py.errors import FailedException, ZombieError
+from trident_py.model.context import with_context
+from trident_py.spouts import IBatchSpout, IPartitionedTridentSpout
+from trident_py.state import BaseStateUpdater, BatchParticipant, Remembered, State, StateFactory
+from trident_py.testing import FeederBatchSpout, FixedBatchSpout
+from trident_py.testing.faults.feed import OneForAll
+
+
+class Fenced(StateFactory, BatchParticipant):
+    """A state whose participant says when it is asked, and when it shuts others out. On replay: nothing is kept."""
+
+    kind = "opaque"
+
+    def __init__(self, told: list[str], when_asked: Callable[[int], None] = lambda times: None) -> None:
+        self.told, self.when_asked = told, when_asked
+
+    def makeState(self, conf: dict, metrics: Any, partition: int, partitions: int) -> State:
+        return State()
+
+    def remembered(self, conf: dict) -> Remembered:
+        self.told.append("asked")
+        self.when_asked(self.told.count("asked"))
+        return Remembered("nothing")
+
+    def open(self, conf: dict) -> int:
+        self.told.append("opened")
+        return 1
+
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None: ...
+
+    def publish(self, txid: int, attempt: int, receipts: Any) -> None: ...
+
+    def abort(self, txid: int, attempt: int) -> None: ...
+
+
+class Ignoring(BaseStateUpdater):
+    def updateState(self, state: State, tuples: Any, collector: Any) -> None: ...
+
+
+def run_of(folder: Path, state: StateFactory | None = None, spout: Any = None) -> ComponentRun:
+    topology = TridentTopology()
+    stream = topology.newStream("in", spout or FixedBatchSpout(Fields("value"), 1, (1,), (2,), (3,)))
+    if state is not None:
+        stream.partitionPersist(state, "value", Ignoring())
+    (program,) = compile_plan(topology.build().plan, with_context({}, topology="t", run="t-1"))
+    log = local_log(str(folder), "t", program.component, own_order)
+    return ComponentRun(program, program.spouts, log, RunningTopology("t", [program.component]), "t-1")
+
+
+def test_a_start_beside_a_newer_one_shuts_nobody_out(tmp_path: Path) -> None:
+    """The older one waits for its store while the newer one takes the log, and goes on when that one has the stores."""
+    newer = run_of(tmp_path)
+
+    def take(times: int) -> None:
+        if times == 2:  # the first time is before the older one takes the log
+            newer.log.take()
+
+    told: list[str] = []
+    older = run_of(tmp_path, Fenced(told, take))
+    with pytest.raises(ZombieError, match="has taken it over since this one started"):
+        older.open()
+    assert told == ["asked", "asked"]
+    for each in (older, newer):
+        each.close()
+
+
+def test_the_end_of_a_batch_becomes_durable_also_if_nobody_waits_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Spark each turn of the clock waits anew."""
+    settled: list[float] = []
+    feeder = FeederBatchSpout(Fields("value"))
+    run = run_of(tmp_path, spout=feeder)
+    run.open()
+    feeder.feed([[1]], wait=False)
+    assert run.await_next()
+    run.run_next(done)
+    monkeypatch.setattr(BatchLog, "settle", lambda log: settled.append(time.monotonic()))
+    ended = time.monotonic()
+    while not settled and time.monotonic() < ended + 30:
+        assert not run.await_next(time.monotonic() + 0.01)
+    assert settled[0] - ended >= component.SETTLE_WAIT
+    run.await_next(time.monotonic() + 2 * component.SETTLE_WAIT)
+    assert len(settled) == 1
+    run.close()
+
+
+def test_a_checkpoint_that_does_not_answer_is_asked_again_while_nothing_is_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(component, "CHECK_WAIT", 0.02)
+    run = run_of(tmp_path, spout=FeederBatchSpout(Fields("value")))
+    run.open()
+    answers: list[Exception] = [FailedException("S3 is away"), FailedException("S3 is away"), ZombieError("taken")]
+    monkeypatch.setattr(BatchLog, "check", lambda log: raise_(answers.pop(0)))
+    with pytest.raises(ZombieError, match="taken"):
+        run.await_next(time.monotonic() + 60)
+    assert caplog.text.count("does not answer: S3 is away") == 2
+    run.close()
+
+
+def raise_(error: Exception) -> None:
+    raise error
+
+
+def done(batch: Any, descriptors: Any) -> AttemptOutcome:
+    return AttemptOutcome([], [])
+
+
+class Failing(IBatchSpout):
+    """Emits a tuple in each batch, and fails where it is told to."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def __repr__(self) -> str:
+        return self.where
+
+    def open(self, conf: dict, context: Any) -> None: ...
+
+    def emitBatch(self, batchId: int, collector: Any) -> None:
+        self._fail("emitBatch")
+        collector.emit([1])
+
+    def ack(self, batchId: int) -> None:
+        self._fail("ack")
+
+    def _fail(self, where: str) -> None:
+        if where == self.where:
+            raise ValueError("no luck")
+
+    def close(self) -> None: ...
+
+    def getOutputFields(self) -> Fields:
+        return Fields("value")
+
+
+class NeverReady(OneForAll, IPartitionedTridentSpout):
+    last = 1
+
+    def getOutputFields(self) -> Fields:
+        return Fields("value")
+
+    def isReady(self, txid: int) -> bool:
+        raise ValueError("no luck")
+
+    def __repr__(self) -> str:
+        return "isReady"
+
+
+@pytest.mark.parametrize("spout", [Failing("emitBatch"), Failing("ack"), NeverReady()], ids=repr)
+def test_an_error_of_a_spout_names_it_and_the_batch(spout: Any) -> None:
+    topology = TridentTopology()
+    topology.newStream("in", spout)
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("failing", {}, topology.build())
+        with pytest.raises(TopologyError, match="no luck") as caught:
+            running.awaitTermination(60)
+    assert (caught.value.operation, caught.value.txid) == ("spout", 1)
+
+
+def test_tuples_are_counted_for_streams_whose_names_have_spaces() -> None:
+    topology = TridentTopology()
+    for name, rows in (("my words", [(1,), (2,)]), ("my lines", [(1,)])):
+        topology.newStream(name, FixedBatchSpout(Fields("value"), 5, *rows))
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("names", {}, topology.build())
+        running.awaitTermination(60)
+    emitted = {spout: count for each in running.progress.values() for spout, count in each.emitted.items()}
+    assert emitted == {"my words": 2, "my lines": 1}
