@@ -140,7 +140,7 @@ def ledgers_time(fenced: Callable[[int, TupleList], Any], plain: Callable[[int, 
 
 def by_hand(kind: str, url: str, txid: int, tuples: TupleList) -> None:
     """What a person writes who knows the server: one load, one statement, one transaction."""
-    columns = pa.table({name: pa.chunked_array([chunk.column(name) for chunk in tuples.chunks]) for name in FIELDS})
+    columns = pa.table({name: pa.chunked_array([chunk.columns[name] for chunk in tuples.chunks]) for name in FIELDS})
     sink = io.BytesIO()
     csv.write_csv(columns, sink, csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none"))
     store = store_of(parse_url(url))

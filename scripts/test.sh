@@ -9,7 +9,7 @@ python=.venv/bin/python
 # stays in one process: its tests share clusters and chains of crashes.
 # What finds most mistakes without servers, root and Spark: units, SQLite, LocalCluster. Those that are left out start many
 # processes.
-checked="tests/test_*.py tests/semantics tests/spouts tests/states tests/storm/test_local.py tests/windowing tests/poison
+checked="tests/test_*.py tests/semantics tests/spouts tests/states tests/storm/test_local.py tests/windowing tests/extras/poison
     tests/extras/determinism/test_determinism.py tests/extras/expressions tests/extras/topology_files
     --ignore tests/test_install.py --ignore tests/test_set_order.py --ignore tests/windowing/test_sql_windows.py"
 

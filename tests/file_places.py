@@ -14,7 +14,7 @@ from pyarrow.fs import S3FileSystem
 
 from testbed.hdfs import HdfsServer
 from testbed.s3 import S3Server
-from trident_py.filesystems.webhdfs import client_of
+from trident_py.extras.hdfs.webhdfs import client_of
 
 
 class Place(Protocol):

@@ -79,7 +79,7 @@ def test_slices_cover_the_chunk_in_order() -> None:
 
 def test_concat_keeps_arrow_columns_and_mixes_others() -> None:
     one, two = (Chunk.of_rows(Fields("n bigint"), [(i,)]) for i in (1, 2))
-    assert isinstance(concat([one, two]).column("n"), pa.Array)
+    assert isinstance(concat([one, two]).columns["n"], pa.Array)
     mixed = concat([one, Chunk.of_rows(Fields("n"), [("x",)])])
     assert (mixed.rows(["n"]), mixed.length) == ([(1,), ("x",)], 2)
     assert concat([one]) is one

@@ -13,9 +13,9 @@ import pytest
 
 from examples import trident_reach
 from trident_py import DefinitionError, TridentError, TridentTopology
+from trident_py.extras.diagrams.diagrams import _svg
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.report.explain import FORMS, render
-from trident_py.report.explain.diagrams import _svg
 from trident_py.spouts import FileSpout
 from trident_py.state import BaseStateUpdater, StateSpec
 from trident_py.testing import FixedBatchSpout, MemoryMapState, Split

@@ -15,8 +15,7 @@ from trident_py import DRPCExecutionException, LocalCluster, LocalDRPC, TridentT
 from trident_py.operations import BaseAggregator, Function
 from trident_py.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Sum
 from trident_py.state import CachedMap, Location, MemoryMapState, Reading, StateFactory, TransactionalMap
-from trident_py.state.memory import MemoryBackingMap
-from trident_py.testing import FeederBatchSpout, FixedBatchSpout, Split
+from trident_py.testing import FeederBatchSpout, FixedBatchSpout, MemoryBackingMap, Split
 from trident_py.tuples import RichSpoutBatchId
 
 from .functions import fed_words, word_count, words

@@ -77,6 +77,7 @@ def test_without_topology_files_a_states_file_is_checked(installed: dict[str, En
 
 
 @pytest.mark.parametrize("line", [
+    "from trident_py.drpc import DRPCClient",
     "from trident_py.events import Fingerprint, ProcessedState, ProcessedUpdater, application_of, store_of",
     "from trident_py.events.claims import Claim",
     "from trident_py.events.fingerprints import Fingerprint",

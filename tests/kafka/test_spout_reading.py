@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 import json
 import random
 import time
@@ -27,7 +28,7 @@ from spout_support import (
 )
 
 from trident_py.errors import SpoutError
-from trident_py.kafka import Avro, Json, KafkaSpout, formats
+from trident_py.kafka import Avro, Json, KafkaSpout
 from trident_py.tuples import TransactionAttempt
 
 
@@ -144,7 +145,7 @@ def test_avro_records_become_fields(kafka: Any, play: Any, confluent: bool) -> N
 
 
 def encoded(record: dict, before: bytes) -> bytes:
-    stream = formats.io.BytesIO()
+    stream = io.BytesIO()
     fastavro.schemaless_writer(stream, fastavro.parse_schema(SCHEMA), record)
     return before + stream.getvalue()
 

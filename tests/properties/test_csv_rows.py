@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from spouts.harness import Player, flat
 
 from trident_py.errors import SpoutError
-from trident_py.spouts import FileSpout, filelist, filereaders, filerows
+from trident_py.extras.file_spout import file_list, readers, row_positions
+from trident_py.spouts import FileSpout
 
 EXAMPLES = int(os.environ.get("ROUND_TRIPS", settings.default.max_examples))
 often = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -102,9 +103,9 @@ def read(path: Path, text: str, size: int, partitions: int, multiline: bool) -> 
 def test_csv_is_what_python_reads(
     path: Path, small_blocks: pytest.MonkeyPatch, text: str, size: int, partitions: int, multiline: bool, block: int
 ) -> None:
-    small_blocks.setattr(filelist, "FIRST_BLOCK", block)
-    small_blocks.setattr(filerows, "BLOCK", block)
-    small_blocks.setattr(filereaders, "BLOCK", block)
+    small_blocks.setattr(file_list, "FIRST_BLOCK", block)
+    small_blocks.setattr(row_positions, "BLOCK", block)
+    small_blocks.setattr(readers, "BLOCK", block)
     found, failed = read(path, "a,b\n" + text, size, partitions, multiline)
     plain = is_plain(text, multiline)
     assert failed is not plain

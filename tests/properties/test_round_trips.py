@@ -23,11 +23,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from trident_py import Fields, TridentError
-from trident_py.kafka.formats import Avro, Bytes, Json, Text
+from trident_py.extras.file_spout import readers
+from trident_py.extras.file_spout.file_list import Files
+from trident_py.extras.file_spout.spout import make_reader
+from trident_py.kafka import Avro, Bytes, Json, Text
 from trident_py.model.chunks import Chunk, Column, concat
-from trident_py.spouts import FileSpout, filereaders
-from trident_py.spouts.filelist import Files
-from trident_py.spouts.files import make_reader
+from trident_py.spouts import FileSpout
 
 from .values import OF_TYPE, anything, is_same
 
@@ -78,7 +79,7 @@ def test_a_tuple_without_types_comes_through_chunk_and_exchange(values: list[Any
 
 def read(path: Path, kind: str, fields: list[str], block: int, start: int = 0, **options: Any) -> list[Chunk]:
     spout = FileSpout(str(path), fields, format=kind, **options)
-    before, filereaders.BLOCK = filereaders.BLOCK, block
+    before, readers.BLOCK = readers.BLOCK, block
     try:
         files = Files({})
         reader = make_reader(spout, files, kind)
@@ -87,7 +88,7 @@ def read(path: Path, kind: str, fields: list[str], block: int, start: int = 0, *
         reader.close()
         return chunks
     finally:
-        filereaders.BLOCK = before
+        readers.BLOCK = before
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from states.files import FileState, RowUpdater
 from testbed.hdfs import HdfsServer
 from testbed.s3 import S3Server
 from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
-from trident_py.filesystems.object_stores import S3FileSystem
+from trident_py.extras.s3.object_stores import S3FileSystem
 from trident_py.tuples import TridentTuple
 
 

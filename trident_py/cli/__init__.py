@@ -13,9 +13,8 @@ import sys
 import click
 
 from .commands import Commands
-from .drpc import drpc_client
 from .explain import explain
-from .run import drpc, run
+from .run import run
 from .states import check, states
 
 
@@ -25,7 +24,7 @@ def trident() -> None:
     """Storm Trident topologies on Spark."""
 
 
-for _command in (check, drpc, drpc_client, explain, run, states):
+for _command in (check, explain, run, states):
     trident.add_command(_command)
 
 

@@ -13,7 +13,7 @@ from .targets import Target, target_argument
 
 @click.command()
 @target_argument
-@click.option("--format", "form", type=click.Choice(list(FORMS)), default="text", help="A text, or a picture.")
+@click.option("--format", "form", type=click.Choice(FORMS), default="text", help="A text, or a picture.")
 @click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
 def explain(target: str | None, form: str, full: bool) -> None:
     """Show the steps of a topology, its stages, fields and states, and what is guaranteed for each state.

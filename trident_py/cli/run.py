@@ -15,9 +15,9 @@ from ..config import Config
 from ..local import LocalCluster
 from ..model.context import with_context
 from ..report.guarantees import Guarantees, require
+from ..report.progress import RunningTopology
 from ..topology.topology import check_submission
 from .display import JsonLines, ProgressLine, follow, print_record, terminable
-from .drpc import serve_on, serve_options, served, tell_server
 from .failures import guarded
 from .spark_options import SparkOptions, absolute, spark_options
 from .states import looks_of, show_looks
@@ -28,7 +28,7 @@ FAILED, WRONG = 1, 2
 
 @dataclasses.dataclass(frozen=True)
 class RunCommand:
-    """The options that `run` and `drpc serve` share. ``more``: what else the command puts into the conf."""
+    """The options that the commands that run a topology share. ``more``: what else the command puts into the conf."""
 
     target: str | None
     local: bool
@@ -74,22 +74,20 @@ class RunCommand:
         loaded = dataclasses.replace(loaded, storage=place or loaded.storage)
         return name, loaded, Config(conf | settings | self.more)
 
-    def __call__(self, serve: bool = False) -> int:
-        """Run the topology to its end; with ``serve`` answers requests after that too, until Ctrl-C or SIGTERM."""
+    def __call__(self) -> int:
+        """Run the topology to its end."""
         name, loaded, conf = self.load()
         show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
         with cluster_for(self.local, loaded.storage) as cluster:
-            running = self.submit(cluster, name, conf, loaded)
-            if serve:
-                tell_server(running)
-            code = follow(running, JsonLines() if self.as_json else ProgressLine(name))
-            if serve and code == 0 and not running.stopping.is_set():
-                serve_on(running)
-            return code
+            return self.follow(self.submit(cluster, name, conf, loaded), name)
 
-    def submit(self, cluster: Any, name: str, conf: Config, loaded: Chosen) -> Any:
+    def submit(self, cluster: Any, name: str, conf: Config, loaded: Chosen) -> RunningTopology:
         only_now = {"availableNow": True} if self.available_now and not self.local else {}
         return cluster.submitTopology(name, conf, loaded.topology, **only_now)
+
+    def follow(self, running: RunningTopology, name: str) -> int:
+        """Show the progress until the run ends; returns the exit code."""
+        return follow(running, JsonLines() if self.as_json else ProgressLine(name))
 
     def dry(self) -> int:
         """Show the guarantees and check the stores of the states. Starts nothing, writes nothing."""
@@ -137,22 +135,6 @@ def run(dry_run: bool, **options: Any) -> None:
     chosen = RunCommand.of(options)
     with terminable():
         sys.exit(guarded(chosen.dry if dry_run else chosen, chosen.full))
-
-
-@click.group()
-def drpc() -> None:
-    """Send requests to the states of a running topology."""
-
-
-@drpc.command()
-@run_options
-@serve_options
-def serve(port: int, host: str | None, acl: str | None, **options: Any) -> None:
-    """Run a topology and answer its DRPC functions over HTTP, until Ctrl-C or SIGTERM."""
-    chosen = RunCommand.of(options)
-    served(chosen.more, port, host, acl)
-    with terminable():
-        sys.exit(guarded(lambda: chosen(serve=True), chosen.full))
 
 
 def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None:

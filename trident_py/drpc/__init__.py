@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from ..model.replaced import answer
+from ..entry_points import names_of
+from ..model.replaced import absent
 from .local_drpc import LocalDRPC, default_drpc
-
-if TYPE_CHECKING:
-    from .client import DRPCClient
 
 __all__ = ["DRPCClient", "LocalDRPC", "default_drpc"]
 
-if not TYPE_CHECKING:
-    __getattr__ = answer(__name__, {"DRPCClient": "client"})
+
+def __getattr__(name: str) -> Any:
+    if name == "DRPCClient":
+        return names_of(__name__, "drpc_client")(name)
+    raise absent(__name__, name)

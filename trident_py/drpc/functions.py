@@ -7,22 +7,33 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
+from typing import Protocol
 
 from ..config import Config
 from ..engine.processors import Answer
 from ..engine.program import Program, compile_functions
+from ..entry_points import load
 from ..errors import DRPCExecutionException
 from ..model.context import with_context
 from ..model.plan import DRPCNode, Plan, ProcessorNode, describe
 from ..report.progress import RunningTopology
-from .limits import THREADS, TIMEOUT_SECONDS
-from .local_drpc import LocalDRPC, default_drpc
-from .servers import SharedServer, server_of
-from .workers import Request, Workers
+from .local_drpc import TIMEOUT_SECONDS, LocalDRPC, default_drpc
+from .workers import THREADS, Request, Workers
 
 log = logging.getLogger("trident_py")
 
 _CLOSING_SECONDS = 5.0
+
+
+class Server(Protocol):
+    """What serves the functions of a LocalDRPC over HTTP, until the last run that uses it leaves."""
+
+    drpc: LocalDRPC
+
+    @property
+    def url(self) -> str: ...
+
+    def leave(self) -> None: ...
 
 
 class Functions:
@@ -36,17 +47,18 @@ class Functions:
         self._needs: dict[str, set[str]] = {}
         self._forget: list[Callable[[], None]] = []
         self._conf = conf
-        self._server: SharedServer | None = None
+        self._server: Server | None = None
 
     def begin(self, running: RunningTopology, programs: Sequence[Program]) -> None:
         """Register the functions and start their server, if the conf has one. ``programs``: the components with
         batches, whose states the functions may ask.
 
-        Raises DefinitionError if the server cannot start; the run is then over.
+        Raises DefinitionError if the server cannot start, or a package for it is missing; the run is then over.
         """
         self._running = running
         try:
-            self._server = server_of(self._conf)
+            if self._conf.get(Config.DRPC_HTTP_PORT) is not None:
+                self._server = load("the DRPC server", "drpc_server").server_of(self._conf)
         except BaseException:
             running.abandon()
             raise

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from ..errors import DefinitionError, DRPCExecutionException
 from ..model.chunks import encodable
 
+TIMEOUT_SECONDS = 600.0
+
 
 class Answers(Protocol):
     """The functions of one run."""

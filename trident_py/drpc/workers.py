@@ -15,6 +15,8 @@ from ..errors import DRPCExecutionException
 from ..model.user_traceback import describe_error
 from .engine import Engine
 
+THREADS = 16
+
 
 class Request(NamedTuple):
     """A request that waits for a thread. ``ready()`` returns when it may run, or raises DRPCExecutionException."""

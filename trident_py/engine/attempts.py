@@ -1,4 +1,4 @@
-"""The attempts of a batch: what the loop runs, and what stands around it may ask of it."""
+"""The attempts of a batch: what the loop runs, and the policy that says which."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from ..checkpoints.metadata_store import MetadataStore
+from ..entry_points import load, names
+from ..errors import DefinitionError, missing_extra
 from ..model.retry import ReadOnlyFor
 from ..report.progress import RunningTopology
 from ..spouts.coordination import Descriptor
+from .poison import RECORDS
 from .processors import Excluded
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program
 
+POLICIES = "trident_py.policies"
+"""The group of entry points that refer to a `RetryPolicy`. One can be installed."""
 Execute = Callable[[BatchInfo, list[Descriptor]], AttemptOutcome]
 Kept = dict[str, dict[str, list[list[int]]]]
 
@@ -69,3 +75,40 @@ class Attempts(Protocol):
 
     def tell(self, kind: str, batch: BatchInfo, reason: str) -> None:
         """Report an event of the run."""
+
+
+class RetryPolicy:
+    """Which attempts the batches of a component get: each is replayed until one commits.
+
+    ``store`` is the checkpoint's metadata store.
+    """
+
+    def __init__(self, attempts: Attempts, store: MetadataStore) -> None:
+        self.attempts = attempts
+        self.store = store
+
+    def open(self, txid: int, run: str, touched: bool) -> None:
+        """Called at the start, before the first batch, with the last committed txid. ``touched``: a state may hold a
+        part of the batch after that txid.
+
+        Raises DefinitionError if an earlier run has excluded tuples from that batch.
+        """
+        if self.store.get(RECORDS, txid + 1):
+            raise DefinitionError(missing_extra(f"txid {txid + 1}, which excludes tuples,", "poison"))
+
+    def begin(self, work: Work) -> None:
+        """Begin a batch."""
+
+    def commit(self, work: Work) -> bool:
+        """Run the next attempt. Returns whether it committed; raises TopologyError if the batch fails for good."""
+        attempted = self.attempts.attempt(work)
+        if attempted.failure is not None:
+            self.attempts.fail(work, attempted)
+        return attempted.failure is None
+
+
+def make_policy(attempts: Attempts, store: MetadataStore) -> RetryPolicy:
+    """Return the policy that is installed, else the plain one."""
+    make = next((load("a run", name, POLICIES) for name in names(POLICIES)), RetryPolicy)
+    policy: RetryPolicy = make(attempts, store)
+    return policy

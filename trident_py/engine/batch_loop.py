@@ -18,8 +18,7 @@ from ..model.plan import SpoutNode, describe
 from ..model.retry import Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
 from ..report.progress import RunningTopology, Stopwatch
 from ..spouts.coordination import Coordination, Descriptor
-from .attempts import Attempted, ChosenTuples, Execute, Work
-from .bisection import Bisection
+from .attempts import Attempted, ChosenTuples, Execute, Work, make_policy
 from .execution_mode import NeedsExecutors
 from .hooks import Start, StartInfo, wrap_start
 from .phases import REPORTED, Seen, phase, taken
@@ -79,7 +78,7 @@ class BatchLoop:
         self.clock: Callable[[], int] = program.conf.get(CLOCK) or _milliseconds
         self.metadata: dict = {}
         self.publisher = Publisher(program, self.participants, running)
-        self.attempts = Bisection(self, RunContext.of(program.conf).metadata)
+        self.policy = make_policy(self, RunContext.of(program.conf).metadata)
         self._first = True
         self._step = steps_of_driver(program.conf)
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
@@ -96,7 +95,7 @@ class BatchLoop:
         opening = self._opening(standing)
         agreed, self.generations = self._start(opening).open()
         self.publisher.open(self.generations)
-        self.attempts.open(agreed.txid, self.run_id, standing.begun and not opening.is_untouched(agreed.txid))
+        self.policy.open(agreed.txid, self.run_id, standing.begun and not opening.is_untouched(agreed.txid))
         self._step("opened", agreed.txid)
         return agreed
 
@@ -127,9 +126,9 @@ class BatchLoop:
         if self._finish_decided(txid, previous):
             return self.metadata
         work = Work(txid, execute, previous, ReadOnlyFor(start_wait(self.program.conf)))
-        self.attempts.begin(work)
+        self.policy.begin(work)
         while not self.running.stopping.is_set():
-            if self.attempts.commit(work):
+            if self.policy.commit(work):
                 return self.metadata
             if work.failures > 1:  # the first replay does not wait
                 self.running.stopping.wait(back_off_seconds(work.failures - 1))

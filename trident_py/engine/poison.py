@@ -8,6 +8,7 @@ from typing import Any
 from ..config import Config
 from ..model.plan import Plan
 
+RECORDS = "poison"  # the checkpoint's path for what each txid excludes
 TAKING_BACK = ("batch", "window")  # kinds of states in which a replay replaces what a failed attempt has left
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from ..entry_points import load
 from ..errors import DefinitionError, missing
 from ..model.secrets import hidden
 from .base import FileSystem
 from .local import LocalFileSystem
-from .object_stores import ArrowFileSystem, S3FileSystem
 from .uris import HDFS, S3, FileUri, Storage, secrets_of
-from .webhdfs import WebHdfsFileSystem
+
+FILESYSTEMS = "trident_py.filesystems"
+"""The group of entry points that refer to a class of file systems: of HDFS, of object stores, and of S3 to write to."""
 
 
 def open_filesystem(uri: FileUri | None, storage: Storage, writes: bool = False, sync: bool = True) -> FileSystem:
@@ -18,9 +20,11 @@ def open_filesystem(uri: FileUri | None, storage: Storage, writes: bool = False,
     """
     if uri is None:
         return LocalFileSystem(sync)
-    kind = WebHdfsFileSystem if uri.kind is HDFS else S3FileSystem if writes else ArrowFileSystem
+    name = "hdfs" if uri.kind is HDFS else "s3" if writes else "object_stores"
+    kind = load(uri.root, name, FILESYSTEMS)
     try:
-        return kind(uri, storage)
+        found: FileSystem = kind(uri, storage)
+        return found
     except ModuleNotFoundError as error:
         raise DefinitionError(missing(uri.root, error.name, "s3" if uri.kind is S3 else "hdfs")) from None
     except DefinitionError:

@@ -1,10 +1,11 @@
 """Kafka: the spout, and the clients that it shares with the states of `states.kafka`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..model.replaced import answer
+from ..entry_points import load
+from ..model.replaced import absent
 from .consumed_offsets import Consumed, consumed, partitions_of_task
-from .formats import Avro, Bytes, Format, Json, Text
+from .formats import Bytes, Format, Json, Text
 from .records import KafkaRecord
 from .spout import KafkaSpout
 
@@ -21,5 +22,11 @@ __all__ = [
     "partitions_of_task",
 ]
 
-if not TYPE_CHECKING:
-    __getattr__ = answer(__name__)
+if TYPE_CHECKING:
+    Avro: Any
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name == "Avro":
+            return load("Avro", "avro").Avro
+        raise absent(__name__, name)

@@ -61,9 +61,6 @@ class Chunk:
             columns[name] = typed(column, fields.types[name], name) if name in fields.types else column
         return cls(columns, len(rows), short)
 
-    def column(self, name: str) -> Column:
-        return self.columns[name]
-
     def pylist(self, name: str) -> list:
         """Return the column as Python objects. Raises MissingValueError if a value was never emitted."""
         column = to_list(self.columns[name])
@@ -223,6 +220,12 @@ def to_list(column: Column) -> list:
     if isinstance(column, list):
         return column
     return column.to_pylist()
+
+
+def single(column: pa.ChunkedArray) -> pa.Array:
+    """Return the column of a table as one array."""
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def kinds_of(column: list) -> set[type]:

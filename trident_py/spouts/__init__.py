@@ -1,13 +1,12 @@
 """Sources of batches: the spout interfaces, the built-in spouts, and the code that drives them."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..entry_points import names_of
 from ..model.replaced import answer
 from ..model.requirements import Needs
 from ..tuples import RichSpoutBatchId
 from .collectors import SpoutOutputCollector, WrongNumberOfValues
-from .feeder import FeederBatchSpout, FeederCommitterBatchSpout
-from .fixed import FixedBatchSpout
 from .inspection import SpoutNodeInfo, check_spout, is_finite, is_home, output_fields, partitions_of, snapshot
 from .interfaces import (
     IBatchSpout,
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
     from ..checkpoints.metadata_store import MemoryMetadataStore, MetadataStore
     from .coordination import Coordination, Descriptor
     from .emitters import TaskEmitter, make_emitter
-    from .files import FileSpout
+
+    FileSpout: Any
 
 __all__ = [
     "Coordination",
@@ -63,15 +63,20 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = answer(
+    _LATER = answer(
         __name__,
         {
             "Coordination": "coordination",
             "Descriptor": "coordination",
-            "FileSpout": "files",
+            "FeederBatchSpout": ".testing.feeder",
+            "FeederCommitterBatchSpout": ".testing.feeder",
+            "FixedBatchSpout": ".testing.fixed_batches",
             "MemoryMetadataStore": ".checkpoints.metadata_store",
             "MetadataStore": ".checkpoints.metadata_store",
             "TaskEmitter": "emitters",
             "make_emitter": "emitters",
         },
     )
+
+    def __getattr__(name: str) -> Any:
+        return (names_of(__name__, "file_spout") if name == "FileSpout" else _LATER)(name)

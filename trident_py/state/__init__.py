@@ -34,7 +34,6 @@ from .base import (
 )
 from .cached import CachedBatchReadsMap, CachedMap, MicroBatchIBackingMap
 from .maps import NonTransactionalMap, OpaqueMap, SnapshottableMap, TransactionalMap
-from .memory import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
 from .participants import BatchParticipant, Remembered, participant_of
 from .persist import SILENT, SilentCollector, persist
 from .serializers import (
@@ -107,4 +106,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = answer(__name__)
+    _TESTING = ".testing.memory_states"
+    __getattr__ = answer(
+        __name__, dict.fromkeys(("LRUMemoryMapState", "MemoryBackingMap", "MemoryMapState"), _TESTING)
+    )

@@ -86,7 +86,7 @@ class MapCombinerAggStateUpdater(StateUpdater):
         """Return keys and partial results; as the columns that came in, if none is short."""
         if isinstance(tuples, TupleList) and not any(chunk.short for chunk in tuples.chunks):
             chunk = concat(tuples.chunks)
-            return ColumnKeys([chunk.column(name) for name in self.groupFields]), chunk.column(self.valueFields[0])
+            return ColumnKeys([chunk.columns[name] for name in self.groupFields]), chunk.columns[self.valueFields[0]]
         fields = tuples[0].getFields()
         group = _picker(fields, self.groupFields)
         value = itemgetter(fields.fieldIndex(self.valueFields[0]))

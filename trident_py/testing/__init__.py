@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import TridentError
 from ..model.replaced import answer
-from ..spouts import FeederBatchSpout, FeederCommitterBatchSpout, FixedBatchSpout
-from ..state import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
 from ..state.roles import Shows
 from .failing import failing
 from .failures import Crashing
+from .feeder import FeederBatchSpout, FeederCommitterBatchSpout
+from .fixed_batches import FixedBatchSpout
 from .logged import GLOBAL_KEY, CallLog, LoggingBackingMap
+from .memory_states import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
 from .operations import CountAsAggregator, Split, StringLength, TrueFilter, TuplifyArgs
 
 __all__ = [

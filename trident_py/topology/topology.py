@@ -11,6 +11,7 @@ from .. import config
 from ..drpc import LocalDRPC
 from ..engine.lowering import Lowering
 from ..engine.phases import PROFILE, profile
+from ..engine.poison import is_on
 from ..engine.processors import Join, Joiner, Merge, MultiReduce
 from ..entry_points import load
 from ..errors import DefinitionError
@@ -24,7 +25,6 @@ from ..spouts.requests import DRPCSpout
 from ..tuples import Fields, FieldsLike
 from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object
 from .checks import check_owners, check_places
-from .dead_letters import check_poison
 from .graph import Graph
 from .requests import check_function, with_answers
 from .roles import AnyFactory, AnySpout
@@ -367,7 +367,8 @@ def check_submission(name: Any, conf: Any, topology: Any) -> None:
         if isinstance(node, SpoutNode) and not isinstance(node, DRPCNode):
             check_folder_name("a stream of the topology", node.spout_id)
     config.check(conf)
-    check_poison(topology.plan, conf)
+    if is_on(conf or {}):
+        load(config.Config.TOPOLOGY_POISON, "poison").check_poison(topology.plan)
     if profile(conf or {}):
         load(PROFILE, "profile")
     announce(name, conf, topology.plan)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from ...errors import TridentError
 from ...model.canonical import key_of
-from ...model.chunks import Chunk, Column, as_arrow, to_list
+from ...model.chunks import Chunk, Column, as_arrow, single, to_list
 from ...operations.base import CombinerAggregator, TridentCollector, name_of
 from ...tuples import BatchId, Fields, TransactionAttempt
 from .base import NodeContext, Processor, Spec
@@ -394,9 +394,10 @@ class KernelProcessor(Processor):
         self.general.finish()
 
     def _give(self, table: pa.Table) -> None:
-        columns = {name: table.column(name).combine_chunks() for name in self.context.kept(self.context.fields)}
-        flat = {n: c.chunk(0) if isinstance(c, pa.ChunkedArray) else c for n, c in columns.items()}
-        self.emit(Chunk(flat, table.num_rows))
+        columns: dict[str, Column] = {
+            name: single(table.column(name)) for name in self.context.kept(self.context.fields)
+        }
+        self.emit(Chunk(columns, table.num_rows))
 
 
 def _groupable(chunk: Chunk, name: str) -> pa.Array | None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import signal
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from uvicorn.config import LOGGING_CONFIG
 
-from ...drpc.web_server import PatientProtocol, logging_settings
 from ...filesystems.tempdirs import own_folder
+from ..drpc_server.web_server import PatientProtocol
 from .app import CONFIG, claims
 from .metrics import FOLDER
 from .settings import read_settings
@@ -43,3 +46,11 @@ def expire(config: str) -> int:
         return store.expire(settings.expirySeconds)
     finally:
         store.close()
+
+
+def logging_settings() -> dict[str, Any]:
+    """Return uvicorn's configuration of logging, with our own log added."""
+    config = copy.deepcopy(LOGGING_CONFIG)
+    config["formatters"]["default"]["fmt"] = "%(asctime)s %(levelprefix)s %(message)s"
+    config["loggers"]["trident_py"] = {"handlers": ["default"], "level": "INFO", "propagate": False}
+    return config

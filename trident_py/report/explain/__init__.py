@@ -1,5 +1,5 @@
 """Topologies render: as text, and as a picture."""
 
-from .diagrams import FORMS, render
+from .text import FORMS, render
 
 __all__ = ["FORMS", "render"]

@@ -20,9 +20,9 @@ from ...model.plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ...model.requirements import needs_of
 from ...report.guarantees import guarantees
 from ...report.guarantees.matrix import EXACTLY, IN_EFFECT
-from ...state import LRUMemoryMapState, MemoryMapState
 from ...state.roles import Shows
 from ...topology import Topology
+from ..memory_states import LRUMemoryMapState, MemoryMapState
 from .feed import Feed
 from .kill_point import KillPoint
 

@@ -1,0 +1,1 @@
+"""Records in Avro, for the Kafka spout."""

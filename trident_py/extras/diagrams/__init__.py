@@ -1,0 +1,1 @@
+"""Pictures of a topology: Mermaid, DOT, SVG."""

@@ -1,0 +1,1 @@
+"""DRPC over HTTP: a server with Storm's interface, which starts with a run, and its client."""

@@ -1,0 +1,1 @@
+"""FileSpout: files as batches, in local folders, HDFS and S3."""

@@ -1,0 +1,182 @@
+"""Row positions in files: finds where a given number of rows ends, without parsing them.
+
+A position is a byte offset in a text file and a row number in a Parquet file.
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import cached_property
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...errors import SpoutError
+from .file_list import Files, SourceFile, first_block
+from .rules import TO_LF, Quotes, bare_cr, check_content, without_mark
+
+BLOCK = 4 << 20
+
+
+class RowPositions(Protocol):
+    """The positions in one file, for the coordinator: ``begin`` of the first row, ``end`` of the last."""
+
+    @property
+    def begin(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+    def advance(self, start: int, rows: int) -> tuple[int, int]:
+        """Return the position at most ``rows`` rows after start, and the number of rows up to it."""
+
+    def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
+        """Advance, but up to ``slack`` rows off if that makes reading cheaper."""
+
+    def columns(self) -> list[str] | None:
+        """Return the column names; None if each row names its own."""
+
+
+class TextRows:
+    """Lines. With ``quotes`` they are CSV: the first names the columns, and a quoted value may hold newlines."""
+
+    def __init__(self, file: SourceFile, files: Files, quotes: Quotes | None = None) -> None:
+        self._file = file
+        self._files = files
+        self._quotes = quotes
+
+    @cached_property
+    def _header(self) -> bytes:
+        return b"" if self._quotes is None else header_line(self._files, self._file.path, self._quotes)
+
+    @property
+    def begin(self) -> int:
+        return len(self._header)
+
+    @property
+    def end(self) -> int:
+        return self._file.size
+
+    def columns(self) -> list[str] | None:
+        return None if self._quotes is None else header_names(self._header, self._quotes.delimiter, self._file.path)
+
+    def advance(self, start: int, rows: int) -> tuple[int, int]:
+        path = self._file.path
+        taken, at, data, step = 0, start, b"", first_block(path)
+        with self._files.reading(path), self._files.open(path) as file:
+            file.seek(start)
+            while taken < rows and at < self.end:
+                more = file.read(min(max(step, len(data)), self.end - at - len(data)))
+                step = min(step * 2, BLOCK)
+                if not more:
+                    break
+                data += more
+                if at == 0:
+                    check_content(path, data)
+                size, count = self._rows_in(data, rows - taken, at + len(data) == self.end)
+                taken, at = taken + count, at + size
+                if start == 0 and taken == 1 and at == self.end and data[-1:] == b"\r" and bare_cr(data[:-1]) >= 0:
+                    raise SpoutError(f"FileSpout: {path}: {TO_LF}")
+                data = data[size:] if taken < rows else b""
+        return at, taken
+
+    def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
+        return self.advance(start, rows)
+
+    def _rows_in(self, data: bytes, rows: int, last: bool) -> tuple[int, int]:
+        """Return the bytes to go on by, and how many rows end there: at most ``rows``.
+
+        The last line of a file may lack its newline. Of an unfinished row, CSV needs the beginning again.
+        """
+        outline = data if self._quotes is None else self._quotes.outline(data)
+        newlines = outline.count(b"\n")
+        if newlines >= rows:
+            return _position_after_newline(outline, rows), rows
+        if last:
+            return len(data), newlines + (not outline.endswith(b"\n"))
+        return (len(data) if self._quotes is None else outline.rfind(b"\n") + 1), newlines
+
+
+def _position_after_newline(block: bytes, number: int) -> int:
+    """Return the position behind the newline of this number, counted from 1."""
+    low, high = 0, len(block)
+    while high - low > 1:
+        middle = (low + high) // 2
+        newlines = block.count(b"\n", low, middle)
+        if newlines >= number:
+            high = middle
+        else:
+            low, number = middle, number - newlines
+    return high
+
+
+def header_line(files: Files, path: str, quotes: Quotes) -> bytes:
+    """Return the first line of a CSV file, with its mark and its end. Raises SpoutError for what is no such line."""
+    line, body, end = b"", b"", 0
+    with files.reading(path), files.open(path) as file:
+        while not end and (block := file.read(max(first_block(path), len(line)))):
+            line += block
+            check_content(path, line)
+            body = without_mark(line)
+            end = quotes.outline(body).find(b"\n") + 1
+            if bare_cr(quotes.hide(body[: end or -1])) >= 0:
+                raise SpoutError(f"FileSpout: {path}, line 1: {TO_LF}")
+    header = body[:end] if end else body
+    if quotes.is_open(header):
+        raise SpoutError(f"FileSpout: {path}, line 1: {quotes.unclosed}")
+    return line[: len(line) - len(body) + len(header)]
+
+
+def header_names(line: bytes, delimiter: str, path: str) -> list[str]:
+    """Return the column names of a header line. Raises SpoutError for a file without one."""
+    text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
+    if not text:
+        raise SpoutError(f"FileSpout: {path} has no header line; a CSV file must begin with its column names")
+    return next(csv.reader([text], delimiter=delimiter))
+
+
+class ParquetRows:
+    """Rows of a Parquet file, from its footer."""
+
+    def __init__(self, file: SourceFile, files: Files) -> None:
+        self._file = file
+        self._files = files
+
+    @cached_property
+    def _metadata(self) -> pq.FileMetaData:
+        path = self._file.path
+        try:
+            with self._files.reading(path), self._files.open(path) as file:
+                return pq.read_metadata(file)
+        except pa.ArrowInvalid as error:
+            raise SpoutError(f"FileSpout: {self._file.path} is not a Parquet file: {error}") from error
+
+    @property
+    def begin(self) -> int:
+        return 0
+
+    @property
+    def end(self) -> int:
+        return self._metadata.num_rows
+
+    def columns(self) -> list[str] | None:
+        return self._metadata.schema.to_arrow_schema().names
+
+    def advance(self, start: int, rows: int) -> tuple[int, int]:
+        end = min(start + rows, self.end)
+        return end, end - start
+
+    def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
+        """End at a row group's border if one is close: reading half a group costs as much as a whole one."""
+        end, taken = self.advance(start, rows)
+        border = min(self._borders, key=lambda position: abs(position - end))
+        close = abs(border - end) <= slack and border > start
+        return (border, border - start) if close else (end, taken)
+
+    @cached_property
+    def _borders(self) -> list[int]:
+        borders = [0]
+        for group in range(self._metadata.num_row_groups):
+            borders.append(borders[-1] + self._metadata.row_group(group).num_rows)
+        return borders

@@ -1,0 +1,1 @@
+"""Files in S3 and the other object stores that pyarrow knows."""
