@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..entry_points import names_of
 from ..model.replaced import absent
@@ -11,7 +11,11 @@ from .local_drpc import LocalDRPC, default_drpc
 __all__ = ["DRPCClient", "LocalDRPC", "default_drpc"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "DRPCClient":
-        return names_of(__name__, "drpc_client")(name)
-    raise absent(__name__, name)
+if TYPE_CHECKING:
+    from ..extras.drpc_server.client import DRPCClient
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name == "DRPCClient":
+            return names_of(__name__, "drpc_client")(name)
+        raise absent(__name__, name)

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    Avro: Any
+    from ..extras.avro.avro_format import Avro
 else:
 
     def __getattr__(name: str) -> Any:

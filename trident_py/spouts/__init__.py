@@ -22,10 +22,9 @@ from .sparkspout import SparkSpout
 
 if TYPE_CHECKING:
     from ..checkpoints.metadata_store import MemoryMetadataStore, MetadataStore
+    from ..extras.file_spout.spout import FileSpout
     from .coordination import Coordination, Descriptor
     from .emitters import TaskEmitter, make_emitter
-
-    FileSpout: Any
 
 __all__ = [
     "Coordination",
