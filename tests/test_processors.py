@@ -130,7 +130,7 @@ class InColumns(Filter):
 def test_a_filter_that_knows_columns_gets_them_and_typed_columns_stay_arrow() -> None:
     processor, emitted = made(Keep(InColumns(), Fields("n")), "n bigint", "n bigint")
     processor.execute(0, chunk("n bigint", 1, 2, 3))
-    assert rows(emitted, "n") == [(2,), (3,)] and isinstance(emitted[0].column("n"), pa.Array)
+    assert rows(emitted, "n") == [(2,), (3,)] and isinstance(emitted[0].columns["n"], pa.Array)
 
 
 @pytest.mark.parametrize("flat", [False, True])

@@ -231,7 +231,7 @@ class TopicLedger(BatchParticipant):
         known: dict[int | str, int] = {DRIVER: self._mark.over, **self._known}  # type: ignore[dict-item]
         for part, txid in known.items():
             mark = place.read(part, settled=False) or Mark()
-            if (has := mark.over if part == DRIVER else mark.txid) < txid:
+            if (has := mark.over if part == DRIVER else mark.txid) < txid and not place.is_pending(part):
                 raise gone_back(place.label, has, txid)
 
     def abort(self, txid: int, attempt: int) -> None:

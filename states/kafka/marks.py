@@ -27,7 +27,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
-from trident_py.errors import DefinitionError, StateError
+from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.kafka.blocking_calls import call_client, fetch_committed
 from trident_py.kafka.clients import ASKING, Cluster, is_passing
 from trident_py.model.context import RunContext
@@ -38,6 +38,7 @@ from ..ledger.partition_layout import Layout
 from .advice import kafka_errors
 
 ANSWER = 30.0
+PENDING = 1.0  # seconds after which a mark that is not settled counts as one of a transaction
 DRIVER = "driver"
 LONGEST_NAME = 1000
 LONGEST_MARK = 4000  # brokers accept 4096 bytes by default (offset.metadata.max.bytes)
@@ -141,13 +142,28 @@ class MarkPlace:
                 "(kafka-consumer-groups.sh --delete-offsets) and start again; the start then lists your options"
             ) from error
 
-    def fetch_committed(self, part: int | str, settled: bool) -> Any:
+    def has(self, part: int | str, txid: int) -> bool:
+        """Return whether the brokers have a mark of this txid or a later one. A broker that has just restarted may not
+        show a mark whose transaction was committed, until the producer's next one."""
+        return (self.read(part, settled=False) or Mark()).txid >= txid or self.is_pending(part)
+
+    def is_pending(self, part: int | str) -> bool:
+        """Return whether a transaction that has not ended may replace the mark."""
+        try:
+            self.fetch_committed(part, True, PENDING)
+        except FailedException:
+            self.fetch_committed(part, False)  # the broker answers, so it was the transaction
+            return True
+        return False
+
+    def fetch_committed(self, part: int | str, settled: bool, patience: float = ANSWER) -> Any:
         """Return the group's offset with its metadata; repeats while the broker is busy. Raises StateError."""
         from confluent_kafka import TopicPartition
 
-        ask = partial(fetch_committed, self.cluster, self.name(part), [TopicPartition(self.topic, 0)], ANSWER, settled)
+        asked = [TopicPartition(self.topic, 0)]
+        ask = partial(fetch_committed, self.cluster, self.name(part), asked, patience, settled)
         with kafka_errors(self.cluster, f"read the mark of {self.label}"):
-            position = again_for(ANSWER, 0.02, is_passing, ask)[0]
+            position = again_for(patience, 0.02, is_passing, ask)[0]
             if position.error is not None:
                 raise StateError(f"{self.label}: its mark cannot be read: {position.error.str()}")
         return position

@@ -44,6 +44,7 @@ class Ledger(BatchParticipant, Generic[Row]):
         self._stores: Sequence[LedgerStore[Row]] = ()
         self._known: dict[int, Row] = {}
         self._fence: Fence | None = None
+        self._repeated = False  # the last batch was complete already, so its end shut out none of its tasks
         self._joins: tuple[int, bool] | None = None
         self._tenure: Tenure | None = None
 
@@ -102,11 +103,13 @@ class Ledger(BatchParticipant, Generic[Row]):
         batch, StateError if the store has gone back."""
         if self._fence is None:
             return
-        first = self._joins is not None  # marks of an older driver may have the same attempt
+        # Marks of an older driver may have the same attempt, and tasks of a batch that was complete already run on.
+        first = self._joins is not None or self._repeated
         self._join()
         if first or attempt > 0 or self.records_each_attempt:
             transition = Transition("begin the batch in the ledger", begins=True)
             self._change_all(partial(self._begun, txid=txid, attempt=attempt), transition, txid)
+            self._repeated = False
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Move the last complete txid. Raises ZombieError if a newer driver has taken over, LostCommits if the store
@@ -116,6 +119,7 @@ class Ledger(BatchParticipant, Generic[Row]):
         self._join()
         transition = Transition(self.ending, attempt=attempt, receipts=receipts)
         self._change_all(partial(self._completed, txid=txid, attempt=attempt), transition, txid)
+        self._repeated = any((row.started, row.attempt) <= (txid, attempt) for row in self._known.values())
 
     def published(self, txid: int) -> bool:
         """Return whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
@@ -193,9 +197,14 @@ class Ledger(BatchParticipant, Generic[Row]):
         """Take over from a replaced owner, which can no longer write. Raises StateError if another state owns the
         place."""
         assert self._tenure is not None
-        for name, owner in store.owners().items():
-            while not self._tenure.stays(owner) and not store.claim(name, owner, self._tenure.own):
-                owner = store.owners()[name]
+        for name in store.owners():
+            if not any(self._claims(store, name, self._tenure) for _ in range(_TRIES)):
+                raise FailedException(f"{self.location.shown}: others keep changing the owner of {name}")
+
+    def _claims(self, store: LedgerStore[Row], name: str, tenure: Tenure) -> bool:
+        """Return whether the place is this state's now."""
+        owner = store.owners()[name]
+        return tenure.stays(owner) or store.claim(name, owner, tenure.own)
 
     def _change_all(self, rule: Rule, transition: Transition, txid: int) -> None:
         for index in range(len(self._stores)):

@@ -23,7 +23,7 @@ from ..ledger.partition_layout import Layout, check_whole
 from ..ledger.store import Transition
 from .connection import Connection, Statement
 from .dialects.base import Dialect
-from .ledger import LAYOUT_PART, Beside, SqlFence, SqlLedger, parse_ledger_row
+from .ledger import LAYOUT_PART, Beside, SqlFence, SqlLedger, SqlLedgerStore, parse_ledger_row
 from .store import Store
 
 _OPEN = ""
@@ -144,6 +144,7 @@ class AppendLedger(SqlLedger):
         super().__init__(location, stores, places)
         self._now = self._then = Layout(0)
         self._begins = 0
+        self._counted = False  # the batch was written under another spread
         self._written: list[int] = []
 
     def _fence_of(self, conf: dict) -> PartitionClaim:
@@ -169,14 +170,25 @@ class AppendLedger(SqlLedger):
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Shut out older attempts and record the spread, unless partitions have written under another one."""
         self._now = self._then = Layout(numPartitions, self.fence.way)
-        self._begins = txid
+        self._begins, self._counted = txid, False
         super().prepare(txid, attempt, numPartitions)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Move the last complete txid. Raises StateError for a batch half written under another spread."""
-        if txid == self._begins and self._now != self._then:
+        if txid != self._begins:
+            self._counted = self._has_all(txid, receipts)
+        elif self._counted:
             check_whole(self.location.shown, txid, self._then, self._now, self._written, receipts)
         super().publish(txid, attempt, receipts)
+
+    def _has_all(self, txid: int, receipts: Sequence[Any]) -> bool:
+        """Return whether the partitions that have written a batch, which an earlier driver has decided, hold as many
+        rows as its receipts. That driver may have counted only what was written under another spread."""
+        (ledger,) = self._stores
+        assert isinstance(ledger, SqlLedgerStore)
+        with ledger.store.errors("ask the ledger"), ledger.store.reading() as connection:
+            written = self.fence.read_counts(connection, txid)
+        return sum(written) == sum(receipt["rows"] for receipt in receipts)
 
     def _begun(self, row: LedgerRow | None, txid: int, attempt: int) -> LedgerRow:
         """Leave a batch that is complete or behind as it is: the tasks find out themselves."""
@@ -187,7 +199,7 @@ class AppendLedger(SqlLedger):
         """Count a mark for each partition that has written rows, in whatever attempt, if it has done so in this
         spread."""
         written = sum(receipt["rows"] > 0 for receipt in transition.receipts or ())
-        return written if self._now == self._then else 0, None
+        return 0 if self._counted else written, None
 
     def _beside(self, transition: Transition) -> Beside | None:
         return self._record if transition.begins else None
@@ -200,6 +212,6 @@ class AppendLedger(SqlLedger):
             claim.check_marks(connection, old)
         then, self._written = claim.spread(connection, txid), claim.read_counts(connection, txid)
         if then is not None and then != self._now and self._written:
-            self._then = then
+            self._then, self._counted = then, True
         elif then != self._now:
             claim.record(connection, txid, self._now)

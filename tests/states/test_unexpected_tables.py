@@ -140,8 +140,8 @@ def test_a_server_that_wants_primary_keys_gets_them(database: str, settings: str
     for factory in (AppendState(url, "a", columns), BatchState(url, "b", columns), BatchState(url, "bk", columns, "k"),
                     InsertIgnoreState(url, "ii", "k", columns, onConflict="report")):  # fmt: skip
         driver = Driver(factory, RowUpdater(), **{"trident.state.name": factory.table})
-        for txid, batch in ((1, rows), (2, rows[:5]), (2, rows[:5])):
-            driver.batch(batch, txid)
+        for txid, attempt, batch in ((1, 0, rows), (2, 0, rows[:5]), (2, 1, rows[:5])):
+            driver.batch(batch, txid, attempt=attempt)
             close_stores()  # the next one finds the table
         assert run(url, f"SELECT count(*) FROM {factory.table}") == [(55 if factory.table in ("a", "b") else 7,)]
         if factory.table != "ii":

@@ -108,7 +108,10 @@ class RetryPolicy:
 
 
 def make_policy(attempts: Attempts, store: MetadataStore) -> RetryPolicy:
-    """Return the policy that is installed, else the plain one."""
-    make = next((load("a run", name, POLICIES) for name in names(POLICIES)), RetryPolicy)
+    """Return the policy that is installed, else the plain one. Raises DefinitionError if there are several."""
+    installed = names(POLICIES)
+    if len(installed) > 1:
+        raise DefinitionError(f"two packages decide which attempts a batch gets: {', '.join(installed)}. Remove one")
+    make = load("a run", installed[0], POLICIES) if installed else RetryPolicy
     policy: RetryPolicy = make(attempts, store)
     return policy

@@ -75,7 +75,7 @@ class Startup:
         return agree(self.program.conf, self.standing, self._ask_stores(), deciding)
 
     def _raise_fences(self, agreed: Agreement) -> dict[str, int]:
-        self.check_owner()
+        self.patience.wait_until_available("the checkpoint", self.check_owner)
         return self._of_participants(lambda name: self.participants[name].open(self._conf(name, agreed)))
 
     def _of_participants(self, call: Callable[[str], T]) -> dict[str, T]:

@@ -105,16 +105,16 @@ class SparkComponent:
         spouts = [self.program.spouts[i] for i in self._python]
         coordinate = partial(StoppableCoordination, self.inline)
         details = self.checkpoint.batches, self.running, self.run_id, coordinate
-        self.batches = ComponentRun(self.program, spouts, *details)
         try:
-            self._run()
-        finally:
-            self._end_calls()
+            self.batches = ComponentRun(self.program, spouts, *details)
             try:
-                self.batches.close()
+                self._run()
             finally:
-                self.inline.close()
-                service.forget(self.key)
+                self._end_calls()
+                self.batches.close()
+        finally:
+            self.inline.close()
+            service.forget(self.key)
 
     def phases_of(self, seen: Sequence[Seen]) -> list[BatchPhases]:
         """Return where the time of these batches went. Empty without ``topology.profile``."""
@@ -139,6 +139,7 @@ class SparkComponent:
     def _end_calls(self) -> None:
         """End a call that goes on without its query, as when Java was killed."""
         self.batches.ended.set()
+        self.inline.ended.set()
         self._over.set()
         self._finished.wake.set()
         if self._busy.acquire(timeout=self._grace):

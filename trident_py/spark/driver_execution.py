@@ -33,6 +33,7 @@ from ..engine.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..engine.task import LevelTask, run_attempt
 from ..engine.worker_cache import WorkerCache
 from ..errors import DefinitionError
+from ..metrics import Reported
 from ..model.chunks import Chunk, Column
 from ..model.context import with_context
 from ..model.pickling import loads
@@ -93,6 +94,7 @@ class DriverExecution:
         self._store = store
         self._bounds = bounds
         self._stopping = stopping
+        self.ended = threading.Event()  # set by the component when its query has ended
         self._grace = grace
         self._program: Program | None = None
         self._memory = WorkerCache()
@@ -156,7 +158,7 @@ class DriverExecution:
         """Return the result of ``work``, from the thread that runs attempts. Raises Stopped as `run`."""
         if self._thread is None:
             self._thread = _Thread()
-        return self._thread.call(work, self._stopping, self._grace)
+        return self._thread.call(work, lambda: self._stopping.is_set() or self.ended.is_set(), self._grace)
 
     def _attempt(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
         self._meter.begin()
@@ -280,6 +282,15 @@ class StoppableCoordination(Coordination):
     def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
         return self._inline.call(partial(super().descriptors, txid, attempt, metadata))
 
+    def tuples(self, metadata: dict) -> int | None:
+        return self._inline.call(partial(super().tuples, metadata))
+
+    def shared(self, txid: int) -> dict[str, Any]:
+        return self._inline.call(partial(super().shared, txid))
+
+    def measured(self, failed: Callable[[str], Any]) -> list[tuple[int, Reported]]:
+        return self._inline.call(partial(super().measured, failed))
+
     def commit(self, txid: int, attempt: int, reports: Sequence[Any]) -> None:
         self._inline.call(partial(super().commit, txid, attempt, reports))
 
@@ -290,7 +301,7 @@ class StoppableCoordination(Coordination):
         return self._inline.call(super().backlog)
 
     def close(self) -> None:
-        """Close every spout. One that blocks is left alone when the grace is over."""
+        """Close every spout. One that blocks is left alone when the grace after the end of the run is over."""
         with suppress(Stopped):
             self._inline.call(super().close)
 
@@ -305,16 +316,18 @@ class _Thread:
         self._thread = threading.Thread(target=self._serve, name="trident-inline", daemon=True)
         self._thread.start()
 
-    def call(self, work: Callable[[], T], stopping: threading.Event, grace: float) -> T:
-        """Return the result of ``work``. Raises Stopped if it is not there when the grace after a stop is over, or if
-        an earlier call has not ended."""
+    def call(self, work: Callable[[], T], is_over: Callable[[], bool], grace: float) -> T:
+        """Return the result of ``work``. Raises Stopped if it is not there when the grace after the end of the run is
+        over, if an earlier call has not ended, or if the thread has."""
         if threading.current_thread() is self._thread:
             return work()
+        if not self._thread.is_alive():
+            raise Stopped
         answer: Future[T] = Future()
         self._work.put((work, answer))
         until = None
         while not wait([answer], LOOK).done:
-            if stopping.is_set():
+            if is_over():
                 until = monotonic() + grace if until is None else until
                 if self.stuck or monotonic() >= until:
                     self.stuck = True

@@ -158,7 +158,8 @@ class ITridentSpout(ITridentDataSource):
             return None
 
         def restore(self, txid: int, metadata: Any) -> None:
-            """Called before the first batch of a run that continues after ``txid``, with the metadata of that txid."""
+            """Called before the first batch of a run that continues after ``txid``, with the metadata of that txid; and
+            once more, with the next txid, if that batch was decided before the restart and is not emitted again."""
 
         def close(self) -> None: ...
 

@@ -92,10 +92,9 @@ class TransactionalTopicRecords(State):
         self.rows = self.written = 0
         self._txid = txid
         goes_on = txid is None or (txid > self._own.txid and self._fence.attempt == 0)
-        if not self._producer.is_open or not goes_on or self._counts_only:
+        stays = self._producer.is_open and goes_on and not self._counts_only
+        if not stays or not self._fence.shows(self.partition, self._own):
             self._take_over(txid)
-        else:
-            self._fence.check_own(self.partition, self._own)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Send the records; with ``tell`` returns the tuples written now. Raises StateError for a bad tuple."""

@@ -46,11 +46,10 @@ class FencedWriter:
         """Begin a transaction. Raises ZombieError for an older driver, attempt or batch; FailedException if the broker
         is away."""
         behind = txid is not None and txid < self._own.txid
-        if not self._producer.is_open or self._fence.attempt > 0 or behind:
+        stays = self._producer.is_open and self._fence.attempt == 0 and not behind
+        if not stays or not self._fence.shows(self._part, self._own):
             _, self._own = self._fence.take_over(self._producer, self._part, txid, self._own)
             self.opened += 1
-        else:
-            self._fence.check_own(self._part, self._own)
         self._txid = txid
         self._producer.begin()
 
