@@ -127,7 +127,7 @@ def _seek_exhaustively(most: int, faults: int, first: int = 0) -> list[Any] | No
 
 
 def _seek_in(stage: str, most: int) -> list[Any] | None:
-    """Try one stage. The number that is returned counts from its first schedule."""
+    """Try one stage. The number that is returned counts from its first schedule, or from that of what is aimed."""
     from .exhaustive import explore
 
     if stage == "written":
@@ -139,7 +139,8 @@ def _seek_in(stage: str, most: int) -> list[Any] | None:
         explored = explore(cell, bounds, most - tried)
         tried += explored.schedules
         if explored.found is not None:
-            return [tried, str(explored.found.cell), explored.found.told, stage]
+            count = explored.schedules if stage == "aimed" else tried
+            return [count, str(explored.found.cell), explored.found.told, stage]
     return None
 
 
@@ -216,7 +217,9 @@ def main() -> None:
 
 def line(result: dict[str, Any]) -> str:
     plant = PLANTS[result["number"]]
-    counts = [f"{result[run][0]:,}" if result[run] else "**no**" for run in ("exhaustive", "random")]
+    found, drawn = result["exhaustive"], result["random"]
+    stage = f" ({found[3]})" if found and found[3] != "one" else ""
+    counts = f"{found[0]:,}{stage}" if found else "**no**", f"{drawn[0]:,}" if drawn else "**no**"
     return f"| {plant.name} | `{plant.file}` | {' | '.join(counts)} |"
 
 
