@@ -84,6 +84,12 @@ def test_a_decided_batch_stays_as_it_was_decided() -> None:
     assert explored.done
 
 
+def test_of_two_starts_at_once_the_older_one_hears_of_the_newer_one() -> None:
+    """It does not get choices for stores that the newer one has written meanwhile."""
+    explored = explore(Cell("opaque", "opaque", True), BOUNDS._replace(kinds=frozenset(["start", "wake"])), 300)
+    assert explored.found is None, str(explored.found)
+
+
 def test_a_schedule_is_repeated_exactly_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cell, "guarantee", "exactly once")
     cell = Cell("append", "partitioned", True)
