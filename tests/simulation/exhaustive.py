@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from .schedules import Choices, Found, as_text, try_schedule
-from .specification import CELLS, Cell
+from .specification import ALL, Cell
 from .world import Bounds, Option, World
 
 BOUNDS = Bounds(
@@ -79,7 +79,7 @@ def _schedules(bounds: Bounds) -> Iterator[tuple[Choices, list[int]]]:
     level: list[tuple[dict[int, int], list[int]]] = [({}, [])]
     yield level[0]
     while level:
-        following = []
+        following: list[tuple[dict[int, int], list[int]]] = []
         for choices, widths in level:
             for at in range(max(choices, default=-1) + 1, len(widths)):
                 for option in range(1, widths[at]):
@@ -95,7 +95,7 @@ def main() -> None:
     arguments.add_argument("--cell", type=int, nargs="*", help="their numbers")
     given = arguments.parse_args()
     logging.disable(logging.CRITICAL)
-    for number, cell in enumerate(CELLS):
+    for number, cell in enumerate(ALL):
         if given.cell is None or number in given.cell:
             began = time.perf_counter()
             explored = explore(cell, BOUNDS._replace(faults=given.faults), given.most)

@@ -15,6 +15,7 @@ import multiprocessing
 import re
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,8 +25,33 @@ CELLS = [("opaque", "opaque", False), ("batch", "opaque", True), ("transactional
          ("opaque", "partitioned", True), ("append", "transactional", False), ("batch", "partitioned", False),
          ("insert-ignore", "partitioned", True), ("non-transactional", "transactional", False)]  # fmt: skip
 """The cells in which bugs are sought: each kind of state, each kind of spout, both kinds of ledger."""
-PAIRS = [("die", "other"), ("late", "deliver", "other"), ("start", "wake"), ("die", "back")]
+PAIRS = [("die", "other"), ("lost", "other"), ("late", "deliver", "other"), ("start", "wake"), ("die", "back"),
+         ("die", "refuse"), ("die", "lost"), ("log back", "other")]  # fmt: skip
 """The kinds of faults of which two are tried together, before two of any kind."""
+TWO = "batch beside opaque"
+AIMED = [
+    (("opaque", "sparse", False), ("back",), 1), (("batch", "opaque", False), ("refuse", "deny"), 1),
+    ((TWO, "opaque", False), ("die", "lost", "late", "other", "deliver", "refuse", "deny"), 1),
+    (("transactional", "transactional", False), ("log back", "other"), 2),
+    (("transactional", "transactional", False), ("lost", "other"), 2),
+    (("transactional", "transactional", False), ("die", "other"), 2),
+    (("opaque", "opaque", False), ("lost", "other"), 2), (("opaque", "opaque", True), ("late", "deliver", "other"), 2),
+    (("batch", "opaque", False), ("die", "refuse"), 2), (("opaque", "opaque", True), ("start", "wake"), 2),
+    ((TWO, "opaque", False), ("die", "lost"), 2), (("append", "transactional", False), ("fail",), 1),
+]  # fmt: skip
+"""Cells with the kinds of faults, and how many of them, that a bug in a rule for these needs."""
+
+
+END = ("write", "end the batch in the ledger")
+SCRIPTS: list[Any] = [
+    (("opaque", "opaque", True), [("task", "commit partition 0", "late"), ("spout", "end of 1", "other"),
+                                  (*END, "go"), ("log", "log log 0", "deliver")]),
+    (("opaque", "opaque", False), [("task", "commit partition 1", "die"), ("spout", "end of 1", "other"),
+                                   (*END, "back")]),
+    (("transactional", "transactional", False), [
+        ("task", "commit partition 0", "die"), ("read", "ask the ledger", "log back"), ("spout", "end of 1", "other")]),
+]  # fmt: skip
+"""Schedules of so many choices that the exhaustive run does not reach them soon."""
 
 
 class Plant(NamedTuple):
@@ -81,7 +107,7 @@ def mutated(plant: Plant) -> str:
 
 def seek(number: int, exhaustive: int, random: int, faults: int, first: int = 0) -> dict[str, Any]:
     """Run in a child that has loaded nothing of the product: look for one bug. The numbers are the most schedules."""
-    sys.meta_path.insert(0, _Finder(PLANTS[number]))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Finder(PLANTS[number]))
     logging.disable(logging.CRITICAL)
     began = time.perf_counter()
     of_all = _seek_exhaustively(exhaustive, faults, first)
@@ -89,21 +115,61 @@ def seek(number: int, exhaustive: int, random: int, faults: int, first: int = 0)
     return {"number": number, "exhaustive": of_all, "random": drawn, "seconds": time.perf_counter() - began}
 
 
+STAGES = ["start", "one", "written", "aimed", "pairs", "two"]
+
+
 def _seek_exhaustively(most: int, faults: int, first: int = 0) -> list[Any] | None:
-    from .exhaustive import BOUNDS, explore
+    for stage in STAGES[first : 4 if faults < 2 else len(STAGES)]:
+        found = _seek_in(stage, most)
+        if found is not None:
+            return found
+    return None
+
+
+def _seek_in(stage: str, most: int) -> list[Any] | None:
+    """Try one stage. The number that is returned counts from its first schedule, or from that of what is aimed."""
+    from .exhaustive import explore
+
+    if stage == "written":
+        return _seek_as_written()
+    tried = 0
+    for cell, bounds in _tries(stage):
+        if tried >= most:
+            break
+        explored = explore(cell, bounds, most - tried)
+        tried += explored.schedules
+        if explored.found is not None:
+            count = explored.schedules if stage == "aimed" else tried
+            return [count, str(explored.found.cell), explored.found.told, stage]
+    return None
+
+
+def _seek_as_written() -> list[Any] | None:
+    from .schedules import MANY, Written, try_schedule
     from .specification import Cell
 
-    tried = 0
-    pairs = [BOUNDS._replace(kinds=frozenset(pair)) for pair in PAIRS]
-    for bounds in [BOUNDS._replace(faults=1), *pairs, BOUNDS][first : faults + len(PAIRS) * (faults > 1)]:
-        for cell in CELLS:
-            if tried >= most:
-                return None
-            explored = explore(Cell(*cell), bounds, most - tried)
-            tried += explored.schedules
-            if explored.found is not None:
-                return [tried, str(explored.found.cell), explored.found.told]
+    for number, (cell, lines) in enumerate(SCRIPTS, 1):
+        world = try_schedule(Cell(*cell), Written(lines), MANY)
+        if world.violation is not None:
+            return [number, str(Cell(*cell)), str(world.violation), "written"]
     return None
+
+
+def _tries(stage: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the cells and bounds of a stage: the beginnings without a fault, one fault of any kind, what is aimed, two
+    faults of pairs of kinds, two of any kind."""
+    from .exhaustive import BOUNDS
+    from .specification import OTHER_BEGINNINGS, Cell
+
+    if stage == "aimed":
+        for cell, kinds, count in AIMED:
+            yield Cell(*cell), BOUNDS._replace(faults=count, kinds=frozenset(kinds))
+    elif stage == "pairs":
+        for kinds in PAIRS:
+            yield from ((Cell(*cell), BOUNDS._replace(kinds=frozenset(kinds))) for cell in CELLS)
+    else:
+        bounds = BOUNDS._replace(faults={"start": 0, "one": 1}.get(stage, 2))
+        yield from ((cell, bounds) for cell in (OTHER_BEGINNINGS if stage == "start" else [Cell(*it) for it in CELLS]))
 
 
 def _seek_by_chance(most: int) -> list[Any] | None:
@@ -151,7 +217,9 @@ def main() -> None:
 
 def line(result: dict[str, Any]) -> str:
     plant = PLANTS[result["number"]]
-    counts = [f"{result[run][0]:,}" if result[run] else "**no**" for run in ("exhaustive", "random")]
+    found, drawn = result["exhaustive"], result["random"]
+    stage = f" ({found[3]})" if found and found[3] != "one" else ""
+    counts = f"{found[0]:,}{stage}" if found else "**no**", f"{drawn[0]:,}" if drawn else "**no**"
     return f"| {plant.name} | `{plant.file}` | {' | '.join(counts)} |"
 
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from .schedules import Found, as_text, from_text, replay, shrink, try_schedule
-from .specification import CELLS, Cell
-from .world import Bounds, Option, World
+from .specification import ALL, Cell
+from .world import DENIALS, Bounds, Option, World
 
 BOUNDS = Bounds(faults=6, drivers=3, back=(1, 2, 3, 5, 8))
+MORE_KINDS = DENIALS | {"fail"}
 TURNS = frozenset(["wake", "deliver"])  # what becomes of a driver that sleeps, and of a request that is under way
 
 
@@ -41,9 +42,9 @@ class Drawing:
 def draw(seed: int, number: int, cells: list[Cell] | None = None) -> Found | int:
     """Run a schedule that the seed and its number determine. Returns a digest of its choices if no rule is broken."""
     random = Random(f"{seed}/{number}")
-    cell = random.choice(CELLS if cells is None else cells)
+    cell = random.choice(ALL if cells is None else cells)
     drawing = Drawing(random, random.choice((3, 6, 12, 24)))
-    kinds = sorted(BOUNDS.kinds - TURNS)
+    kinds = sorted((BOUNDS.kinds | (MORE_KINDS if cells is None else frozenset())) - TURNS)
     bounds = BOUNDS._replace(kinds=TURNS | {*random.sample(kinds, random.randint(1, 4))})  # few kinds meet more often
     world = try_schedule(cell, drawing, bounds)
     if world.violation is not None:
@@ -84,9 +85,9 @@ def main() -> None:
     given = arguments.parse_args()
     logging.disable(logging.CRITICAL)
     if given.cell is not None:
-        bounds = BOUNDS._replace(kinds=frozenset(given.kinds or BOUNDS.kinds))
-        world = replay(CELLS[given.cell], from_text(given.choices), bounds)[1]
-        print(Found(CELLS[given.cell], from_text(given.choices), str(world.violation), 1, bounds))
+        bounds = BOUNDS._replace(kinds=frozenset(given.kinds or BOUNDS.kinds | MORE_KINDS))
+        world = replay(ALL[given.cell], from_text(given.choices), bounds)[1]
+        print(Found(ALL[given.cell], from_text(given.choices), str(world.violation), 1, bounds))
         raise SystemExit(world.violation is not None)
     raise SystemExit(_run(given.seed, given.seconds, given.processes))
 
@@ -104,7 +105,7 @@ def _run(seed: int, seconds: float, processes: int) -> int:
     for found in broken:
         print(found)
         kinds = " ".join(sorted(found.bounds.kinds))
-        print(f'again: --cell {CELLS.index(found.cell)} --choices "{as_text(found.choices)}" --kinds {kinds}')
+        print(f'again: --cell {ALL.index(found.cell)} --choices "{as_text(found.choices)}" --kinds {kinds}')
     return len(broken)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -49,6 +49,23 @@ class Replaying:
         at = len(self.widths)
         self.widths.append(len(options))
         return min(self.choices.get(at, 0), len(options) - 1)
+
+
+@dataclass
+class Written:
+    """Takes the choices that are written, in this order: at which place and request, which option. ``option``: its
+    kind; "go" only waits for the request."""
+
+    lines: Sequence[tuple[str, str, str]]
+    at: int = 0
+
+    def __call__(self, world: World, place: str, name: str, options: list[Option]) -> int:
+        if self.at == len(self.lines) or (place, name) != self.lines[self.at][:2]:
+            return 0
+        kind = self.lines[self.at][2]
+        chosen = next((at for at, option in enumerate(options) if option[0] == kind and (at or kind == "go")), None)
+        self.at += chosen is not None
+        return chosen or 0
 
 
 def try_schedule(cell: Cell, choose: Choose, bounds: Bounds) -> World:

@@ -8,6 +8,10 @@ their key. So `seen` gives one form for all kinds: how often the tuple at each p
 | | what the log has as over is in the store, whole |
 | | the ledger says that a batch is complete: the store has it, and nothing behind it |
 | | kind batch: the words show the same positions, those of a batch that a spout has described |
+| | the ledger names the checkpoint that has completed its batch, and no older driver changes it |
+| | the log has a batch as over only if the store has had it as complete |
+| | a start that must be refused has changed nothing; the tuples of another checkpoint stay |
+| at the end of a run | it fails only if something had failed for good; what the store has refused is not decided |
 | at the end | every tuple is in the store once, or a start was refused because a place had gone back |
 """
 
@@ -18,11 +22,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from trident_py.checkpoints.metadata_store import LOG
+from trident_py.engine.startup import AGREEMENT
+from trident_py.engine.two_phase import DECIDED
+from trident_py.errors import LineageError
 from trident_py.spouts.opaque_offsets import positions_path
 
-from .spouts import STREAM, WORDS, Here
+from .beginnings import REFUSED
+from .spouts import AGAIN, STREAM, WORDS, Here
 from .stores import DATA, ROW
-from .world import Violation, World
+from .world import END, Violation, World
 
 
 class Cell(NamedTuple):
@@ -31,30 +39,55 @@ class Cell(NamedTuple):
     kind: str
     spout: str
     recording: bool = False
+    beginning: str = ""
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of its states, each in a store of its own."""
+        return self.kind.split(" beside ")
 
     @property
     def guarantee(self) -> str:
         if self.kind == "non-transactional":
             return "at least once"
-        changes = self.spout != "transactional" and self.kind in ("transactional", "append")
+        changes = self.spout in ("opaque", "partitioned") and self.kind in ("transactional", "append")
         return "wrong" if changes else "exactly once"
 
     def __str__(self) -> str:
-        return f"{self.kind} map or rows, {self.spout} spout{', each attempt recorded' * self.recording}"
+        recording = ", each attempt recorded" * self.recording
+        return f"{self.kind} map or rows, {self.spout} spout{recording}{self.beginning and f', {self.beginning}'}"
 
 
 KINDS = ("opaque", "transactional", "non-transactional", "insert-ignore", "append", "batch")
 SPOUTS = ("transactional", "opaque", "partitioned")
 CELLS = [Cell(kind, spout, recording) for kind in KINDS for spout in SPOUTS for recording in (False, True)]
+TWO = "batch beside opaque"
+MORE = [Cell(TWO, "opaque"), Cell(TWO, "partitioned", True), Cell("opaque", "sparse"), Cell("append", "sparse", True)]
+GOING_ON = ["the same, continued", "the same, continued later", "a store that was to be continued"]
+OTHER_BEGINNINGS = [
+    *(Cell(kind, "opaque", beginning=beginning) for beginning in GOING_ON for kind in ("opaque", "batch")),
+    Cell("append", "transactional", beginning="the same, given up"),
+    Cell("batch", "opaque", beginning="a log before a decision"),
+    *(Cell(kind, "opaque", beginning=beginning) for kind in ("opaque", "batch") for beginning in REFUSED),
+]
+ALL = [*CELLS, *MORE, *OTHER_BEGINNINGS]
+"""Two states, a batch without tuples, and places that do not belong together."""
 
 
-def seen(content: Any, kind: str) -> list[list[int]]:
-    """Return how often each tuple is in the store, by word and position."""
+def seen(content: Any, kind: str, first: int = 0) -> list[list[int]]:
+    """Return how often each tuple is in the store, by word and position. ``first``: 8 for another checkpoint's."""
+    positions = range(first, first + Here.positions)
     if kind in ("insert-ignore", "append", "batch"):
-        return [[content.get((DATA, (part, at)), 0) for at in range(Here.positions)] for part in range(len(WORDS))]
-    values = [content.get((DATA, word)) for word in WORDS]
-    plain = [value if value is None or isinstance(value, int) else value[1] for value in values]
-    return [[(value or 0) >> (4 * at) & 15 for at in range(Here.positions)] for value in plain]
+        return [[content.get((DATA, (part, at)), 0) for at in positions] for part in range(len(WORDS))]
+    plain = [value_of(content, word) for word in WORDS]
+    if plain != [value_of(content, word, AGAIN) for word in WORDS]:
+        raise Violation("the two keys of a word have different values")
+    return [[(value or 0) >> (4 * at) & 15 for at in positions] for value in plain]
+
+
+def value_of(content: Any, *key: str) -> int | None:
+    value = content.get((DATA, *key))
+    return value if value is None or isinstance(value, int) else value[1]
 
 
 def reach(counts: Sequence[int]) -> int:
@@ -65,13 +98,20 @@ def reach(counts: Sequence[int]) -> int:
     return end
 
 
-def logged_ends(log: Any, spout: str, over: bool = True) -> tuple[int, list[int]]:
+def logged_ends(log: Any, spout: str) -> tuple[int, list[int]]:
     """Return the last batch that the log has as over, and how far it reaches."""
-    record = json.loads(log.get((LOG, 0), "null")) or {"over": None}
-    if record["over"] is None:
-        return 0, [0, 0]
-    txid, metadata = record["over"]["txid"], record["over"]["metadata"]
-    return txid, _ends(log, spout, txid, metadata)
+    txid = logged_over(log)
+    metadata = logged(log)["over"]["metadata"] if txid else None
+    return txid, _ends(log, spout, txid, metadata) if txid else [0, 0]
+
+
+def logged(log: Any) -> Any:
+    return json.loads(log.get((LOG, 0), "null")) or {"over": None, "begun": None}
+
+
+def logged_over(log: Any) -> int:
+    over = logged(log)["over"]
+    return over["txid"] if over else 0
 
 
 def _ends(log: Any, spout: str, txid: int, metadata: Any) -> list[int]:
@@ -81,57 +121,109 @@ def _ends(log: Any, spout: str, txid: int, metadata: Any) -> list[int]:
     return [ends.get(str(part), 0) for part in range(len(WORDS))]
 
 
+BACK = {"back", "log back"}
+DENIED = {*BACK, "die", "power", "start", "wake", "refuse", "deny"}
+"""What may end a run with an error. Behind any other fault, it goes on."""
+
+
 def judge(cell: Cell, world: World, name: str) -> None:
-    """Look at the store after a step."""
+    """Look at the stores after a step."""
     if cell.guarantee == "wrong":
         return
-    counts = seen(world.store.content, cell.kind)
+    faults = world.memory.get("faults", set())
+    _judge_owner(world, faults)
+    if name == END:
+        _judge_error(world, faults)
+    for number, kind in enumerate(cell.kinds):
+        _judge_store(cell, world, name, number, kind, faults)
+
+
+def _judge_owner(world: World, faults: set[str]) -> None:
+    if "outdated" in world.memory:
+        raise Violation(f"driver {world.memory['outdated']} has changed the ledger, and a newer one had taken over")
+    beginning = world.beginning
+    changed = [store.content for store in world.stores] != list(beginning.stores) or world.log.content != beginning.log
+    if beginning.refused and changed and not faults & BACK:
+        raise Violation("a start has changed a place, and should have been refused")
+
+
+def _judge_error(world: World, faults: set[str]) -> None:
+    """A driver has ended, perhaps with an error."""
+    driver = max((each for each in world.drivers if each.ended), key=lambda each: each.ending)
+    if driver.error is None or world.beginning.refused:
+        return
+    if not faults & DENIED or (isinstance(driver.error, LineageError) and not faults & BACK):
+        raise Violation(f"a run has ended, and nothing had failed for good: {driver.error!r}")
+    row = world.stores[0].content.get(ROW)
+    decided = max((key[1] for key in world.log.content if key[0] == DECIDED), default=0)
+    if faults <= {"refuse", "deny"} and decided > (row.txid if row else 0):
+        raise Violation(f"batch {decided} stays decided, and the store has refused it")
+
+
+def _judge_store(cell: Cell, world: World, name: str, number: int, kind: str, faults: set[str]) -> None:
+    content = world.stores[number].content
+    counts = seen(content, kind)
     if cell.guarantee == "at least once":
         ends = [next((at for at, count in enumerate(of) if not count), len(of)) for of in counts]
     else:
         ends = [reach(of) for of in counts]
-    faults = world.memory.get("faults", ())
-    if "back" in faults or "log back" in faults:
-        return
+    if seen(content, kind, 8) != seen(world.beginning.stores[number], kind, 8):
+        raise Violation("the tuples of another checkpoint have changed")
     txid, over = logged_ends(world.log.content, cell.spout)
+    _judge_row(world, name, number, txid)
+    if faults & BACK or world.beginning.refused:
+        return
     if any(end < least for end, least in zip(ends, over, strict=True)):
         raise Violation(f"the log has batch {txid} as over, up to {over}, and the store has {ends}")
-    if cell.kind == "batch":
-        _judge_whole(world, ends)
-    _judge_complete(cell, world, name, ends)
+    if kind == "batch":
+        _judge_whole(world, number, ends)
+    _judge_complete(cell, world, name, number, ends)
 
 
-def _judge_whole(world: World, ends: list[int]) -> None:
+def _judge_row(world: World, name: str, number: int, over: int) -> None:
+    """The ledger has moved: it names the checkpoint that has run the batch. The log moves behind it."""
+    row, first = world.stores[number].content.get(ROW), world.beginning.stores[number].get(ROW)
+    before = world.memory.get(("moved", number), first.txid if first else 0)
+    most = world.memory.get(("most", number), before)
+    if row is not None and row.txid != before:
+        world.memory["moved", number], world.memory["most", number] = row.txid, max(row.txid, most)
+        agreed = json.loads(world.log.content.get((AGREEMENT, 0), "null"))
+        if agreed and row.txid > before and name not in BACK and row.lineage != agreed["lineage"]:
+            raise Violation(f"{name}: batch {row.txid} is complete for checkpoint {row.lineage!r}")
+    if over > max(world.memory.get(("most", number), before), logged_over(world.beginning.log)):
+        raise Violation(f"the log has batch {over} as over, and the store has never had it as complete")
+
+
+def _judge_whole(world: World, number: int, ends: list[int]) -> None:
     shown = world.memory.get("shown", (0, 0))
     if any(end < before for end, before in zip(ends, shown, strict=True)):
         raise Violation(f"rows of a batch that was shown are gone: {ends} after {shown}")
-    row = world.store.content.get(ROW)
-    if shown != tuple(ends) and (row is None or world.memory.get("row", 0) == row.txid):
+    row = world.stores[number].content.get(ROW)
+    if shown != tuple(ends) and (row is None or world.memory.get(("row", number), 0) == row.txid):
         raise Violation(f"rows are shown without their batch: {ends}")
     world.memory["shown"] = tuple(ends)
 
 
-def _judge_complete(cell: Cell, world: World, name: str, ends: list[int]) -> None:
+def _judge_complete(cell: Cell, world: World, name: str, number: int, ends: list[int]) -> None:
     """The ledger has moved: the store has the whole batch, as the log describes it."""
-    row = world.store.content.get(ROW)
+    row = world.stores[number].content.get(ROW)
     txid = 0 if row is None else row.txid
-    if txid == world.memory.get("row", 0):
+    if txid == world.memory.get(("row", number), 0):
         return
-    world.memory["row"] = txid
+    world.memory["row", number] = txid
     described = _described(cell, world.log.content, txid)
     if described is None:
         return
-    more = cell.kind in ("insert-ignore", "non-transactional")
+    more = cell.kinds[number] in ("insert-ignore", "non-transactional")
     if any(end < least if more else end != least for end, least in zip(ends, described, strict=True)):
         raise Violation(f"{name}: batch {txid} is complete and reaches {described}; the store has {ends}")
 
 
 def _described(cell: Cell, log: Any, txid: int) -> list[int] | None:
     """Return how far a batch reaches that is about to be over."""
-    record = json.loads(log.get((LOG, 0), "null")) or {"begun": None}
     if cell.spout == "partitioned":
         return _ends(log, cell.spout, txid, None) if (positions_path(STREAM), txid) in log else None
-    begun = record["begun"]
+    begun = logged(log)["begun"]
     return None if begun is None or begun["txid"] != txid else _ends(log, cell.spout, txid, begun["metadata"])
 
 
@@ -139,12 +231,15 @@ def judge_end(cell: Cell, world: World) -> None:
     """Look at what is left when the last driver has ended."""
     faults = world.memory.get("faults", set())
     if world.refused is not None:
-        if not faults & {"back", "log back"}:
+        if not faults & BACK and not world.beginning.refused:
             raise Violation(f"a start was refused, and no place had gone back: {world.refused!r}")
         return
+    if world.beginning.refused and not faults & BACK:
+        raise Violation("a start was not refused")
     if cell.guarantee == "wrong":
         return
-    counts = seen(world.store.content, cell.kind)
-    whole = all(count >= 1 if cell.guarantee == "at least once" else count == 1 for of in counts for count in of)
-    if not whole:
-        raise Violation(f"the input is done, and its tuples are in the store {counts} times")
+    for store, kind in zip(world.stores, cell.kinds, strict=False):
+        counts = seen(store.content, kind)
+        whole = all(count >= 1 if cell.guarantee == "at least once" else count == 1 for of in counts for count in of)
+        if not whole:
+            raise Violation(f"the input is done, and its tuples are in the store {counts} times")

@@ -15,15 +15,18 @@ from trident_py.spouts.opaque_offsets import positions_path
 from .world import World
 
 WORDS = ("a", "b")
+AGAIN = "again"  # a map has each word under two keys, which one commit updates one after the other
 STREAM = "input"
-USUAL = 2  # positions of a batch
+USUAL, POSITIONS = 2, 6
 
 
 class Here:
     """The world of the schedule that runs in this process."""
 
     world: World
-    positions = 6
+    positions = POSITIONS
+    usual = USUAL  # positions of a batch
+    shift = 0  # of the tuples that are emitted: another checkpoint's are behind those of this one
 
 
 def here() -> World:
@@ -31,7 +34,7 @@ def here() -> World:
 
 
 def tuples(partition: int, start: int, end: int) -> list[list[Any]]:
-    return [[WORDS[partition], partition, at, 16**at] for at in range(start, end)]
+    return [[WORDS[partition], partition, at, 16**at] for at in range(start + Here.shift, end + Here.shift)]
 
 
 class _Source:
@@ -53,7 +56,7 @@ def emit(collector: Any, partition: int, start: int, end: int) -> None:
 
 def choose_end(start: int, txid: int, name: str) -> int:
     """Ask the world how far a batch of an opaque spout reaches this time. The first time is as usual."""
-    world, usual = here(), min(start + USUAL, Here.positions)
+    world, usual = here(), min(start + Here.usual, Here.positions)
     seen = world.memory.setdefault("described", set())
     options = [("other", usual)]
     if (name, txid) in seen:
@@ -63,21 +66,22 @@ def choose_end(start: int, txid: int, name: str) -> int:
 
 
 class DescribedSpout(_Source, ITridentSpout):
-    """A coordinator describes the batch by its range. ``kind``: "opaque" may describe a replay otherwise."""
+    """A coordinator describes the batch by its range. ``kind``: "opaque" may describe a replay otherwise,
+    "transactional" only if the description was lost; "sparse" has no tuple in batch 2."""
 
     def __init__(self, kind: str) -> None:
-        self.kind = kind
+        self.kind, self.sparse = "opaque" if kind == "opaque" else "transactional", kind == "sparse"
 
     def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
-        return _Describing(self.kind == "opaque")
+        return _Describing(self.kind == "opaque", self.sparse)
 
     def getEmitter(self, txStateId: str, conf: dict, context: Any) -> Any:
         return _DescribedEmitter(context.getPartitionIndex())
 
 
 class _Describing(ITridentSpout.BatchCoordinator):
-    def __init__(self, opaque: bool) -> None:
-        self.opaque = opaque
+    def __init__(self, opaque: bool, sparse: bool) -> None:
+        self.opaque, self.sparse = opaque, sparse
         self.ends: dict[int, int] = {}
 
     def restore(self, txid: int, metadata: Any) -> None:
@@ -88,7 +92,7 @@ class _Describing(ITridentSpout.BatchCoordinator):
             described = currMetadata
         else:
             start = prevMetadata["end"] if prevMetadata else 0
-            end = choose_end(start, txid, "all") if self.opaque else min(start + USUAL, Here.positions)
+            end = start if self.sparse and txid == 2 else choose_end(start, txid, "all")
             described = {"start": start, "end": end}
         self.ends[txid] = described["end"]
         here().memory.setdefault("ends", set()).add((txid, described["end"]))

@@ -20,13 +20,10 @@ from trident_py.state import BackingMap, Location, MapState, State, StateFactory
 from trident_py.state.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
 
 from .spouts import here
+from .world import Place
 
 ROW, MARK, OWNER, DATA, STAGE = "row", "mark", "owner", "data", "stage"
 Content = Mapping[Any, Any]
-
-
-def _change(content: dict[Any, Any]) -> None:
-    here().store.change(content)
 
 
 class SimulatedStore(LedgerStore[LedgerRow]):
@@ -34,22 +31,39 @@ class SimulatedStore(LedgerStore[LedgerRow]):
 
     keeps = False
 
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    @property
+    def place(self) -> Place:
+        return here().stores[self.number]
+
     def read(self, settled: bool = False) -> LedgerRow | None:
-        return here().ask("read", "read the row", lambda: here().store.content.get(ROW))
+        return here().ask("read", "read the row", lambda: self.place.content.get(ROW))
 
     def change(self, old: LedgerRow | None, new: LedgerRow, step: Transition) -> bool:
-        return here().ask("write", step.doing, lambda: self._change(old, new, step))
+        driver = here().alive().number
+        return here().ask("write", step.doing, lambda: self._change(old, new, step, driver))
 
-    def _change(self, old: LedgerRow | None, new: LedgerRow, step: Transition) -> bool:
-        content = dict(here().store.content)
+    def _change(self, old: LedgerRow | None, new: LedgerRow, step: Transition, driver: int) -> bool:
+        content = dict(self.place.content)
         if content.get(ROW) != old or not self._has_marks(content, new.txid, step):
             return False
         content[ROW] = new
         for key in [key for key in content if key[0] == MARK and self._is_over(key, new, step)]:
             del content[key]
         self._show(content, new, step)
-        _change(content)
+        self.place.change(content)
+        self._note(old, new, driver)
         return True
+
+    def _note(self, old: LedgerRow | None, new: LedgerRow, driver: int) -> None:
+        """Tell the specification who has changed the row."""
+        memory, name = here().memory, ("generation", self.number, driver)
+        if old is None or new.generation > old.generation:
+            memory[name] = new.generation
+        elif memory.get(name, 0) < new.generation:
+            memory["outdated"] = driver
 
     def _has_marks(self, content: Content, txid: int, step: Transition) -> bool:
         for receipt in step.receipts or ():
@@ -65,21 +79,20 @@ class SimulatedStore(LedgerStore[LedgerRow]):
         """Called within the step that completes a batch."""
 
     def trace(self) -> Trace:
-        content = here().ask("read", "ask the ledger", lambda: here().store.content)
+        content = here().ask("read", "ask the ledger", lambda: self.place.content)
         row = content.get(ROW)
         marked = max((key[1] for key in content if key[0] == MARK), default=0)
         over = row or LedgerRow()
         return Trace(row, max(over.txid, marked), max(over.last, marked))
 
     def owners(self) -> Mapping[str, Owner | None]:
-        return {"data": here().store.content.get((OWNER, "data"))}
+        return {"data": self.place.content.get((OWNER, "data"))}
 
     def claim(self, name: str, old: Owner | None, new: Owner) -> bool:
         def act() -> bool:
-            content = dict(here().store.content)
-            if content.get((OWNER, name)) != old:
+            if self.place.content.get((OWNER, name)) != old:
                 return False
-            _change({**content, (OWNER, name): new})
+            self.place.change({**self.place.content, (OWNER, name): new})
             return True
 
         return here().ask("write", "note the owner", act)
@@ -113,7 +126,7 @@ class SimulatedLedger(Ledger[LedgerRow]):
     row_type = LedgerRow
 
     def __init__(self, factory: SimulatedState) -> None:
-        super().__init__(factory.location, lambda: 0)
+        super().__init__(factory.location, factory.valued)
         self.factory = factory
         self.decides = factory.kind == "batch"
 
@@ -122,7 +135,7 @@ class SimulatedLedger(Ledger[LedgerRow]):
         return self.factory.recording
 
     def _stores_of(self, context: RunContext, ready: bool) -> Sequence[LedgerStore[LedgerRow]]:
-        return [_STORES.get(self.factory.kind, SimulatedStore)()]
+        return [_STORES.get(self.factory.kind, SimulatedStore)(self.factory.number)]
 
     def _fence_of(self, conf: dict) -> Fence | None:
         return Fence.of(conf)
@@ -138,6 +151,7 @@ _STORES: dict[str, type[SimulatedStore]] = {"append": KeepingStore, "batch": Sho
 class Transaction:
     """A partition's transaction: what it has read, and what it writes in one step, if the fence admits it then."""
 
+    place: Place
     fence: Fence
     partition: int
     txid: int = 0
@@ -146,19 +160,19 @@ class Transaction:
     def begin(self, txid: int | None) -> None:
         assert txid is not None
         self.txid = txid
-        self.read = here().ask("read", f"begin partition {self.partition}", lambda: here().store.content)
+        self.read = here().ask("read", f"begin partition {self.partition}", lambda: self.place.content)
         self.fence.admits(self.read.get(ROW), txid)
 
     def commit(self, write: Callable[[dict[Any, Any]], None]) -> None:
         fence, txid, partition, attempt = self._frozen(), self.txid, self.partition, self.fence.attempt
 
         def act() -> None:
-            content = dict(here().store.content)
+            content = dict(self.place.content)
             fence.admits(content.get(ROW), txid)
             write(content)
             content.setdefault((MARK, txid, partition), attempt)
             content[MARK, txid, partition] = attempt
-            _change(content)
+            self.place.change(content)
 
         here().ask("task", f"commit partition {partition}", act)
 
@@ -258,14 +272,22 @@ class SimulatedRows(State):
 
 @dataclass(frozen=True)
 class SimulatedState(StateFactory):
-    """The factory. ``kind``: as in the table of guarantees."""
+    """The factory. ``kind``: as in the table of guarantees; ``number``: of its store."""
 
     kind: str
     recording: bool = False
+    number: int = 0
 
     @property
     def location(self) -> Location:
-        return Location(frozenset(["simulated"]), frozenset(["data"]), shown="the simulated store")
+        return Location(frozenset(["simulated"]), frozenset([f"data {self.number}"]), shown="the simulated store")
+
+    def valued(self) -> int:
+        """Return the highest txid among the values, where they carry one."""
+        if self.kind not in ("opaque", "transactional"):
+            return 0
+        content = here().stores[self.number].content
+        return max((value[0] for key, value in content.items() if key[0] == DATA), default=0)
 
     def participant(self) -> SimulatedLedger:
         return SimulatedLedger(self)
@@ -274,4 +296,4 @@ class SimulatedState(StateFactory):
         fence = Fence.of(conf)
         assert fence is not None
         make = SimulatedMap if self.kind in SimulatedMap.KINDS else SimulatedRows
-        return make(self, Transaction(fence, partitionIndex))
+        return make(self, Transaction(here().stores[self.number], fence, partitionIndex))

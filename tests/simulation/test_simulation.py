@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from .exhaustive import BOUNDS, explore
-from .planted import PLANTS, mutated, seek
-from .random import draw, draw_until
-from .schedules import Found, as_text, from_text, replay, shrink
-from .specification import CELLS, Cell
+from .planted import AIMED, PLANTS, SCRIPTS, mutated, seek
+from .random import MORE_KINDS, draw, draw_until
+from .schedules import MANY, Found, Written, as_text, from_text, replay, shrink, try_schedule
+from .specification import CELLS, MORE, OTHER_BEGINNINGS, Cell
 
 PROMISED = [cell for cell in CELLS if cell.guarantee != "wrong"]
 QUICK = [Cell("opaque", "partitioned"), Cell("append", "transactional", True), Cell("batch", "opaque")]
@@ -38,6 +38,30 @@ def test_every_schedule_of_one_fault(cell: Cell) -> None:
     print(explored)
 
 
+@pytest.mark.parametrize("cell", [pytest.param(cell, marks=pytest.mark.whole, id=str(cell)) for cell in MORE])
+def test_every_schedule_of_one_fault_of_two_states_and_of_batches_without_tuples(cell: Cell) -> None:
+    explored = explore(cell, ONE_FAULT._replace(kinds=BOUNDS.kinds | MORE_KINDS))
+    assert explored.found is None, str(explored.found)
+    assert explored.done
+
+
+@pytest.mark.parametrize("cell", OTHER_BEGINNINGS, ids=str)
+def test_a_start_goes_on_or_is_refused_as_its_places_demand(cell: Cell) -> None:
+    explored = explore(cell, BOUNDS._replace(faults=0))
+    assert explored.found is None, str(explored.found)
+
+
+def test_what_is_aimed_at_a_rule_keeps_every_promise() -> None:
+    for cell, lines in SCRIPTS:
+        chosen = Written(lines)
+        world = try_schedule(Cell(*cell), chosen, MANY)
+        assert world.violation is None, str(world.violation)
+        assert chosen.at >= len(lines) - 1  # the product may refuse the start before the last one
+    for cell, kinds, faults in AIMED:
+        explored = explore(Cell(*cell), BOUNDS._replace(faults=faults, kinds=frozenset(kinds)), 100)
+        assert explored.found is None, str(explored.found)
+
+
 def test_drawn_schedules_of_many_faults_keep_every_promise() -> None:
     count, different, found = draw_until(seed=1, first=0, step=1, most=DRAWN, until=None)
     assert found is None, str(found)
@@ -60,13 +84,19 @@ def test_a_decided_batch_stays_as_it_was_decided() -> None:
     assert explored.done
 
 
+def test_of_two_starts_at_once_the_older_one_hears_of_the_newer_one() -> None:
+    """It does not get choices for stores that the newer one has written meanwhile."""
+    explored = explore(Cell("opaque", "opaque", True), BOUNDS._replace(kinds=frozenset(["start", "wake"])), 300)
+    assert explored.found is None, str(explored.found)
+
+
 def test_a_schedule_is_repeated_exactly_and_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cell, "guarantee", "exactly once")
     cell = Cell("append", "partitioned", True)
     found = next(found for number in range(2_000) if isinstance(found := draw(3, number, [cell]), Found))
     first, again = (replay(cell, from_text(as_text(found.choices)), found.bounds)[1] for _ in range(2))
     assert first.taken == again.taken and str(first.violation) == str(again.violation) == found.told
-    assert first.store.content == again.store.content
+    assert [store.content for store in first.stores] == [store.content for store in again.stores]
     shrunk = shrink(found)
     assert len(shrunk.choices) <= len(found.choices)
     for at in shrunk.choices:

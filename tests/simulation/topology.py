@@ -15,19 +15,21 @@ from trident_py.engine.component import ComponentRun
 from trident_py.engine.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from trident_py.engine.task import run_attempt
 from trident_py.engine.worker_cache import end_run, task_for
+from trident_py.errors import FailedException
 from trident_py.model.context import with_context
+from trident_py.operations import BaseFilter
 from trident_py.report.progress import RunningTopology
 from trident_py.state import BaseStateUpdater, ValueUpdater
 
 from . import specification
+from .beginnings import BEGINNINGS, Past
 from .checkpoint import SimulatedCheckpoint
 from .specification import Cell
-from .spouts import STREAM, DescribedSpout, Here, PartitionedSpout
+from .spouts import AGAIN, POSITIONS, STREAM, USUAL, DescribedSpout, Here, PartitionedSpout
 from .stores import SimulatedMap, SimulatedState
-from .world import Bounds, Choose, Driver, World
+from .world import Beginning, Bounds, Choose, Driver, World
 
 NAME = "t"
-STATE = "s"
 
 
 class _Stopping:
@@ -52,19 +54,31 @@ class _AddUpdater(BaseStateUpdater):
     """Adds the weights of a word. The tuples of a partition have one word, so no exchange must bring them together."""
 
     def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
-        state.multiUpdate([[tuples[0][0]]], [_Add(sum(each[1] for each in tuples))])
+        word, weight = tuples[0][0], sum(each[1] for each in tuples)
+        state.multiUpdate([[word]], [_Add(weight)])
+        state.multiUpdate([[word, AGAIN]], [_Add(weight)])
+
+
+class _MayFail(BaseFilter):
+    """An operation that asks for a replay when it has processed tuples already."""
+
+    def isKeep(self, tuple: Any) -> bool:
+        if Here.world.pick("operation", "a tuple", [("fail", 0), ("fail", 1)])[1]:
+            raise FailedException("the operation has failed")
+        return True
 
 
 @cache
 def program_of(cell: Cell) -> Program:
     topology = TridentTopology()
     spout = PartitionedSpout() if cell.spout == "partitioned" else DescribedSpout(cell.spout)
-    stream = topology.newStream(STREAM, spout).parallelismHint(2)
-    factory = SimulatedState(cell.kind, cell.recording)
-    if cell.kind in SimulatedMap.KINDS:
-        stream.partitionPersist(factory, ["word", "weight"], _AddUpdater())
-    else:
-        stream.partitionPersist(factory, ["part", "at"], RowUpdater())
+    stream = topology.newStream(STREAM, spout).each(["at"], _MayFail()).parallelismHint(2)
+    for number, kind in enumerate(cell.kinds):
+        factory = SimulatedState(kind, cell.recording, number)
+        if kind in SimulatedMap.KINDS:
+            stream.partitionPersist(factory, ["word", "weight"], _AddUpdater())
+        else:
+            stream.partitionPersist(factory, ["part", "at"], RowUpdater())
     conf = with_context({"topology.clock": clock}, topology=NAME, home=None)
     return compile_plan(topology.build().plan, conf)[0]
 
@@ -75,11 +89,11 @@ def clock() -> int:
     return Here.world.now
 
 
-def drive(cell: Cell, world: World, driver: Driver) -> None:
-    """Run a driver until the input is done."""
-    run = f"{NAME}-{driver.number}"
+def drive(cell: Cell, name: str, world: World, driver: Driver) -> None:
+    """Run a driver until the input is done. ``name``: of the checkpoint's copy, part of the run's token."""
+    run = f"{NAME}-{name}{driver.number}"
     program = program_of(cell)
-    program = replace(program, conf=with_context(program.conf, run=run))
+    program = replace(program, conf=with_context({**program.conf, **world.beginning.conf}, run=run))
     running = RunningTopology(NAME, [program.component])
     running.stopping = _Stopping()  # type: ignore[assignment]
     driver.checkpoint = SimulatedCheckpoint(world)
@@ -107,17 +121,40 @@ def execute(program: Program, batch: BatchInfo, descriptors: list[Any]) -> Attem
 class _Names:
     """Gives each checkpoint of a schedule the same lineage each time."""
 
-    def __init__(self) -> None:
-        self.numbers = itertools.count(1)
+    def __init__(self, prefix: str) -> None:
+        self.prefix, self.numbers = prefix, itertools.count(1)
 
     def uuid4(self) -> Any:
-        return type("Name", (), {"hex": f"lineage-{next(self.numbers)}"})
+        return type("Name", (), {"hex": f"{self.prefix}-{next(self.numbers)}"})
 
 
 def run_schedule(cell: Cell, choose: Choose, bounds: Bounds) -> World:
     """Run one schedule to its end. ``violation`` of what it returns says whether a rule was broken."""
-    store_position.uuid = _Names()  # type: ignore[assignment]
-    world = World(partial(drive, cell), choose, partial(specification.judge, cell), bounds)
+    beginning = BEGINNINGS[cell.beginning](partial(run_past, cell)) if cell.beginning else Beginning()
+    return _run(cell, "", choose, partial(specification.judge, cell), bounds, beginning)
+
+
+def run_past(cell: Cell, past: Past) -> World:
+    """Run what was before the schedule. Nothing happens to it. ``past``: see `beginnings`."""
+    key = cell, past
+    if key not in _PASTS:
+        before = [run_past(cell, each) for each in past.after]
+        stores = tuple(store.content for store in before[0].stores) if before else ({}, {})
+        log = before[0].log.content if before and past.continues else {}
+        Here.usual, Here.shift, Here.positions = past.size, 8 * past.foreign, past.until
+        try:
+            beginning = Beginning(stores, log, past.settings)
+            _PASTS[key] = _run(cell, past.name, lambda *_: 0, lambda *_: None, Bounds(faults=0), beginning)
+        finally:
+            Here.usual, Here.shift, Here.positions = USUAL, 0, POSITIONS
+    return _PASTS[key]
+
+
+_PASTS: dict[Any, World] = {}
+
+
+def _run(cell: Cell, name: str, choose: Choose, judge: Any, bounds: Bounds, beginning: Beginning) -> World:
+    store_position.uuid = _Names(name or "lineage")  # type: ignore[assignment]
+    world = World(partial(drive, cell, name), choose, judge, bounds, beginning)
     Here.world = world
-    world.run()
-    return world
+    return world.run()

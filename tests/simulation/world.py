@@ -9,16 +9,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from trident_py.errors import FailedException
+from trident_py.errors import FailedException, StateError
 
 T = TypeVar("T")
 Option = tuple[str, int]
 """What happens at a point, and which one: of the drivers, of the requests under way, of the earlier states."""
 
 GO: Option = ("go", 0)
+DENIALS = frozenset(["refuse", "deny"])  # a store says for good that it cannot: it has not done it, or has done it
 LONGEST = 600  # points of a schedule: one that has more does not end
+FURTHEST = 100  # writes that a store may go back; from there on, they are those of the next store
+END = "end of a driver"
 STARTS = 24  # drivers of a schedule: one that needs more does not end
 
 
@@ -37,7 +41,7 @@ class Bounds(NamedTuple):
     drivers: int = 2
     kinds: frozenset[str] = frozenset(
         ["die", "power", "lost", "late", "twice", "start", "wake", "back", "log back", "deliver", "other", "jump"]
-    )
+    )  # and DENIALS
     back: tuple[int, ...] = (1, 3)
 
 
@@ -79,10 +83,20 @@ class Driver:
         self.gate.acquire()
         self.dead = False
         self.ended = False
+        self.ending = 0  # after how many points
         self.error: BaseException | None = None
         self.history = 0
         self.checkpoint: Any = None
         self.faults = 0  # how many of the world's it has seen
+
+
+class Beginning(NamedTuple):
+    """What is there before the first start. ``conf``: what the user has set; ``refused``: it must not go on."""
+
+    stores: tuple[Mapping[Any, Any], ...] = ({}, {})
+    log: Mapping[Any, Any] = MappingProxyType({})
+    conf: Mapping[str, Any] = MappingProxyType({})
+    refused: bool = False
 
 
 class Request(NamedTuple):
@@ -102,10 +116,12 @@ class World:
 
     def __init__(
         self, drive: Callable[[World, Driver], None], choose: Choose, judge: Callable[[World, str], None],
-        bounds: Bounds,
+        bounds: Bounds, beginning: Beginning,
     ) -> None:  # fmt: skip
         self.drive, self.choose, self.judge, self.bounds = drive, choose, judge, bounds
-        self.store, self.log = Place(), Place()
+        self.beginning = beginning
+        self.stores = [Place(content, durable=content) for content in beginning.stores]
+        self.log = Place(beginning.log, durable=beginning.log)
         self.left = bounds.faults
         self.drivers: list[Driver] = []
         self.late: list[Request] = []
@@ -128,6 +144,8 @@ class World:
         try:
             while not self.over and (driver := self._next()) is not None:
                 self._hold(driver)
+                if not self.over:
+                    self.judge(self, END)
             self._deliver_rest()
         except Died:
             pass
@@ -167,7 +185,7 @@ class World:
             driver.dead = True
         except BaseException as error:
             driver.error = error
-        driver.ended = True
+        driver.ended, driver.ending = True, self.points
         self.running = None
         self._main.release()
 
@@ -257,10 +275,16 @@ class World:
             options.append(("power", 0))
         if place in ("write", "task"):
             options += [("lost", 0), ("late", 0), ("twice", 0)]
+        if place == "write":
+            options += [("refuse", 0), ("deny", 0)]
         if place != "log read":
-            for kind, at in (("back", self.store), ("log back", self.log)):
-                options += [(kind, writes) for writes in self.bounds.back if writes <= len(at.history)]
+            for kind, number, at in self._places():
+                options += [(kind, number + writes) for writes in self.bounds.back if writes <= len(at.history)]
         return [option for option in options if option == GO or option[0] in kinds]
+
+    def _places(self) -> list[tuple[str, int, Place]]:
+        stores = [("back", FURTHEST * number, store) for number, store in enumerate(self.stores)]
+        return [*stores, ("log back", 0, self.log)]
 
     def _of_drivers(self) -> list[Option]:
         others = [driver for driver in self.drivers if not driver.ended and driver is not self.running]
@@ -279,8 +303,9 @@ class World:
             self._arrive(number)
         else:
             driver.faults += 1
-            place = self.store if kind == "back" else self.log
-            place.go_back(number)
+            store, writes = divmod(number, FURTHEST)
+            place = self.stores[store] if kind == "back" else self.log
+            place.go_back(writes)
             for other in self.drivers:
                 other.faults += 1
             self._judge(kind)
@@ -303,6 +328,9 @@ class World:
         kind = option[0]
         if kind != "go":
             driver.faults += 1
+        if kind == "refuse":
+            self._know(driver, place, name, kind)
+            raise StateError(f"{name}: it cannot be done")
         if kind == "late":
             self._know(driver, place, name, kind)
             self.late.append(Request(name, act, driver.history))
@@ -322,11 +350,16 @@ class World:
             self.late.append(Request(name, act, driver.history))
         if kind == "lost":
             raise FailedException(f"{name}: no answer")
+        if kind == "deny":
+            raise StateError(f"{name}: it cannot be done")
         return answer
 
     def _know(self, driver: Driver, place: str, name: str, kind: str) -> None:
-        at = self.log if place.startswith("log") else self.store
-        driver.history = hash((driver.history, place, name, kind, at.digest))
+        at = self.log.digest if place.startswith("log") else self._stored()
+        driver.history = hash((driver.history, place, name, kind, at))
+
+    def _stored(self) -> int:
+        return hash(tuple(store.digest for store in self.stores))
 
     def _broken(self, text: str) -> Died:
         self.violation, self.over = self.violation or Violation(text), True
@@ -347,5 +380,5 @@ class World:
         seen = hash(frozenset((key, frozenset(value) if isinstance(value, set) else value) for key, value in
                               self.memory.items()))  # fmt: skip
         last = self.drivers[-1].faults > 0
-        return hash((self.store.digest, self.log.digest, hash(frozenset(self.log.durable.items())), drivers, late, seen,
+        return hash((self._stored(), self.log.digest, hash(frozenset(self.log.durable.items())), drivers, late, seen,
                      len(self.drivers), last))  # fmt: skip

@@ -73,7 +73,11 @@ class ComponentRun:
                 raise
         self.log.take()
         standing = self.log.standing(self.program)
-        self.txid = self.loop.open(standing).txid
+        try:
+            self.txid = self.loop.open(standing).txid
+        except LineageError:
+            self.log.check()  # if another driver has taken the log since, what the stores have is its work
+            raise
         self._restore(standing)
         self._compare_order()
         self.running.event(self.program.component, "started", self.txid, None)
