@@ -38,7 +38,8 @@ def test_every_schedule_of_one_fault(cell: Cell) -> None:
     print(explored)
 
 
-@pytest.mark.parametrize("cell", [pytest.param(cell, marks=pytest.mark.whole, id=str(cell)) for cell in MORE])
+@pytest.mark.whole("test_drawn_schedules_of_many_faults_keep_every_promise")
+@pytest.mark.parametrize("cell", MORE, ids=str)
 def test_every_schedule_of_one_fault_of_two_states_and_of_batches_without_tuples(cell: Cell) -> None:
     explored = explore(cell, ONE_FAULT._replace(kinds=BOUNDS.kinds | MORE_KINDS))
     assert explored.found is None, str(explored.found)
