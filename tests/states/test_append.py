@@ -239,3 +239,16 @@ def test_what_is_not_there_is_refused_at_birth() -> None:
         AppendState("sqlite:///x.db", "t", onBadRow="skip")
     with pytest.raises(TypeError, match="files"):
         AppendState("sqlite:///x.db", "t", files=2)  # type: ignore[call-arg]
+
+
+def test_a_decided_batch_that_was_only_counted_is_finished_by_the_next_driver(factory: AppendState) -> None:
+    """It was written in two partitions, repeated and decided in four; that driver died before it published."""
+    first = Driver(factory, RowUpdater())
+    first.run(rows(*WORDS), 1, of=2)
+    second = Driver(factory, RowUpdater())
+    receipts = second.run(rows(*WORDS), 1, of=4)
+    third = Driver(factory, RowUpdater())
+    third.publish(1, 0, receipts)
+    assert sorted(factory.stored()) == sorted(WORDS)
+    third.batch(rows(("next", 1)), 2)
+    assert len(list(factory.stored())) == len(WORDS) + 1
