@@ -15,6 +15,7 @@ import pytest
 from trident_py import Config, DefinitionError, Fields, TridentTopology
 from trident_py.checkpoints.metadata_store import MemoryMetadataStore
 from trident_py.engine.program import AttemptOutcome, BatchInfo
+from trident_py.model.retry import Stopped
 from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count
 from trident_py.operations.determinism import judge
@@ -149,6 +150,27 @@ def test_an_attempt_that_commits_nothing_says_nothing_of_the_time() -> None:
     for dry in (True, False):
         execution.saw(BatchInfo(1, 0, "", {}, "", dry=dry), AttemptOutcome([], [], HERE), 1.0)
         assert execution._emitted == (None if dry else 0)
+
+
+def test_no_call_is_waited_for_when_the_query_has_ended() -> None:
+    """As when Java was killed: nobody stops the run then."""
+    execution = driver_execution.DriverExecution(b"", MemoryMetadataStore(), Bounds(), 2, threading.Event(), 0.1)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def block() -> None:
+        with pytest.raises(Stopped):
+            execution.call(lambda: (begun.set(), go_on.wait()))
+
+    blocked = threading.Thread(target=block)
+    blocked.start()
+    assert begun.wait(60)
+    execution.ended.set()
+    with pytest.raises(Stopped):
+        execution.call(dict)
+    blocked.join(60)
+    assert not blocked.is_alive()
+    go_on.set()
+    execution.close()
 
 
 class OfOneThread(IBatchSpout):
