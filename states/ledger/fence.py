@@ -4,7 +4,7 @@ in its own way, inside the step that writes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 from trident_py.errors import LostCommits, StateError, ZombieError
@@ -33,6 +33,8 @@ class LedgerRow:
         return replace(self, **changes)
 
 
+FIELDS = tuple(each.name for each in fields(LedgerRow))
+"""What stores keep of a row, in its order. A subclass may have more."""
 Row = TypeVar("Row", bound=LedgerRow)
 
 

@@ -197,14 +197,13 @@ class Ledger(BatchParticipant, Generic[Row]):
         """Take over from a replaced owner, which can no longer write. Raises StateError if another state owns the
         place."""
         assert self._tenure is not None
-        for name in store.owners():
-            if not any(self._claims(store, name, self._tenure) for _ in range(_TRIES)):
+        for name, owner in store.owners().items():
+            for _ in range(_TRIES):
+                if self._tenure.stays(owner) or store.claim(name, owner, self._tenure.own):
+                    break
+                owner = store.owners()[name]
+            else:
                 raise FailedException(f"{self.location.shown}: others keep changing the owner of {name}")
-
-    def _claims(self, store: LedgerStore[Row], name: str, tenure: Tenure) -> bool:
-        """Return whether the place is this state's now."""
-        owner = store.owners()[name]
-        return tenure.stays(owner) or store.claim(name, owner, tenure.own)
 
     def _change_all(self, rule: Rule, transition: Transition, txid: int) -> None:
         for index in range(len(self._stores)):

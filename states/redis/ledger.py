@@ -13,13 +13,14 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any, ClassVar
 
 from trident_py.errors import StateError
 from trident_py.model.context import RunContext
 from trident_py.state import Remembered
 
-from ..ledger.fence import Fence, LedgerRow
+from ..ledger.fence import FIELDS, Fence, LedgerRow
 from ..ledger.owner import Owner
 from ..ledger.protocol import Ledger
 from ..ledger.store import LedgerStore, Trace, Transition
@@ -27,7 +28,7 @@ from . import durability
 from .location import RedisPlace
 from .scripts import CHANGE, CLAIM
 
-_FIELDS = ("generation", "lineage", "txid", "started", "attempt", "run", "written")
+_FIELDS = (*FIELDS, "written")
 
 
 class RedisFence(Fence):
@@ -126,9 +127,7 @@ class RedisLedger(Ledger[LedgerRow]):
 
 def as_arguments(row: LedgerRow | None) -> list[str | int]:
     """Return the row as scripts compare it."""
-    if row is None:
-        return [""] * 6
-    return [row.generation, row.lineage, row.txid, row.started, row.attempt, row.run]
+    return [""] * len(FIELDS) if row is None else list(astuple(row))
 
 
 def mark(txid: int | None, attempt: int) -> str:

@@ -7,7 +7,9 @@ not as the caller has read it; which row follows which is a rule of `states.ledg
 
 from __future__ import annotations
 
-_FIELDS = "'generation', 'lineage', 'txid', 'started', 'attempt', 'run'"
+from ..ledger.fence import FIELDS
+
+_FIELDS = ", ".join(map(repr, FIELDS))
 
 # KEYS: ledger, marks. ARGV: the row as it was read, the new row, time, what is deleted ("", "marks", or "all" with the
 # txid of the data), the mark that partitions must have, and these partitions.

@@ -25,7 +25,7 @@ from trident_py.model.context import RunContext
 from trident_py.state import Location
 
 from ..columns.values import Column, recordable
-from ..ledger.fence import Fence, LedgerRow
+from ..ledger.fence import FIELDS, Fence, LedgerRow
 from ..ledger.owner import Owner
 from ..ledger.protocol import Ledger
 from ..ledger.store import LedgerStore, Trace, Transition
@@ -45,7 +45,7 @@ FILES = "files"  # in a receipt: the files of the store that have the partition'
 RUN = "run"  # the column that the first version of trident_fence did not have
 OWNERS = "trident_owner"  # notes which state owns each table, further tables included
 _OWN = "WHERE topology = ? AND state = ?"
-_FIELDS = "generation, lineage, txid, started, attempt, run"
+_FIELDS = ", ".join(FIELDS)
 _SAME = f"{_OWN} AND {_FIELDS.replace(',', ' = ? AND')} = ?"
 _WRITTEN = f"FROM trident_part {_OWN} AND txid = ? AND part >= 0 AND token <> ''"
 
@@ -75,8 +75,7 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
 
 
 def asking(topology: str, state: str, lock: str = "", run: str = RUN) -> Statement:
-    columns = f"generation, lineage, txid, started, attempt, {run}"
-    return f"SELECT {columns} FROM trident_fence {_OWN}{lock}", (topology, state)
+    return f"SELECT {_FIELDS.removesuffix(RUN)}{run} FROM trident_fence {_OWN}{lock}", (topology, state)
 
 
 def has_run(engine: sa.Engine) -> bool:

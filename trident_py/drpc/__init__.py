@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..entry_points import names_of
-from ..model.replaced import absent
+from ..model.replaced import answer
 from .local_drpc import LocalDRPC, default_drpc
 
 __all__ = ["DRPCClient", "LocalDRPC", "default_drpc"]
@@ -14,8 +14,4 @@ __all__ = ["DRPCClient", "LocalDRPC", "default_drpc"]
 if TYPE_CHECKING:
     from ..extras.drpc_server.client import DRPCClient
 else:
-
-    def __getattr__(name: str) -> Any:
-        if name == "DRPCClient":
-            return names_of(__name__, "drpc_client")(name)
-        raise absent(__name__, name)
+    __getattr__ = answer(__name__, {"DRPCClient": names_of(__name__, "drpc_client")})

@@ -83,7 +83,9 @@ class BatchLoop:
         self._step = steps_of_driver(program.conf)
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
         self.check_owner: Callable[[], None] = lambda: None
-        self._names = {node.id: state.name for node, state in program.lowered.plan.updates()}
+        plan = program.lowered.plan
+        self._names = {node.id: state.name for node, state in plan.updates()}
+        self._spouts = {node.id: node.spout_id for node in plan.nodes if isinstance(node, SpoutNode)}
 
     def open(self, standing: CheckpointState) -> Agreement:
         """Called once before the first batch: checks the stores against the checkpoint and raises every generation.
@@ -278,10 +280,9 @@ class BatchLoop:
     def _record_success(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
         progress = self.progress
         progress.receipts = {}
-        spouts = {node.id: node.spout_id for node in self.program.lowered.plan.nodes if isinstance(node, SpoutNode)}
         for report in outcome.reports:
             if report.kind == "emitted":
-                spout = spouts[report.node]
+                spout = self._spouts[report.node]
                 progress.emitted[spout] = progress.emitted.get(spout, 0) + report.value
             elif report.kind == "persisted":
                 name, (count, new_values, receipt) = self._names[report.node], report.value

@@ -1,9 +1,9 @@
 """Kafka: the spout, and the clients that it shares with the states of `states.kafka`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..entry_points import load
-from ..model.replaced import absent
+from ..entry_points import names_of
+from ..model.replaced import answer
 from .consumed_offsets import Consumed, consumed, partitions_of_task
 from .formats import Bytes, Format, Json, Text
 from .records import KafkaRecord
@@ -25,8 +25,4 @@ __all__ = [
 if TYPE_CHECKING:
     from ..extras.avro.avro_format import Avro
 else:
-
-    def __getattr__(name: str) -> Any:
-        if name == "Avro":
-            return load("Avro", "avro").Avro
-        raise absent(__name__, name)
+    __getattr__ = answer(__name__, {"Avro": names_of("Avro", "avro")})

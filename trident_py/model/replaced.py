@@ -63,15 +63,19 @@ def absent(module: str, name: str) -> Exception:
     return AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
-def answer(module: str, later: Mapping[str, str] = MappingProxyType({})) -> Callable[[str], Any]:
+def answer(
+    module: str, later: Mapping[str, str | Callable[[str], Any]] = MappingProxyType({})
+) -> Callable[[str], Any]:
     """Return the `__getattr__` of a module from which ported code imports.
 
-    ``later``: names that are loaded when they are asked for, and the modules below it that have them.
+    ``later``: names that are loaded when they are asked for, and the modules below it that have them, or who returns
+    them by name.
     """
 
     def answer_for(name: str) -> Any:
-        if name in later:
-            return vars(import_module(f".{later[name]}", module))[name]
-        raise absent(module, name)
+        if name not in later:
+            raise absent(module, name)
+        source = later[name]
+        return vars(import_module(f".{source}", module))[name] if isinstance(source, str) else source(name)
 
     return answer_for

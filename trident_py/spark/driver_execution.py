@@ -131,9 +131,8 @@ class DriverExecution:
 
     def saw(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: float) -> None:
         """Called after each attempt without a failure, wherever it ran; ``seconds``: how long it took. One that commits
-        nothing does not count.
-        What a tuple holds is known only of batches that ran here, so after others it is taken for a little less each
-        time: one huge tuple does not make every later batch a job."""
+        nothing does not count. What a tuple holds is known only of batches that ran here, so after others it is taken
+        for a little less each time: one huge tuple does not make every later batch a job."""
         if batch.dry:
             return
         self._emitted = count_emitted(outcome)

@@ -1,6 +1,6 @@
 """Sources of batches: the spout interfaces, the built-in spouts, and the code that drives them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..entry_points import names_of
 from ..model.replaced import answer
@@ -62,13 +62,14 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    _LATER = answer(
+    __getattr__ = answer(
         __name__,
         {
             "Coordination": "coordination",
             "Descriptor": "coordination",
             "FeederBatchSpout": ".testing.feeder",
             "FeederCommitterBatchSpout": ".testing.feeder",
+            "FileSpout": names_of(__name__, "file_spout"),
             "FixedBatchSpout": ".testing.fixed_batches",
             "MemoryMetadataStore": ".checkpoints.metadata_store",
             "MetadataStore": ".checkpoints.metadata_store",
@@ -76,6 +77,3 @@ if not TYPE_CHECKING:
             "make_emitter": "emitters",
         },
     )
-
-    def __getattr__(name: str) -> Any:
-        return (names_of(__name__, "file_spout") if name == "FileSpout" else _LATER)(name)
