@@ -16,7 +16,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +31,14 @@ from trident_py.state.participants import participant_of
 
 STEPS = ("begin", "begun", "half", "written", "committed", "publish", "published")
 DRIVER = -1
+ANY = -2  # the partition that comes first
 ONE_BY_ONE = ("execute", "executemany")  # SQLite has no requests: each statement counts
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is to happen, once, in one start of a driver."""
+    """What is to happen, once, in one start of a driver. ``action``: kill; ask the test, which does something and says
+    go on; full, no file grows any more; jump, the clock jumps by ``number`` seconds."""
 
     step: str
     state: str
@@ -42,6 +46,19 @@ class Fault:
     partition: int = 0
     action: str = "kill"
     number: int = 0
+
+
+def _fill_disk(fault: Fault) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+
+def _jump(fault: Fault) -> None:
+    clock = time.time
+    time.time = lambda: clock() + fault.number
+
+
+SELF_HELP = {"full": _fill_disk, "jump": _jump}
+"""What a process does to itself, and goes on."""
 
 
 class Hook:
@@ -56,8 +73,8 @@ class Hook:
         if step in ("begin", "publish"):
             self.place, self.statements = (state, partition, txid), 0
         for fault in self.faults:
-            here = step == "over" or (state == fault.state and partition in (fault.partition, DRIVER))
-            if here and (step, txid) == (fault.step, fault.txid):
+            there = partition == DRIVER or fault.partition in (partition, ANY)
+            if (step == "over" or (there and state == fault.state)) and (step, txid) == (fault.step, fault.txid):
                 self.act(fault)
                 return
 
@@ -65,15 +82,24 @@ class Hook:
         """Before each request to a database."""
         self.statements += 1
         for fault in self.faults:
-            here = (fault.state, fault.partition, fault.txid, fault.number)
-            if fault.step == "statement" and self.place is not None and here == (*self.place, self.statements):
+            if fault.step == "statement" and self.place is not None and self._is_here(fault):
                 self.act(fault)
                 return
+
+    def _is_here(self, fault: Fault) -> bool:
+        assert self.place is not None
+        state, partition, txid = self.place
+        here = fault.partition == partition or (fault.partition == ANY and partition != DRIVER)
+        return here and (state, txid, self.statements) == (fault.state, fault.txid, fault.number)
 
     def act(self, fault: Fault) -> None:
         self.faults.remove(fault)
         if fault.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        if fault.action in SELF_HELP:
+            SELF_HELP[fault.action](fault)
+            self.pipe.send(("did", fault.step, fault.txid))
+            return
         self.pipe.send(("at", fault.step, fault.txid))
         self.pipe.recv()
 

@@ -229,9 +229,10 @@ def _explain_gone(case: Recovery, answer: Remembered, names: list[str]) -> Text:
 def _explain_ahead(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     standing = case.standing
     undecided = " and has no decision about it" if standing.begun and answer.written == case.txid + 1 else ""
+    has = f"batch {answer.written}" if answer.written > case.txid else f"begun batch {answer.last}"
     return (
-        f"has batch {answer.written}; the checkpoint {standing.where} has committed batch {case.txid}{undecided}: the "
-        "checkpoint is older than the store, or a copy of it was continued elsewhere. Its batches would be skipped or "
+        f"has {has}; the checkpoint {standing.where} has committed batch {case.txid}{undecided}: the checkpoint is "
+        "older than the store, or a copy of it was continued elsewhere. Its batches would be skipped or "
         "counted twice",
         ["restore the newest checkpoint", _offer_new_checkpoint_for(case), _AGAIN],
     )
