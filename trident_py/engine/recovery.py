@@ -228,8 +228,10 @@ def _explain_gone(case: Recovery, answer: Remembered, names: list[str]) -> Text:
 
 def _explain_ahead(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     standing = case.standing
-    undecided = " and has no decision about it" if standing.begun and answer.written == case.txid + 1 else ""
-    has = f"batch {answer.written}" if answer.written > case.txid else f"begun batch {answer.last}"
+    begun = answer.written <= case.txid + 1 < answer.last
+    has = f"begun batch {answer.last}" if begun else f"batch {answer.written}"
+    between = standing.begun and answer.written == case.txid + 1
+    undecided = " and has no decision about it" if between and not begun else ""
     return (
         f"has {has}; the checkpoint {standing.where} has committed batch {case.txid}{undecided}: the checkpoint is "
         "older than the store, or a copy of it was continued elsewhere. Its batches would be skipped or "
