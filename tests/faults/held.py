@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import redis
 from compacted_reading import headers, latest
 from topic_reading import read as read_topic
 
-from states.files import FileState
 from states.files import RowUpdater as FileRows
-from states.files.folder import StateFolder
 from states.kafka import CompactedTopicState, TransactionalTopicState
 from states.kafka import RowUpdater as TopicRows
 from states.redis import RedisDataType, RedisDataTypeDescription, RedisMapState, RedisState, RedisStateUpdater
@@ -28,6 +25,7 @@ from trident_py.windowing import TumblingCountWindow
 
 from . import steps
 from .cell_topology import SteppedStore, topic_of
+from .file_rows import files_state, rows_in_files
 from .readings import Fold
 from .stores import FACTORIES, MAPS, PAIRS, ROW, Pairs, read
 
@@ -153,40 +151,6 @@ def _records(url: str, fold: Fold) -> Pairs:
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
-
-CALLS = ("list_folder", "read", "create", "open", "open_writer", "rename", "rename_folder", "sync", "delete")
-
-
-def count_calls() -> None:
-    """Every call of a FileState's store is a statement to the hook, from now on in this process."""
-    for name in CALLS:
-        method = getattr(StateFolder, name)
-        if not hasattr(method, "__wrapped__"):
-            setattr(StateFolder, name, _counted(method))
-
-
-def _counted(method: Any) -> Any:
-    def call(self: StateFolder, *args: Any) -> Any:
-        steps.HOOK.statement()
-        return method(self, *args)
-
-    call.__wrapped__ = method  # type: ignore[attr-defined]
-    return call
-
-
-def files_state(url: str, mode: str, **more: Any) -> FileState:
-    return FileState(url, columns=ROW, visible=mode, compact="1MB" if mode == "manifest" else None, grace=0, **more)
-
-
-def rows_in_files(folder: Path, listing: bool) -> Counter[tuple]:
-    """The rows that pandas reads, by the ledger or from the listed folder."""
-    files: Any = folder
-    if not listing:
-        newest = max((folder / "_trident" / "ledger").glob("[0-9]*.json"))
-        files = [str(folder / file["name"]) for file in json.loads(newest.read_text())["files"]]
-    frame = pd.read_parquet(files)
-    return Counter(frame[FIELDS].itertuples(index=False, name=None))
-
 
 def _in_files(mode: str) -> Callable[[str, Fold], Pairs]:
     def compare(url: str, fold: Fold) -> Pairs:

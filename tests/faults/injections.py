@@ -176,9 +176,9 @@ def _commits(home: Home) -> bool:
 
 
 KINDS: dict[str, Kind] = {
-    "driver killed": Kind(_everywhere, action="kill", weight=12),
+    "driver killed": Kind(_everywhere, action="die", weight=12),
     "killed at a request": Kind(
-        lambda home: home.kind not in ("redis", "kafka"), ("statement",), action="kill", weight=4
+        lambda home: home.kind not in ("redis", "kafka"), ("statement",), action="die", weight=4
     ),
     "stopped and woken later": Kind(_everywhere, (*BETWEEN, *OF_THE_DRIVER), act=_stop, weight=2),
     "stopped for a moment": Kind(_everywhere, act=_pause, ends=False),

@@ -25,6 +25,7 @@ from .steps import ANY, DRIVER, STEPS, Fault
 from .stores import read
 
 DEADLINE = 240
+KILLED = "driver killed"
 Point = tuple[str, str]
 """A state, or "" for the driver, and a step."""
 
@@ -65,7 +66,7 @@ class Round:
         self.turn = kinds(home)[seed % len(kinds(home))]
         first = self.point[0] or self.draw.choice(list(HELD[home.kind]))
         self.drawn = draw_topology(self.draw, home.kind, first)
-        self.last = self.draw.randrange(7, 14)
+        self.last = self.draw.randrange(10, 25)
         self.done = self.starts = self.replays = self.undecided = 0
         self.faults: list[dict[str, Any]] = []
         self.zombies: list[Driver] = []
@@ -142,10 +143,18 @@ class Round:
             if here.kind.ends:
                 break
         for each, record in noted.items():
-            itself = each.fault.action == "kill" and driver.process.exitcode == -signal.SIGKILL
-            record["reached"] |= itself or ("did", each.fault.step, each.fault.txid) in driver.told
+            record["reached"] |= ("did", each.fault.step, each.fault.txid) in driver.told
+        self._forget_after_the_end(driver, noted)
         for zombie in woken:
             self._wake(zombie)
+
+    def _forget_after_the_end(self, driver: Driver, noted: dict[Injection, dict[str, Any]]) -> None:
+        """What was drawn for later batches did not come about: the start was over, or was none at all."""
+        ended = self.refused(driver)
+        for each, record in noted.items():
+            if ended:
+                self.faults = [other for other in self.faults if other is not record]
+            ended = ended or (record["reached"] and each.kind.ends)
 
     def _note(self, injection: Injection) -> dict[str, Any]:
         fault = injection.fault
@@ -160,7 +169,7 @@ class Round:
         end = driver.told[-1] if driver.told else ("nothing",)
         if end == ("done", self.last):
             return True
-        if end[:2] == ("error", "LineageError") and ahead is not None:
+        if self.refused(driver) and ahead is not None:
             ahead.put_back()
             self._unchanged(ahead.held)
             self.undecided += 1
@@ -188,10 +197,14 @@ class Round:
 
     def is_refused(self, driver: Driver, held: Any) -> None:
         """It says that log and store are not of one run, and has changed nothing."""
-        if driver.told[-1][:2] != ("error", "LineageError"):
+        if not self.refused(driver):
             raise Wrong(f"a start that must be refused has ended with {driver.told[-1]}")
         self._unchanged(held)
         self.undecided += 1
+
+    def refused(self, driver: Driver) -> bool:
+        """Whether it has found that log and store are not of one run."""
+        return [event[:2] for event in driver.told[-1:]] == [("error", "LineageError")]
 
     def _unchanged(self, held: Any) -> None:
         if self.contents() != held:
@@ -212,20 +225,19 @@ class Round:
     # -- what is drawn ------------------------------------------------------------------------------------------------
 
     def _injections(self) -> list[Injection]:
-        """The faults of the next start: at most one for each batch."""
+        """The faults of the next start, at most one for each batch; some more, if it does not reach its end by one."""
         made: list[Injection] = []
         txid = self.done + 1
         if self.starts == 0:
             state, step = self.point
             txid += self.draw.randrange(2)
-            return [Injection("driver killed", KINDS["driver killed"], self._at(step, state, txid, "kill"))]
+            made.append(Injection(KILLED, KINDS[KILLED], self._at(step, state, txid, "die")))
+            txid += 1
         turn = self.turn if self.starts == 1 else ""
-        while txid < self.last:
-            if turn or self.draw.random() < 0.7:
+        while txid < self.last and sum(each.kind.ends for each in made) < 3:
+            if turn or self.draw.random() < 0.85:
                 made += self._drawn(turn or self._name(), txid)
                 turn = ""
-                if made and made[-1].kind.ends:
-                    break
             txid = max([txid, *(each.fault.txid for each in made)]) + 1
         return made
 

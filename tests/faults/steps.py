@@ -37,8 +37,8 @@ ONE_BY_ONE = ("execute", "executemany")  # SQLite has no requests: each statemen
 
 @dataclass(frozen=True)
 class Fault:
-    """What is to happen, once, in one start of a driver. ``action``: kill; ask the test, which does something and says
-    go on; full, no file grows any more; jump, the clock jumps by ``number`` seconds."""
+    """What is to happen, once, in one start of a driver. ``action``: kill; die, and say so; ask the test, which does
+    something and says go on; full, no file grows any more; jump, the clock jumps by ``number`` seconds."""
 
     step: str
     state: str
@@ -57,8 +57,12 @@ def _jump(fault: Fault) -> None:
     time.time = lambda: clock() + fault.number
 
 
-SELF_HELP = {"full": _fill_disk, "jump": _jump}
-"""What a process does to itself, and goes on."""
+def _die(fault: Fault) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+SELF_HELP = {"die": _die, "full": _fill_disk, "jump": _jump}
+"""What a process says that it does to itself, and does."""
 
 
 class Hook:
@@ -97,8 +101,8 @@ class Hook:
         if fault.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if fault.action in SELF_HELP:
-            SELF_HELP[fault.action](fault)
             self.pipe.send(("did", fault.step, fault.txid))
+            SELF_HELP[fault.action](fault)
             return
         self.pipe.send(("at", fault.step, fault.txid))
         self.pipe.recv()
@@ -117,7 +121,7 @@ def use(hook: Hook) -> None:
     HOOK = hook
     for owner, requests in ((FormatConnection, ("execute", "executemany", "together")), (FileConnection, ONE_BY_ONE)):
         for name in requests:
-            setattr(owner, name, counted(getattr(owner, name)))
+            count(owner, name)
 
 
 class DriverSteps:
@@ -128,14 +132,18 @@ class DriverSteps:
             HOOK.at(step, "", DRIVER, txid)
 
 
-def counted(request: Any) -> Any:
-    """A method of a connection that tells the hook first."""
+def count(owner: type, name: str) -> None:
+    """From now on in this process, a method of a connection or a store tells the hook first."""
+    request = getattr(owner, name)
+    if hasattr(request, "counted"):
+        return
 
     def telling(*arguments: Any) -> Any:
         HOOK.statement()
         return request(*arguments)
 
-    return telling
+    telling.counted = True  # type: ignore[attr-defined]
+    setattr(owner, name, telling)
 
 
 @dataclass(frozen=True)
