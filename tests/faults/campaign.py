@@ -23,7 +23,7 @@ import click
 
 from .homes import STORES, home
 from .mixed import on_spark
-from .rounds import Round, points
+from .rounds import Round
 
 CHUNK = 25
 """Rounds that one process runs on one store before it looks for others."""
@@ -59,8 +59,8 @@ def main(seed: int, rounds: int, stores: str, processes: int, records: str) -> N
     missing = unreached(made)
     for record in bad:
         print(f"WRONG: {again(record)}: {record['wrong'] or line(record)}", file=sys.stderr)
-    for store, point in missing:
-        print(f"NEVER REACHED: {store}: {' of '.join(reversed(point))}", file=sys.stderr)
+    for each in missing:
+        print(f"NEVER REACHED: {each}", file=sys.stderr)
     sys.exit(1 if bad or missing else 0)
 
 
@@ -86,7 +86,7 @@ def side_by_side(jobs: Iterable[Job], processes: int) -> Iterator[dict[str, Any]
 
 def work(todo: Any, done: Any) -> None:
     """In a process of its own: one chunk of rounds after the other, each with a server of its own."""
-    commit = commit_of_code()
+    of = {"commit": commit_of_code(), "date": time.strftime("%Y-%m-%d")}
     main_module = sys.modules["__main__"]
     main_module.__spec__, main_module.__file__ = None, None  # or each forked driver would import it again
     try:
@@ -94,7 +94,7 @@ def work(todo: Any, done: Any) -> None:
             store, seeds = job
             with home(store) as place:
                 for seed in seeds:
-                    done.put({**one(place, seed), "commit": commit})
+                    done.put({**one(place, seed), **of})
     finally:
         done.put(None)
 
@@ -114,13 +114,16 @@ def commit_of_code() -> str:
     return git("rev-parse", "--short=9", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
 
 
-def unreached(records: list[dict[str, Any]]) -> list[tuple[str, tuple[str, str]]]:
-    """Points that were a round's turn, and that no driver of the campaign has reached."""
-    drawn = {(record["store"], points(record["store"])[record["seed"] % len(points(record["store"]))])
-             for record in records}  # fmt: skip
-    reached = {(record["store"], (fault["state"], fault["step"]))
-               for record in records for fault in record["faults"] if fault["reached"]}  # fmt: skip
-    return sorted(drawn - reached)
+def unreached(records: list[dict[str, Any]]) -> list[str]:
+    """Points at which a driver was to die, and kinds of faults, whose turn it was and that no round has reached."""
+    turns: set[tuple] = set()
+    reached: set[tuple] = set()
+    for record in records:
+        store, turn = record["store"], record["turn"]
+        turns |= {(store, *turn["point"]), (store, turn["kind"])}
+        for fault in record["faults"]:
+            reached |= {(store, fault["state"], fault["step"]), (store, fault["kind"])} if fault["reached"] else set()
+    return sorted(": ".join(each) for each in turns - reached)
 
 
 def line(record: dict[str, Any]) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BETWEEN = ("begin", "committed", "publish", "published")
 """Steps of a state at which no transaction is open."""
+AT_COMMIT = (*STEPS[:4], "publish")
 OF_THE_DRIVER = ("described", "recorded", "over")
 LATE = 0.1
 
@@ -34,13 +35,16 @@ LATE = 0.1
 @dataclass(frozen=True)
 class Kind:
     """``action``: see `steps.Fault`. ``there``: whether a store has it. ``act``: what the test does. ``ends``: it is
-    the last one of a start."""
+    the last one of a start. ``waits``: it comes about when the client next sends a COMMIT.
+    ``last``: the driver lives on behind it, and nothing else may happen to it."""
 
     there: Callable[[Home], bool]
     steps: tuple[str, ...] = (*STEPS, *OF_THE_DRIVER)
     action: str = "ask"
     act: Callable[[Round, Driver], None] | None = None
     ends: bool = True
+    waits: bool = False
+    last: bool = False
     weight: int = 1
 
 
@@ -180,20 +184,20 @@ KINDS: dict[str, Kind] = {
     "killed at a request": Kind(
         lambda home: home.kind not in ("redis", "kafka"), ("statement",), action="die", weight=4
     ),
-    "stopped and woken later": Kind(_everywhere, (*BETWEEN, *OF_THE_DRIVER), act=_stop, weight=2),
+    "stopped and woken later": Kind(_everywhere, (*BETWEEN, *OF_THE_DRIVER), act=_stop, last=True, weight=2),
     "stopped for a moment": Kind(_everywhere, act=_pause, ends=False),
     "clock jumps": Kind(_everywhere, action="jump", ends=False),
     "disk full": Kind(lambda home: home.kind in ("sqlite", "files"), action="full"),
     "log goes back": Kind(_everywhere, act=_log_goes_back),
     "log loses its end": Kind(_everywhere, act=_kill_in_the_log),
     "log of another run": Kind(_everywhere, (*BETWEEN, *OF_THE_DRIVER), act=_crossed),
-    "store goes back": Kind(lambda home: home.copies, ("over",), act=_store_goes_back),
+    "store goes back": Kind(lambda home: home.copies, ("over",), act=_store_goes_back, last=True),
     "connection cut": Kind(_served, act=_cut, ends=False, weight=3),
     **{
-        f"cut at COMMIT, {when}": Kind(_commits, (*STEPS[:4], "publish"), act=_cut_at_commit(when), ends=False)
+        f"cut at COMMIT, {when}": Kind(_commits, AT_COMMIT, act=_cut_at_commit(when), ends=False, waits=True)
         for when in ("before", "during", "lost", "after")
     },
-    "COMMIT comes late": Kind(_commits, (*STEPS[:4], "publish"), act=_late_commit, ends=False),
+    "COMMIT comes late": Kind(_commits, AT_COMMIT, act=_late_commit, ends=False, waits=True),
     "server killed": Kind(_served, act=_kill_server, ends=False),
 }
 BACKUP = Kind(_everywhere, ("over",), act=_backup, ends=False)

@@ -74,6 +74,7 @@ class Round:
         self.backup: Path | None = None
         self.ahead: Ahead | None = None
         self.told: list[tuple] = []
+        self.awaited: tuple[dict[str, Any], int] | None = None
         self.stack = ExitStack()
 
     # -- from its start to its end ------------------------------------------------------------------------------------
@@ -92,7 +93,8 @@ class Round:
                 zombie.close()
         return {
             "seed": self.seed, "store": self.home.kind, "topology": {**asdict(self.drawn), "batches": self.last},
-            "faults": self.faults, "starts": self.starts, "replays": self.replays, "rows": counted["rows"],
+            "turn": {"point": self.point, "kind": self.turn}, "faults": self.faults,
+            "starts": self.starts, "replays": self.replays, "rows": counted["rows"],
             "lost": counted["lost"], "doubled": counted["doubled"], "undecided": self.undecided, "wrong": wrong,
             "seconds": round(time.monotonic() - began, 2),
         }  # fmt: skip
@@ -136,17 +138,31 @@ class Round:
         woken = self.zombies[:]
         while driver.next() == "at":
             here = next(each for each in injections if (each.fault.step, each.fault.txid) == driver.told[-1][1:])
-            assert here.kind.act is not None
-            here.kind.act(self, driver)
-            if here in noted:
-                noted[here]["reached"] = True
+            self._act(here, noted.get(here, {}), driver)
             if here.kind.ends:
                 break
+        self._see_cut()
         for each, record in noted.items():
             record["reached"] |= ("did", each.fault.step, each.fault.txid) in driver.told
         self._forget_after_the_end(driver, noted)
         for zombie in woken:
             self._wake(zombie)
+
+    def _act(self, here: Injection, record: dict[str, Any], driver: Driver) -> None:
+        self._see_cut()
+        cuts = self.home.proxy.cuts if self.home.proxy is not None else 0
+        assert here.kind.act is not None
+        here.kind.act(self, driver)
+        record["reached"] = True
+        self.awaited = (record, cuts) if here.kind.waits else None
+
+    def _see_cut(self) -> None:
+        """Whether the last connection that was to be cut at its COMMIT has sent one."""
+        if self.awaited is not None:
+            assert self.home.proxy is not None
+            record, cuts = self.awaited
+            record["reached"] = self.home.proxy.cuts > cuts
+            self.awaited = None
 
     def _forget_after_the_end(self, driver: Driver, noted: dict[Injection, dict[str, Any]]) -> None:
         """What was drawn for later batches did not come about: the start was over, or was none at all."""
@@ -238,6 +254,8 @@ class Round:
             if turn or self.draw.random() < 0.85:
                 made += self._drawn(turn or self._name(), txid)
                 turn = ""
+            if made and made[-1].kind.last:
+                break
             txid = max([txid, *(each.fault.txid for each in made)]) + 1
         return made
 
