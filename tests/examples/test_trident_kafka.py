@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from kafka.topic_reading import read
+from topic_reading import read
 from ported import finished, printed
 
 from examples import trident_kafka_named_topics as named
