@@ -114,8 +114,9 @@ def client_of(host: str, port: int, secure: bool, storage: Storage) -> tuple[Any
     settings = {name: value for name, value in storage.items() if name not in ("host", "port", "use_https")}
     for name in settings.keys() - inspect.signature(WebHDFS.__init__).parameters.keys():
         raise TypeError(f"there is no keyword {name!r}")  # it ignores what it does not know
-    if not settings.keys() & {"user", "token", "kerberos"}:
-        settings["user"] = os.environ.get("HADOOP_USER_NAME") or _account()
+    account = os.environ.get("HADOOP_USER_NAME") or _account()
+    if account and not settings.keys() & {"user", "token", "kerberos"}:
+        settings["user"] = account
     client = WebHDFS(host, port=port, use_https=secure, skip_instance_cache=True, **settings)
     client.session.headers["Connection"] = "close"
     for scheme in ("http://", "https://"):
