@@ -143,6 +143,10 @@ class Failing(IBatchSpout):
     def ack(self, batchId: int) -> None:
         self._fail("ack")
 
+    def isExhausted(self) -> bool:
+        self._fail("isExhausted")
+        return False
+
     def _fail(self, where: str) -> None:
         if where == self.where:
             raise ValueError("no luck")
@@ -166,7 +170,7 @@ class NeverReady(OneForAll, IPartitionedTridentSpout):
         return "isReady"
 
 
-@pytest.mark.parametrize("spout", [Failing("emitBatch"), Failing("ack"), NeverReady()], ids=repr)
+@pytest.mark.parametrize("spout", [Failing("emitBatch"), Failing("ack"), Failing("isExhausted"), NeverReady()], ids=repr)
 def test_an_error_of_a_spout_names_it_and_the_batch(spout: Any) -> None:
     topology = TridentTopology()
     topology.newStream("in", spout)
