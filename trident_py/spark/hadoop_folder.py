@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ..errors import TridentError
-from .failures import chain_of, java_is_gone
-from .internals import checkpoint_files, hadoop_settings, java_answers, java_classes
+from .failures import chain_of, find_gone
+from .internals import checkpoint_files, hadoop_settings, java_classes
 from .storage import storage_error
 
 CONDITIONAL = "fs.option.create.conditional.overwrite"
@@ -157,8 +157,8 @@ class HadoopFolder:
     def _translate(self, error: BaseException) -> TridentError:
         if isinstance(error, TridentError):
             return error
-        if not java_answers(self._spark):
-            return java_is_gone()
+        if (gone := find_gone(self._spark, error)) is not None:
+            return gone
         version = self._java.org.apache.hadoop.util.VersionInfo.getVersion()
         return storage_error(chain_of(error), self.where, str(version))
 
