@@ -170,7 +170,10 @@ class NeverReady(OneForAll, IPartitionedTridentSpout):
         return "isReady"
 
 
-@pytest.mark.parametrize("spout", [Failing("emitBatch"), Failing("ack"), Failing("isExhausted"), NeverReady()], ids=repr)
+FAILING = [*(Failing(where) for where in ("emitBatch", "ack", "isExhausted")), NeverReady()]
+
+
+@pytest.mark.parametrize("spout", FAILING, ids=repr)
 def test_an_error_of_a_spout_names_it_and_the_batch(spout: Any) -> None:
     topology = TridentTopology()
     topology.newStream("in", spout)

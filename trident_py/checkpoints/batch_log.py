@@ -105,11 +105,11 @@ class BatchLog:
 
     def last(self) -> Logged | None:
         """Return the last committed batch."""
-        return _to_logged(self._record()["over"])
+        return self._logged("over")
 
     def begun(self, txid: int) -> Logged | None:
         """Return this batch if it has started and is not committed."""
-        begun = _to_logged(self._record()["begun"])
+        begun = self._logged("begun")
         return begun if begun is not None and begun.txid == txid else None
 
     def enter(self, micro_batch: MicroBatch) -> None:
@@ -145,10 +145,11 @@ class BatchLog:
         """Called when the component ends."""
         self.store.close()
 
-    def _record(self) -> dict[str, Any]:
-        record: dict[str, Any] = self.store.get(LOG, 0) or _EMPTY
+    def _record(self) -> Mapping[str, Any]:
+        record: Mapping[str, Any] = self.store.peek(LOG, 0) or _EMPTY
         return record
 
-
-def _to_logged(record: Mapping[str, Any] | None) -> Logged | None:
-    return None if record is None else Logged(**record)
+    def _logged(self, name: str) -> Logged | None:
+        """Return a copy: a spout may change its metadata."""
+        batch = (self.store.get(LOG, 0) or _EMPTY)[name]
+        return None if batch is None else Logged(**batch)
