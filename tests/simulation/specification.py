@@ -11,6 +11,8 @@ their key. So `seen` gives one form for all kinds: how often the tuple at each p
 | | the ledger names the checkpoint that has completed its batch, and no older driver changes it |
 | | the log has a batch as over only if the store has had it as complete |
 | | a start that must be refused has changed nothing; the tuples of another checkpoint stay |
+| | kind sequence: a sender's rows are in order up to its last one; others wait, or their gaps are noted |
+| | kind window: its blocks have the tuples at their places; what ends a window is in it once |
 | at the end of a run | it fails only if something had failed for good; what the store has refused is not decided |
 | at the end | every tuple is in the store once, or a start was refused because a place had gone back |
 """
@@ -18,7 +20,9 @@ their key. So `seen` gives one form for all kinds: how often the tuple at each p
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from trident_py.checkpoints.metadata_store import LOG
@@ -28,8 +32,10 @@ from trident_py.errors import LineageError
 from trident_py.spouts.opaque_offsets import positions_path
 
 from .beginnings import REFUSED
+from .numbered import GAPS, HELD, SENDER, number_of
 from .spouts import AGAIN, STREAM, WORDS, Here
 from .stores import DATA, ROW
+from .windows import SLIDE, entered
 from .world import END, Violation, World
 
 
@@ -44,7 +50,12 @@ class Cell(NamedTuple):
     @property
     def kinds(self) -> list[str]:
         """The kinds of its states, each in a store of its own."""
-        return self.kind.split(" beside ")
+        return re.split(" beside | before ", self.kind)
+
+    def due(self, number: int, end: int) -> int:
+        """Return how far the store with this number reaches, if ``end`` tuples of a word are over: the state behind a
+        window has a tuple for each result."""
+        return end // SLIDE if number and self.kinds[0] == "window" else end
 
     @property
     def guarantee(self) -> str:
@@ -58,7 +69,9 @@ class Cell(NamedTuple):
         return f"{self.kind} map or rows, {self.spout} spout{recording}{self.beginning and f', {self.beginning}'}"
 
 
-KINDS = ("opaque", "transactional", "non-transactional", "insert-ignore", "append", "batch")
+KINDS = ("opaque", "transactional", "non-transactional", "insert-ignore", "append", "batch", "upsert", "sequence",
+         "sequence with gaps", "window before batch", "window before opaque")  # fmt: skip
+AGAIN_IS_NOTHING = ("insert-ignore", "upsert", "sequence", "sequence with gaps")
 SPOUTS = ("transactional", "opaque", "partitioned")
 CELLS = [Cell(kind, spout, recording) for kind in KINDS for spout in SPOUTS for recording in (False, True)]
 TWO = "batch beside opaque"
@@ -77,7 +90,11 @@ ALL = [*CELLS, *MORE, *OTHER_BEGINNINGS]
 def seen(content: Any, kind: str, first: int = 0) -> list[list[int]]:
     """Return how often each tuple is in the store, by word and position. ``first``: 8 for another checkpoint's."""
     positions = range(first, first + Here.positions)
-    if kind in ("insert-ignore", "append", "batch"):
+    if kind == "window":
+        return [entered(content, part, 0 if first else Here.positions) for part in range(len(WORDS))]
+    if kind.startswith("sequence"):
+        return [[count_of(content, (part, number_of(at))) for at in positions] for part in range(len(WORDS))]
+    if kind in ("insert-ignore", "append", "batch", "upsert"):
         return [[content.get((DATA, (part, at)), 0) for at in positions] for part in range(len(WORDS))]
     plain = [value_of(content, word) for word in WORDS]
     if plain != [value_of(content, word, AGAIN) for word in WORDS]:
@@ -88,6 +105,25 @@ def seen(content: Any, kind: str, first: int = 0) -> list[list[int]]:
 def value_of(content: Any, *key: str) -> int | None:
     value = content.get((DATA, *key))
     return value if value is None or isinstance(value, int) else value[1]
+
+
+def count_of(content: Any, row: tuple) -> int:
+    return content.get((DATA, row), 0) + content.get((HELD, row), 0)
+
+
+def judge_numbers(content: Any) -> None:
+    """A sender's rows have the numbers up to its last one, but for those that are noted as missing; others wait."""
+    for key, row in list(content.items()):
+        if key[0] == SENDER:
+            sender = key[1]
+            its = {name: {at[1][-1] for at in content if at[0] == name and at[1][:-1] == sender}
+                   for name in (DATA, HELD, GAPS)}  # fmt: skip
+            gaps = {at for first in its[GAPS] for at in range(first, content[GAPS, (*sender, first)].last + 1)}
+            numbers = set(range(row.last + 1))
+            if its[DATA] != numbers - gaps or min(its[HELD], default=row.last + 2) <= row.last + 1 or gaps - numbers:
+                raise Violation(f"a sender's rows have the numbers {its}, and its last one is {row.last}")
+            if (row.held, row.missing) != (len(its[HELD]), len(gaps)):
+                raise Violation(f"a sender has the rows {its}, and counts {row}")
 
 
 def reach(counts: Sequence[int]) -> int:
@@ -105,8 +141,13 @@ def logged_ends(log: Any, spout: str) -> tuple[int, list[int]]:
     return txid, _ends(log, spout, txid, metadata) if txid else [0, 0]
 
 
+@lru_cache(10_000)
+def parsed(text: str) -> Any:
+    return json.loads(text)
+
+
 def logged(log: Any) -> Any:
-    return json.loads(log.get((LOG, 0), "null")) or {"over": None, "begun": None}
+    return parsed(log.get((LOG, 0), "null")) or {"over": None, "begun": None}
 
 
 def logged_over(log: Any) -> int:
@@ -117,7 +158,7 @@ def logged_over(log: Any) -> int:
 def _ends(log: Any, spout: str, txid: int, metadata: Any) -> list[int]:
     if spout != "partitioned":
         return [metadata[STREAM]["end"]] * len(WORDS)
-    ends = json.loads(log.get((positions_path(STREAM), txid), "{}"))
+    ends = parsed(log.get((positions_path(STREAM), txid), "{}"))
     return [ends.get(str(part), 0) for part in range(len(WORDS))]
 
 
@@ -167,12 +208,15 @@ def _judge_store(cell: Cell, world: World, name: str, number: int, kind: str, fa
         ends = [next((at for at, count in enumerate(of) if not count), len(of)) for of in counts]
     else:
         ends = [reach(of) for of in counts]
+    if kind.startswith("sequence"):
+        judge_numbers(content)
     if seen(content, kind, 8) != seen(world.beginning.stores[number], kind, 8):
         raise Violation("the tuples of another checkpoint have changed")
     txid, over = logged_ends(world.log.content, cell.spout)
     _judge_row(world, name, number, txid)
     if faults & BACK or world.beginning.refused:
         return
+    over = [cell.due(number, end) for end in over]
     if any(end < least for end, least in zip(ends, over, strict=True)):
         raise Violation(f"the log has batch {txid} as over, up to {over}, and the store has {ends}")
     if kind == "batch":
@@ -187,7 +231,7 @@ def _judge_row(world: World, name: str, number: int, over: int) -> None:
     most = world.memory.get(("most", number), before)
     if row is not None and row.txid != before:
         world.memory["moved", number], world.memory["most", number] = row.txid, max(row.txid, most)
-        agreed = json.loads(world.log.content.get((AGREEMENT, 0), "null"))
+        agreed = parsed(world.log.content.get((AGREEMENT, 0), "null"))
         if agreed and row.txid > before and name not in BACK and row.lineage != agreed["lineage"]:
             raise Violation(f"{name}: batch {row.txid} is complete for checkpoint {row.lineage!r}")
     if over > max(world.memory.get(("most", number), before), logged_over(world.beginning.log)):
@@ -214,7 +258,8 @@ def _judge_complete(cell: Cell, world: World, name: str, number: int, ends: list
     described = _described(cell, world.log.content, txid)
     if described is None:
         return
-    more = cell.kinds[number] in ("insert-ignore", "non-transactional")
+    described = [cell.due(number, end) for end in described]
+    more = cell.kinds[number] in (*AGAIN_IS_NOTHING, "non-transactional")
     if any(end < least if more else end != least for end, least in zip(ends, described, strict=True)):
         raise Violation(f"{name}: batch {txid} is complete and reaches {described}; the store has {ends}")
 
@@ -238,8 +283,8 @@ def judge_end(cell: Cell, world: World) -> None:
         raise Violation("a start was not refused")
     if cell.guarantee == "wrong":
         return
-    for store, kind in zip(world.stores, cell.kinds, strict=False):
-        counts = seen(store.content, kind)
-        whole = all(count >= 1 if cell.guarantee == "at least once" else count == 1 for of in counts for count in of)
-        if not whole:
+    for number, kind in enumerate(cell.kinds):
+        counts = seen(world.stores[number].content, kind)
+        due, most = cell.due(number, Here.positions), 15 if cell.guarantee == "at least once" else 1
+        if not all(1 <= count <= most for of in counts for count in of[:due]):
             raise Violation(f"the input is done, and its tuples are in the store {counts} times")

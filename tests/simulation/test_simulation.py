@@ -111,9 +111,7 @@ def test_the_text_of_each_planted_bug_is_there() -> None:
         compile(mutated(plant), plant.file, "exec")
 
 
-@pytest.mark.parametrize(
-    "name", ["an older driver is admitted", "the batch is not recorded before it is emitted"]
-)
+@pytest.mark.parametrize("name", ["an older driver is admitted", "the batch is not recorded before it is emitted"])
 def test_a_planted_bug_is_found(name: str) -> None:
     """All of them: `make planted`."""
     number = next(number for number, plant in enumerate(PLANTS) if plant.name == name)
