@@ -167,6 +167,79 @@ DENIED = {*BACK, "die", "power", "start", "wake", "refuse", "deny"}
 """What may end a run with an error. Behind any other fault, it goes on."""
 
 
+class Look(NamedTuple):
+    """What a reader sees of a state. ``counts``: how often each tuple is there, by word, in the order in which they
+    come; ``over``, ``described``: how far the last batch of the log reaches, and the batch ``txid`` of its ledger, if
+    that is known and new."""
+
+    kind: str
+    counts: list[list[int]]
+    over: list[int]
+    described: list[int] | None = None
+    txid: int = 0
+    lineage: str | None = None
+
+
+class Moment(NamedTuple):
+    """What is there after a step, simulated or real: a line of a trace. ``over``: the last batch of the log;
+    ``lineage``: of the checkpoint, if it has agreed with the stores; ``back``: some place may have gone back."""
+
+    name: str
+    over: int
+    lineage: str | None
+    states: tuple[Look, ...]
+    back: bool = False
+
+
+def judge_moment(moment: Moment, memory: dict[Any, Any], guarantee: str = "exactly once") -> None:
+    """Raise Violation if this may not follow what the ``memory`` has of the moments before."""
+    for number, look in enumerate(moment.states):
+        if guarantee == "at least once":
+            ends = [next((at for at, count in enumerate(of) if not count), len(of)) for of in look.counts]
+        else:
+            ends = [reach(of) for of in look.counts]
+        _judge_row(moment, look, memory, number)
+        if moment.back:
+            continue
+        if any(end < least for end, least in zip(ends, look.over, strict=True)):
+            raise Violation(f"the log has batch {moment.over} as over, up to {look.over}, and the store has {ends}")
+        if look.kind == "batch":
+            _judge_whole(look, memory, number, ends)
+        _judge_complete(moment, look, memory, number, ends)
+
+
+def _judge_row(moment: Moment, look: Look, memory: dict[Any, Any], number: int) -> None:
+    """The ledger has moved: it names the checkpoint that has run the batch. The log moves behind it."""
+    before, most = memory.get(("moved", number), 0), memory.get(("most", number), 0)
+    if look.lineage is not None and look.txid != before:
+        memory["moved", number], memory["most", number] = look.txid, max(look.txid, most)
+        if moment.lineage is not None and look.txid > before and look.lineage != moment.lineage:
+            raise Violation(f"{moment.name}: batch {look.txid} is complete for checkpoint {look.lineage!r}")
+    if moment.over > max(memory.get(("most", number), 0), memory.get("log", 0)):
+        raise Violation(f"the log has batch {moment.over} as over, and the store has never had it as complete")
+
+
+def _judge_whole(look: Look, memory: dict[Any, Any], number: int, ends: list[int]) -> None:
+    shown = memory.get(("shown", number), (0,) * len(ends))
+    if any(end < before for end, before in zip(ends, shown, strict=True)):
+        raise Violation(f"rows of a batch that was shown are gone: {ends} after {shown}")
+    if shown != tuple(ends) and (look.lineage is None or memory.get(("row", number), 0) == look.txid):
+        raise Violation(f"rows are shown without their batch: {ends}")
+    memory["shown", number] = tuple(ends)
+
+
+def _judge_complete(moment: Moment, look: Look, memory: dict[Any, Any], number: int, ends: list[int]) -> None:
+    """The ledger has moved: the store has the whole batch, as the log describes it."""
+    memory["row", number] = look.txid
+    if look.described is None:
+        return
+    more = look.kind in (*AGAIN_IS_NOTHING, "non-transactional")
+    if any(end < least if more else end != least for end, least in zip(ends, look.described, strict=True)):
+        raise Violation(
+            f"{moment.name}: batch {look.txid} is complete and reaches {look.described}; the store has {ends}"
+        )
+
+
 def judge(cell: Cell, world: World, name: str) -> None:
     """Look at the stores after a step."""
     if cell.guarantee == "wrong":
@@ -175,8 +248,37 @@ def judge(cell: Cell, world: World, name: str) -> None:
     _judge_owner(world, faults)
     if name == END:
         _judge_error(world, faults)
+    if "log" not in world.memory:
+        world.memory["log"] = logged_over(world.beginning.log)
+        for number, store in enumerate(world.beginning.stores):
+            world.memory["most", number] = world.memory["moved", number] = _txid(store)
+    judge_moment(_look(cell, world, name, bool(faults & BACK)), world.memory, cell.guarantee)
+
+
+def _look(cell: Cell, world: World, name: str, back: bool) -> Moment:
+    log = world.log.content
+    txid, over = logged_ends(log, cell.spout)
+    agreed = parsed(log.get((AGREEMENT, 0), "null"))
+    states = []
     for number, kind in enumerate(cell.kinds):
-        _judge_store(cell, world, name, number, kind, faults)
+        content = world.stores[number].content
+        if kind.startswith("sequence"):
+            judge_numbers(content)
+        if seen(content, kind, 8) != seen(world.beginning.stores[number], kind, 8):
+            raise Violation("the tuples of another checkpoint have changed")
+        row, described = content.get(ROW), None
+        if row is not None and row.txid != world.memory.get(("row", number), 0):
+            described = _described(cell, log, row.txid)
+            described = described and [cell.due(number, end) for end in described]
+        look = Look(kind, seen(content, kind), [cell.due(number, end) for end in over], described)
+        states.append(look if row is None else look._replace(txid=row.txid, lineage=row.lineage))
+    lineage = agreed["lineage"] if agreed and name not in BACK else None
+    return Moment(name, txid, lineage, tuple(states), back or world.beginning.refused)
+
+
+def _txid(content: Any) -> int:
+    row = content.get(ROW)
+    return 0 if row is None else row.txid
 
 
 def _judge_owner(world: World, faults: set[str]) -> None:
@@ -195,73 +297,9 @@ def _judge_error(world: World, faults: set[str]) -> None:
         return
     if not faults & DENIED or (isinstance(driver.error, LineageError) and not faults & BACK):
         raise Violation(f"a run has ended, and nothing had failed for good: {driver.error!r}")
-    row = world.stores[0].content.get(ROW)
     decided = max((key[1] for key in world.log.content if key[0] == DECIDED), default=0)
-    if faults <= {"refuse", "deny"} and decided > (row.txid if row else 0):
+    if faults <= {"refuse", "deny"} and decided > _txid(world.stores[0].content):
         raise Violation(f"batch {decided} stays decided, and the store has refused it")
-
-
-def _judge_store(cell: Cell, world: World, name: str, number: int, kind: str, faults: set[str]) -> None:
-    content = world.stores[number].content
-    counts = seen(content, kind)
-    if cell.guarantee == "at least once":
-        ends = [next((at for at, count in enumerate(of) if not count), len(of)) for of in counts]
-    else:
-        ends = [reach(of) for of in counts]
-    if kind.startswith("sequence"):
-        judge_numbers(content)
-    if seen(content, kind, 8) != seen(world.beginning.stores[number], kind, 8):
-        raise Violation("the tuples of another checkpoint have changed")
-    txid, over = logged_ends(world.log.content, cell.spout)
-    _judge_row(world, name, number, txid)
-    if faults & BACK or world.beginning.refused:
-        return
-    over = [cell.due(number, end) for end in over]
-    if any(end < least for end, least in zip(ends, over, strict=True)):
-        raise Violation(f"the log has batch {txid} as over, up to {over}, and the store has {ends}")
-    if kind == "batch":
-        _judge_whole(world, number, ends)
-    _judge_complete(cell, world, name, number, ends)
-
-
-def _judge_row(world: World, name: str, number: int, over: int) -> None:
-    """The ledger has moved: it names the checkpoint that has run the batch. The log moves behind it."""
-    row, first = world.stores[number].content.get(ROW), world.beginning.stores[number].get(ROW)
-    before = world.memory.get(("moved", number), first.txid if first else 0)
-    most = world.memory.get(("most", number), before)
-    if row is not None and row.txid != before:
-        world.memory["moved", number], world.memory["most", number] = row.txid, max(row.txid, most)
-        agreed = parsed(world.log.content.get((AGREEMENT, 0), "null"))
-        if agreed and row.txid > before and name not in BACK and row.lineage != agreed["lineage"]:
-            raise Violation(f"{name}: batch {row.txid} is complete for checkpoint {row.lineage!r}")
-    if over > max(world.memory.get(("most", number), before), logged_over(world.beginning.log)):
-        raise Violation(f"the log has batch {over} as over, and the store has never had it as complete")
-
-
-def _judge_whole(world: World, number: int, ends: list[int]) -> None:
-    shown = world.memory.get("shown", (0, 0))
-    if any(end < before for end, before in zip(ends, shown, strict=True)):
-        raise Violation(f"rows of a batch that was shown are gone: {ends} after {shown}")
-    row = world.stores[number].content.get(ROW)
-    if shown != tuple(ends) and (row is None or world.memory.get(("row", number), 0) == row.txid):
-        raise Violation(f"rows are shown without their batch: {ends}")
-    world.memory["shown"] = tuple(ends)
-
-
-def _judge_complete(cell: Cell, world: World, name: str, number: int, ends: list[int]) -> None:
-    """The ledger has moved: the store has the whole batch, as the log describes it."""
-    row = world.stores[number].content.get(ROW)
-    txid = 0 if row is None else row.txid
-    if txid == world.memory.get(("row", number), 0):
-        return
-    world.memory["row", number] = txid
-    described = _described(cell, world.log.content, txid)
-    if described is None:
-        return
-    described = [cell.due(number, end) for end in described]
-    more = cell.kinds[number] in (*AGAIN_IS_NOTHING, "non-transactional")
-    if any(end < least if more else end != least for end, least in zip(ends, described, strict=True)):
-        raise Violation(f"{name}: batch {txid} is complete and reaches {described}; the store has {ends}")
 
 
 def _described(cell: Cell, log: Any, txid: int) -> list[int] | None:
