@@ -169,13 +169,13 @@ DENIED = {*BACK, "die", "power", "start", "wake", "refuse", "deny"}
 
 class Look(NamedTuple):
     """What a reader sees of a state. ``counts``: how often each tuple is there, by word, in the order in which they
-    come; ``over``, ``described``: how far the last batch of the log reaches, and the batch ``txid`` of its ledger, if
-    that is known and new."""
+    come; ``over``: how far the last batch of the log reaches; ``described``: at least and at most, if the batch
+    ``txid`` of its ledger is known and new."""
 
     kind: str
     counts: list[list[int]]
     over: list[int]
-    described: list[int] | None = None
+    described: tuple[list[int], list[int]] | None = None
     txid: int = 0
     lineage: str | None = None
 
@@ -233,11 +233,9 @@ def _judge_complete(moment: Moment, look: Look, memory: dict[Any, Any], number: 
     memory["row", number] = look.txid
     if look.described is None:
         return
-    more = look.kind in (*AGAIN_IS_NOTHING, "non-transactional")
-    if any(end < least if more else end != least for end, least in zip(ends, look.described, strict=True)):
-        raise Violation(
-            f"{moment.name}: batch {look.txid} is complete and reaches {look.described}; the store has {ends}"
-        )
+    least, most = look.described
+    if not all(low <= end <= high for low, end, high in zip(least, ends, most, strict=True)):
+        raise Violation(f"{moment.name}: batch {look.txid} is complete and reaches {least}; the store has {ends}")
 
 
 def judge(cell: Cell, world: World, name: str) -> None:
@@ -268,8 +266,7 @@ def _look(cell: Cell, world: World, name: str, back: bool) -> Moment:
             raise Violation("the tuples of another checkpoint have changed")
         row, described = content.get(ROW), None
         if row is not None and row.txid != world.memory.get(("row", number), 0):
-            described = _described(cell, log, row.txid)
-            described = described and [cell.due(number, end) for end in described]
+            described = _described(cell, number, log, row.txid)
         look = Look(kind, seen(content, kind), [cell.due(number, end) for end in over], described)
         states.append(look if row is None else look._replace(txid=row.txid, lineage=row.lineage))
     lineage = agreed["lineage"] if agreed and name not in BACK else None
@@ -302,12 +299,18 @@ def _judge_error(world: World, faults: set[str]) -> None:
         raise Violation(f"batch {decided} stays decided, and the store has refused it")
 
 
-def _described(cell: Cell, log: Any, txid: int) -> list[int] | None:
-    """Return how far a batch reaches that is about to be over."""
-    if cell.spout == "partitioned":
-        return _ends(log, cell.spout, txid, None) if (positions_path(STREAM), txid) in log else None
+def _described(cell: Cell, number: int, log: Any, txid: int) -> tuple[list[int], list[int]] | None:
+    """Return how far a batch reaches that is about to be over: at least, and at most."""
     begun = logged(log)["begun"]
-    return None if begun is None or begun["txid"] != txid else _ends(log, cell.spout, txid, begun["metadata"])
+    if cell.spout == "partitioned" and (positions_path(STREAM), txid) in log:
+        ends = _ends(log, cell.spout, txid, None)
+    elif cell.spout != "partitioned" and begun is not None and begun["txid"] == txid:
+        ends = _ends(log, cell.spout, txid, begun["metadata"])
+    else:
+        return None
+    least = [cell.due(number, end) for end in ends]
+    more = cell.kinds[number] in (*AGAIN_IS_NOTHING, "non-transactional")  # of an attempt that has failed
+    return least, [Here.positions] * len(least) if more else least
 
 
 def judge_end(cell: Cell, world: World) -> None:
@@ -322,7 +325,11 @@ def judge_end(cell: Cell, world: World) -> None:
     if cell.guarantee == "wrong":
         return
     for number, kind in enumerate(cell.kinds):
-        counts = seen(world.stores[number].content, kind)
-        due, most = cell.due(number, Here.positions), 15 if cell.guarantee == "at least once" else 1
-        if not all(1 <= count <= most for of in counts for count in of[:due]):
-            raise Violation(f"the input is done, and its tuples are in the store {counts} times")
+        counts = [of[: cell.due(number, Here.positions)] for of in seen(world.stores[number].content, kind)]
+        judge_done(counts, 15 if cell.guarantee == "at least once" else 1)
+
+
+def judge_done(counts: list[list[int]], most: int = 1) -> None:
+    """The input is done: each tuple is there."""
+    if not all(1 <= count <= most for of in counts for count in of):
+        raise Violation(f"the input is done, and its tuples are in the store {counts} times")
