@@ -25,7 +25,7 @@ CELLS = [("opaque", "opaque", False), ("batch", "opaque", True), ("transactional
          ("opaque", "partitioned", True), ("append", "transactional", False), ("batch", "partitioned", False),
          ("insert-ignore", "partitioned", True), ("non-transactional", "transactional", False),
          ("sequence", "opaque", False), ("sequence with gaps", "opaque", True), ("window before batch", "opaque", True),
-         ("window before opaque", "partitioned", False)]  # fmt: skip
+         ("window before opaque", "transactional", False)]  # fmt: skip
 """The cells in which bugs are sought: each kind of state, each kind of spout, both kinds of ledger."""
 PAIRS = [("die", "other"), ("lost", "other"), ("late", "deliver", "other"), ("start", "wake"), ("die", "back"),
          ("die", "refuse"), ("die", "lost"), ("log back", "other")]  # fmt: skip

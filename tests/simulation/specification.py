@@ -73,7 +73,10 @@ KINDS = ("opaque", "transactional", "non-transactional", "insert-ignore", "appen
          "sequence with gaps", "window before batch", "window before opaque")  # fmt: skip
 AGAIN_IS_NOTHING = ("insert-ignore", "upsert", "sequence", "sequence with gaps")
 SPOUTS = ("transactional", "opaque", "partitioned")
-CELLS = [Cell(kind, spout, recording) for kind in KINDS for spout in SPOUTS for recording in (False, True)]
+CELLS = [
+    Cell(kind, spout, recording) for kind in KINDS for spout in SPOUTS for recording in (False, True)
+    if kind != "window before opaque" or spout == "transactional"  # a replay may end other windows, so give other keys
+]  # fmt: skip
 TWO = "batch beside opaque"
 MORE = [Cell(TWO, "opaque"), Cell(TWO, "partitioned", True), Cell("opaque", "sparse"), Cell("append", "sparse", True)]
 GOING_ON = ["the same, continued", "the same, continued later", "a store that was to be continued"]
