@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from simulation.numbered import APPLIED, HELD, SENDER
-from simulation.specification import Look, Moment, judge_moment, judge_numbers, judge_done
+from simulation.specification import Look, Moment, judge_done, judge_moment, judge_numbers
 
 from states.sql.rows.sequence.numbers import SenderRow
 from trident_py.checkpoints.append_log import AppendLogStore

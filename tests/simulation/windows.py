@@ -111,7 +111,7 @@ def blocks_of(content: Any, partition: int) -> list[Block]:
 def entered(content: Any, partition: int, positions: int) -> list[int]:
     """Return how often each tuple has entered. Those in blocks that no window needs any more count as entered once;
     a tuple that is not at its place in a block counts twice."""
-    blocks = blocks_of(content, partition)
+    blocks = blocks_of(content, partition) if positions else []
     counts = [int(at < total([block.head for block in blocks])) for at in range(positions)]
     behind = blocks[0].head.first if blocks else 0
     for head, data in blocks:
