@@ -12,8 +12,11 @@ import importlib.util
 import json
 import logging
 import multiprocessing
+import os
 import re
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,13 +123,58 @@ def _cells_for(plant: Plant) -> list[Any]:
 
 def seek(number: int, exhaustive: int, random: int, faults: int, first: int = 0) -> dict[str, Any]:
     """Run in a child that has loaded nothing of the product: look for one bug. The numbers are the most schedules."""
-    sys.meta_path.insert(0, _Finder(PLANTS[number]))
+    plant(number)
     logging.disable(logging.CRITICAL)
     CELLS_OF[:] = _cells_for(PLANTS[number])
     began = time.perf_counter()
     of_all = _seek_exhaustively(exhaustive, faults, first)
     drawn = _seek_by_chance(random)
     return {"number": number, "exhaustive": of_all, "random": drawn, "seconds": time.perf_counter() - began}
+
+
+SUITES = [
+    "tests/test_recovery.py", "tests/test_publishing.py", "tests/spouts/test_partitioned.py",
+    "tests/spouts/test_coordination.py", "tests/states/test_append.py", "tests/states/test_batch.py",
+    "tests/states/test_sql_map.py", "tests/states/test_sequence.py", "tests/windowing",
+    "tests/faults/test_every_state.py",
+]  # fmt: skip
+"""Real suites, the quickest first, of which those tests run that need no server and no Spark."""
+NO_SERVER = "not (mariadb or mysql or postgresql or redis or kafka)"
+STARTING = "import os, simulation.planted as planted\nplanted.plant(int(os.environ['TRIDENT_PLANTED']))\n"
+
+
+def plant(number: int) -> None:
+    """Let this process load the mutated source."""
+    sys.meta_path.insert(0, _Finder(PLANTS[number]))
+
+
+def seek_in_suites(number: int) -> str | None:
+    """Return the first real test that fails with the bug, which each of its processes loads as it starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "sitecustomize.py").write_text(STARTING)
+        path = os.pathsep.join([folder, str(ROOT), str(ROOT / "tests")])
+        environment = os.environ | {"PYTHONPATH": path, "TRIDENT_PLANTED": str(number)}
+        for suite in SUITES:
+            command = [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-x",
+                "-p",
+                "no:cacheprovider",
+                "-m",
+                "not spark",
+                "-k",
+                NO_SERVER,
+            ]
+            ran = subprocess.run(
+                [*command, suite], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+            )
+            failed = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
+            if failed:
+                return failed[1]
+    return None
 
 
 STAGES = ["start", "one", "written", "aimed", "pairs", "two"]
@@ -208,11 +256,16 @@ def main() -> None:
     arguments.add_argument("--first", type=int, default=0, help="1: begin the exhaustive run with pairs of faults")
     arguments.add_argument("--only", help="a pattern of the names")
     arguments.add_argument("--processes", type=int, default=2)
+    arguments.add_argument("--real", type=int, help="seek every so many-th bug in the real suites instead")
     arguments.add_argument("--json", help="a file for the results")
     given = arguments.parse_args()
     for each in PLANTS:
         mutated(each)
     wanted = [number for number, plant in enumerate(PLANTS) if given.only is None or re.search(given.only, plant.name)]
+    if given.real:
+        for number in wanted[:: given.real]:
+            print(f"| {PLANTS[number].name} | {seek_in_suites(number) or '**no**'} |", flush=True)
+        return
     importlib.import_module("pyarrow.compute")  # once, before the fork
     context = multiprocessing.get_context("fork")
     print("| planted bug | file | exhaustive | random |\n|---|---|---|---|", flush=True)

@@ -248,7 +248,7 @@ def judge(cell: Cell, world: World, name: str) -> None:
     faults = world.memory.get("faults", set())
     _judge_owner(world, faults)
     if name == END:
-        _judge_error(world, faults)
+        _judge_error(cell, world, faults)
     if "log" not in world.memory:
         world.memory["log"] = logged_over(world.beginning.log)
         for number, store in enumerate(world.beginning.stores):
@@ -290,7 +290,7 @@ def _judge_owner(world: World, faults: set[str]) -> None:
         raise Violation("a start has changed a place, and should have been refused")
 
 
-def _judge_error(world: World, faults: set[str]) -> None:
+def _judge_error(cell: Cell, world: World, faults: set[str]) -> None:
     """A driver has ended, perhaps with an error."""
     driver = max((each for each in world.drivers if each.ended), key=lambda each: each.ending)
     if driver.error is None or world.beginning.refused:
@@ -298,7 +298,7 @@ def _judge_error(world: World, faults: set[str]) -> None:
     if not faults & DENIED or (isinstance(driver.error, LineageError) and not faults & BACK):
         raise Violation(f"a run has ended, and nothing had failed for good: {driver.error!r}")
     decided = max((key[1] for key in world.log.content if key[0] == DECIDED), default=0)
-    if faults <= {"refuse", "deny"} and decided > _txid(world.stores[0].content):
+    if decided and faults <= {"refuse", "deny"} and decided > _txid(world.stores[cell.kinds.index("batch")].content):
         raise Violation(f"batch {decided} stays decided, and the store has refused it")
 
 
