@@ -19,7 +19,6 @@ class RowState(Protocol):
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Write the tuples as rows; with ``tell`` returns the new ones, else nothing."""
-        ...
 
 
 @role

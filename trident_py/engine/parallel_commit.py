@@ -44,7 +44,6 @@ class CommitTask(Protocol):
 
     def concurrent_stages(self) -> list[TaskStage]:
         """Return the stages that may commit beside others."""
-        ...
 
     def begin_commit(self, stage: TaskStage, pool: Executor) -> None: ...
 
