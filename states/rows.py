@@ -10,7 +10,7 @@ from trident_py.errors import DefinitionError
 from trident_py.model.requirements import role
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SilentCollector, StatePlace, StateUpdater
-from trident_py.state.queries import TupleCollectionGet
+from trident_py.state.updaters import TupleCollectionGet
 from trident_py.tuples import TridentTuple
 
 

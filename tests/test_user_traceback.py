@@ -163,7 +163,7 @@ OURS_OR_A_LIBRARYS = {
     "states/kafka/compacted/local_table.py": {"rows.get"},
     "states/kafka/partitions.py": {"call"},
     "states/kafka/sender.py": {"self.producer.produce"},
-    "states/kafka/append/json_codec.py": {"simple"},
+    "states/kafka/append/records.py": {"simple"},
     "states/sql/rows/sequence/state.py": {"arrived.position"},
     "states/sql/table.py": {"dialect.address", "dialect.fold_name"},
     "states/sql/inspect.py": {"_GRANT.match"},

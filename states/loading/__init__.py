@@ -4,10 +4,9 @@ A package adds a type by an entry point of the group ``trident_py.states`` that 
 """
 
 from ..diagnostics import Finding
-from .entry_points import Installed, find_types
 from .loader import Look, define, load, look, look_at
 from .schema import schema
-from .settings import Count, FieldList, StateSettings
+from .settings import Count, FieldList, Installed, StateSettings, find_types
 
 __all__ = [
     "Count",

@@ -15,8 +15,7 @@ from trident_py.model.secrets import hidden
 from trident_py.state import StateFactory
 
 from ..diagnostics import Finding
-from .entry_points import Installed, find_types
-from .settings import StateSettings
+from .settings import Installed, StateSettings, find_types
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from trident_py.documents import open_to_variables
 
-from .entry_points import find_types
+from .settings import find_types
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -25,9 +25,8 @@ from trident_py.state import (
 from trident_py.state.serializers import json_text
 from trident_py.tuples import TridentTuple
 
-from .factory import RedisFactory
 from .ledger import RedisFence, RedisLedger
-from .location import OURS, RedisPlace, check_hash
+from .location import OURS, RedisFactory, RedisPlace, check_hash
 from .server import check_url
 from .writer import RedisWriter, check_expiry
 

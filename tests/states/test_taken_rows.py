@@ -220,7 +220,7 @@ SENDING = ("executemany", "query", "load")
 APART = {"ledger.py", "owner.py", "key_types.py", "partition_marks.py", "table.py"}
 """The bookkeeping of all states: what a row there says is compared whenever it is read."""
 UNCOUNTED = {
-    "rows/staging_table.py sweep": "rows that nobody shows any more; what stays is swept with the next batch",
+    "rows/batch.py sweep": "rows that nobody shows any more; what stays is swept with the next batch",
     "rows/sequence/tables.py _make": "a row may be there already; each is read back right behind it",
     "dialects/postgresql/bulk.py fill": "PostgreSQL's `load` compares",
     "dialects/postgresql/bulk.py _missing": "PostgreSQL's `load` compares",

@@ -4,8 +4,7 @@ Used by `states.load`, by topology files and by the events gateway. All name fil
 show no secret.
 """
 
-from .document import Document, Where, dotted, read, stop
+from .document import Document, Where, dotted, open_to_variables, read, stop
 from .problems import close, describe_errors
-from .schema import open_to_variables
 
 __all__ = ["Document", "Where", "close", "describe_errors", "dotted", "open_to_variables", "read", "stop"]

@@ -4,15 +4,82 @@ from __future__ import annotations
 
 from typing import Any, Self, overload
 
-from ..engine.processors import Each, Keep, Peek, Project, Replace
+from ..engine.processors import LETTER, DeadLetters, Each, Keep, Peek, Project, Replace
 from ..errors import DefinitionError
-from ..operations.base import Consumer, Filter, FlatMapFunction, Function, MapFunction
+from ..model.partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Partitioner, Shuffle
+from ..model.plan import DRPCNode, SpoutNode
+from ..operations.base import Consumer, CustomStreamGrouping, Filter, FlatMapFunction, Function, MapFunction
 from ..operations.columnar import Columnar
-from ..operations.roles import Accepts, Executes, Keeps, Maps
+from ..operations.roles import Accepts, Chooses, Executes, Keeps, Maps
 from ..tuples import Fields, FieldsLike
 from .arguments import arguments, check_object
 from .graph import NodeHandle
-from .roles import AnyConsumer, AnyFilter, AnyFlatMap, AnyFunction, AnyMap
+from .roles import AnyConsumer, AnyFilter, AnyFlatMap, AnyFunction, AnyGrouping, AnyMap
+
+
+class Repartitions(NodeHandle):
+    """The part of a stream's handle that repartitions it."""
+
+    def partition(self, grouping: AnyGrouping) -> Self:
+        """Repartition by a custom grouping: ``chooseTasks(taskId, values)``, or a callable: tuple -> number.
+
+        With a callable, the partition is the number modulo the partition count.
+        """
+        check_object("partition", grouping, CustomStreamGrouping)
+        if isinstance(grouping, Partitioner):
+            return self._partition(grouping)
+        if not (isinstance(grouping, Chooses) or callable(grouping)):
+            raise DefinitionError(f"partition takes a CustomStreamGrouping or a callable, got {grouping!r}")
+        return self._partition(Custom(grouping, self.getOutputFields()))
+
+    def partitionBy(self, fields: FieldsLike) -> Self:
+        """Send tuples with equal values of these fields to one partition, the same in every batch."""
+        return self._partition(FieldsPartition(self.check(fields)))
+
+    def shuffle(self) -> Self:
+        """Distribute the tuples round robin."""
+        return self._partition(Shuffle())
+
+    def localOrShuffle(self) -> Self:
+        """Shuffle round robin: Spark places tasks itself."""
+        return self._partition(Shuffle(local=True))
+
+    def global_(self) -> Self:
+        """Send all tuples to partition 0. Java's ``global()``."""
+        return self._partition(Global())
+
+    def batchGlobal(self) -> Self:
+        """Send all tuples of a batch to one partition, a different one from batch to batch."""
+        return self._partition(BatchGlobal())
+
+    def broadcast(self) -> Self:
+        """Send every tuple to every partition."""
+        return self._partition(Broadcast())
+
+    def identityPartition(self) -> Self:
+        """Send the tuples of partition i to partition i."""
+        return self._partition(Identity())
+
+
+class Lettered(NodeHandle):
+    """The part of a stream's handle that adds dead letters."""
+
+    def deadLetters(self) -> Self:
+        """Return the tuples of this spout that ``topology.poison`` excludes from their batches; call it on the stream
+        that newStream returned.
+
+        Fields: ``txid``, ``spout``, ``partition`` (of the spout), ``index`` (in the order of emission, from 0),
+        ``tuple`` (its values as a JSON list), ``operation``, ``operationPartition``, and ``error`` (type and text). The
+        first four identify a letter. Persist it into any state: it is written in the batch that excludes the tuple. On
+        replay: the same letters. Raises DefinitionError for any other stream.
+        """
+        node = self.graph.node(self.node_id)
+        if not isinstance(node, SpoutNode) or isinstance(node, DRPCNode):
+            raise DefinitionError(
+                "deadLetters() belongs to the stream of a spout, as newStream returns it: the tuples that are excluded "
+                "are the spout's. Call it before the first operation"
+            )
+        return self._process(DeadLetters(node.spout_id), LETTER)
 
 
 class PerTuple(NodeHandle):

@@ -16,7 +16,7 @@ from ..marks import MarkPlace
 from ..sender import Sender
 from ..settings import DELIVERED, for_producers
 from ..topic_admin import check_there
-from .base import RecordFactory
+from .records import RecordFactory
 
 
 class TopicRecords(State):

@@ -19,8 +19,7 @@ from ..marks import Mark, MarkPlace, group_metadata
 from ..producer import TransactionalProducer
 from ..settings import for_producers
 from ..topic_admin import check_there
-from .base import RecordFactory
-from .records import Headers, RecordBlock
+from .records import Headers, RecordBlock, RecordFactory
 
 
 class Consuming:

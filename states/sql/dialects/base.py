@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL, Engine
 from trident_py.errors import StateError
 from trident_py.state import Needs
 
-from ...columns.keyed import KeyedRows
+from ...columns.arrow import KeyedRows
 from ...columns.values import Column
 from ..connection import Connection, Statement
 from ..maps.combiners import PartialResults, Recipe

@@ -15,7 +15,7 @@ from sqlalchemy.schema import CreateTable
 from trident_py.databases.error_codes import mysql_code_of
 from trident_py.errors import StateError
 
-from ....columns.keyed import KeyedRows
+from ....columns.arrow import KeyedRows
 from ....columns.values import Column
 from ..base import check_taken, names, undoing
 from ..bulk import BLOCK_BYTES, Loaded, blocks, insertions, packets
@@ -135,7 +135,7 @@ class MySqlBulk(MySqlTable):
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
         temporary: bool = False,
     ) -> None:  # fmt: skip
-        """Raises StateError if the server changed or left out a value."""
+        """Write all rows. Raises StateError if the server changed or left out a value."""
         try:
             loaded = self.load(connection, table, columns, blocks(columns, arrays))
         except Exception as error:

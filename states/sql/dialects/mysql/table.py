@@ -14,7 +14,7 @@ from sqlalchemy.ext.compiler import compiles
 
 from trident_py.errors import StateError
 
-from ....columns.keyed import KeyedRows
+from ....columns.arrow import KeyedRows
 from ....columns.values import DECODERS, Column
 from ...connection import Connection
 from ..server import ServerDialect

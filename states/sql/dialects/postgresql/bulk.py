@@ -16,7 +16,7 @@ from sqlalchemy.engine import Engine
 
 from trident_py.databases.error_codes import sqlstate_of
 
-from ....columns.keyed import KeyedRows
+from ....columns.arrow import KeyedRows
 from ....columns.values import DECODERS, Column
 from ...connection import Connection
 from ..base import check_taken, names

@@ -22,7 +22,7 @@ from trident_py.errors import DefinitionError
 from trident_py.model.retry import again_for
 from trident_py.state import Needs, StateType
 
-from ....columns.keyed import KeyedRows
+from ....columns.arrow import KeyedRows
 from ....columns.values import Column
 from ...connection import Connection, Statement, driver_connection
 from ...maps.combiners import PartialResults, Recipe
