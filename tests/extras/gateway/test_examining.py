@@ -7,7 +7,8 @@ from typing import Any
 
 from test_gateway_settings import settings
 
-from trident_py.extras.gateway.examination import Examined, Examiner, events_of
+from trident_py.extras.gateway.event_reader import events_of
+from trident_py.extras.gateway.examination import Examined, Examiner
 
 
 def examined(examiner: Examiner, events: list[dict[str, Any]]) -> list[Examined]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py.extras.gateway.canonical import EventError, canonical
-from trident_py.extras.gateway.examination import events_of, value_of
+from trident_py.extras.gateway.event_reader import events_of, value_of
 from trident_py.extras.gateway.fingerprints import Fingerprint, instant
 from trident_py.extras.gateway.linter import read
 

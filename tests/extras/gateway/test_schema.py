@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from trident_py.extras.gateway.examination import _KINDS, SHOWN, Schema, value_of
+from trident_py.extras.gateway.event_reader import value_of
+from trident_py.extras.gateway.examination import _KINDS, SHOWN, Schema
 from trident_py.extras.gateway.settings import EventSettings
 
 VALUES = ["null", "true", "1", "1.5", "1e400", "123456789012345678901234567890", '"x"', '"\\ud800"', "[1]", '{"a": 1}']

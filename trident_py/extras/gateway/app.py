@@ -19,7 +19,7 @@ from starlette.routing import Route
 from ...errors import TridentError
 from .answers import body_of, code_of, wait_of
 from .claims import MOST_BYTES, ClaimStore
-from .examination import Sent, events_of
+from .event_reader import Sent, events_of
 from .gateway import Gateway, Sink
 from .metrics import Metrics
 from .producer import KafkaSink

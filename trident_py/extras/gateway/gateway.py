@@ -19,7 +19,8 @@ from ...errors import FailedException, TridentError
 from .answers import ACCEPTED, CONFLICT, DUPLICATE, INVALID, RETRY, EventAnswer
 from .bloom import RotatingBloom
 from .claims import NEW, Claim, ClaimAnswer, ClaimStore
-from .examination import Examined, Examiner, Sent, waves
+from .event_reader import Sent
+from .examination import Examined, Examiner, waves
 from .metrics import Metrics
 from .producer import TOO_LARGE, Message
 from .settings import Settings

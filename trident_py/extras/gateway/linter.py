@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .canonical import EventError, canonical
-from .examination import value_of
+from .event_reader import value_of
 from .fingerprints import BITS, Fingerprint, moment, value_at
 
 
