@@ -1,9 +1,4 @@
-"""Checks whole columns at once: `Column.encode` for Arrow arrays.
-
-An array that passes its column's quick test holds only values that `Column.encode` takes; it is cast to the column's
-Arrow type. Any other array goes through `Column.encode` itself, which names the first bad value. A property test
-compares the two.
-"""
+"""Checks whole columns at once: `Column.encode` for Arrow arrays."""
 
 from __future__ import annotations
 

@@ -149,11 +149,9 @@ class FileState(StateFactory):
         return None if fence is None else replace(fence, where=self.folder().where)
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run; it shows the batches."""
         return FileParticipant(self)
 
     def check_place(self, place: StatePlace) -> None:
-        """Raise DefinitionError for a query behind the update: the rows are shown only when the batch is over."""
         if place.queries:
             raise DefinitionError(
                 f"{self.shown}: a query follows the update of state {place.state!r} in the same batch, and must see "
@@ -162,7 +160,6 @@ class FileState(StateFactory):
             )
 
     def check(self) -> Sequence[Finding]:
-        """Look at the folder and write nothing."""
         record = self.newest()
         if record is None:
             try:

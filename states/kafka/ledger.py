@@ -137,7 +137,6 @@ class TopicLedger(BatchParticipant):
         return 0
 
     def open(self, conf: dict) -> int:
-        """Raise the generation and return it; wait while brokers are busy."""
         place = self._place = MarkPlace.of(self._cluster, self._topic, conf)
         self._admin = self._cluster.admin()
         self.close()
@@ -316,7 +315,6 @@ class UnfencedLedger(BatchParticipant):
         self._written: float | None = None
 
     def remembered(self, conf: dict) -> Remembered | None:
-        """Return None, since no txids are stored. Raises StateError if another state owns the topic."""
         run_when_available(self._topic.cluster, lambda: self._owner.check(conf))
         return None
 

@@ -1,7 +1,4 @@
-"""States defined in a YAML file: `load`, the file's JSON `schema`, and the base class for authors of types.
-
-A package adds a type by an entry point of the group ``trident_py.states`` that refers to a `StateSettings`.
-"""
+"""States defined in a YAML file: `load`, the file's JSON `schema`, and the base class for authors of types."""
 
 from ..diagnostics import Finding
 from .loader import Look, define, load, look, look_at

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -102,6 +102,25 @@ class FactorySettings(StateSettings):
     def make(self) -> StateFactory:
         factory: StateFactory = resolve_name(self.factory)(**self.arguments())
         return factory
+
+
+class MapSettings(FactorySettings):
+    """Settings of a map state, whose kind names the constructor of its factory."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("opaque", "transactional", "non-transactional")
+
+    def make(self) -> StateFactory:
+        arguments = self.arguments()
+        constructor = arguments.pop("kind").replace("non-transactional", "nonTransactional")
+        factory: StateFactory = resolve_name(f"{self.factory}.{constructor}")(**arguments)
+        return factory
+
+
+MapKind = Annotated[
+    Literal["non-transactional", "transactional", "opaque"],
+    Field(description="Kind of map: opaque stores the txid and the previous value with each value, transactional "
+                      "stores the txid, non-transactional stores neither"),
+]  # fmt: skip
 
 
 def _as_list(value: Any) -> Any:

@@ -1,12 +1,4 @@
-"""The ledger of a state in Redis: which driver may write, and the last batch that it completed.
-
-A hash beside the data has the fields of `states.ledger.fence.LedgerRow`, ``written`` (the highest txid of which a
-partition has left data) and ``time``. A second hash has a mark for each partition that has committed in the current
-attempt. The owner of the place is noted under a key of its own. Every change is one script (`states.redis.scripts`).
-
-Redis may lose its last writes in a crash or a fail-over. Its log is cut there, so ledger and data go back together. The
-driver notices it: a partition's mark is gone (the batch is replayed), or the last complete batch is (the run ends).
-"""
+"""The ledger of a state in Redis: a hash beside the data, one of marks, and the owner (docs/protocol.md)."""
 
 from __future__ import annotations
 

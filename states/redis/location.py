@@ -53,7 +53,6 @@ class RedisFactory:
         return durability.REMARK
 
     def check(self) -> Sequence[Finding]:
-        """Look at the server and write nothing."""
         return durability.findings(self.place.server)
 
 

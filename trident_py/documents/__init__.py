@@ -1,8 +1,4 @@
-"""Settings in YAML: values with their line numbers, environment variables, and problems in plain words.
-
-Used by `states.load`, by topology files and by the events gateway. All name file, line and key of each problem, and
-show no secret.
-"""
+"""Settings in YAML: values with their line numbers, environment variables, and problems in plain words."""
 
 from .document import Document, Where, dotted, open_to_variables, read, stop
 from .problems import close, describe_errors

@@ -1,8 +1,4 @@
-"""Commits partitions concurrently when a commit only waits for its store.
-
-On Spark the partitions of a level commit at the same time, each in its process. In one process they do so in threads;
-so do several states in one task.
-"""
+"""Commits partitions concurrently when a commit only waits for its store."""
 
 from __future__ import annotations
 

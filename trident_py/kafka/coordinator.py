@@ -113,12 +113,10 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             self._positions, self._behind = positions_of(metadata), metadata
 
     def isReady(self, txid: int) -> bool:
-        """Return whether there are records to read."""
         self._look_if_due()
         return self._problem is not None or (not self._away and self._rate.worth(self._waiting))
 
     def isPending(self) -> bool:
-        """Return whether the rate limit holds records back, or the cluster does not answer."""
         return self._away or self._waiting > 0
 
     def isExhausted(self) -> bool:
@@ -157,11 +155,9 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return shared(group, positions_of(self._initialized[1]))
 
     def close(self) -> None:
-        """Drop the client with its threads and connections."""
         self._watch.close()
 
     def backlog(self) -> dict[str, int]:
-        """Return the number of waiting offsets after the last batch by partition, as last seen. Sends no request."""
         view, positions = self._view, self._positions
         if view is None or positions is None:
             return {}

@@ -1,7 +1,4 @@
-"""Reads offset ranges through one consumer, in the order asked for, while it prefetches the other partitions.
-
-Messages fetched beyond a range are kept for the next batch, so consecutive batches never seek.
-"""
+"""Reads offset ranges through one consumer, in the order asked for, while it prefetches the other partitions."""
 
 from __future__ import annotations
 

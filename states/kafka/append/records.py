@@ -84,7 +84,6 @@ class RecordFactory(StateFactory):
         return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
-        """Called by `build()`. Raises DefinitionError for fields that the tuples do not have."""
         self.form.check(place.fields)
 
     def check(self) -> Sequence[Finding]:

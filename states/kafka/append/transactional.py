@@ -86,8 +86,7 @@ class TransactionalTopicRecords(State):
         self._txid: int | None = None
 
     def beginCommit(self, txid: int | None) -> None:
-        """Open the producer and read the marks where needed. Raises ZombieError for an older driver, attempt or batch,
-        FailedException if the broker is away."""
+        """Open the producer and read the marks where needed."""
         self.rows = self.written = 0
         self._txid = txid
         goes_on = txid is None or (txid > self._own.txid and self._fence.attempt == 0)
@@ -196,7 +195,6 @@ class TransactionalTopicState(RecordFactory):
         return 1 if self.oneTransaction else None
 
     def check_place(self, place: StatePlace) -> None:
-        """Called by `build()`. Raises DefinitionError if the topology cannot meet the options."""
         super().check_place(place)
         if self.oneTransaction and place.partitions != 1:
             raise DefinitionError(
@@ -213,5 +211,4 @@ class TransactionalTopicState(RecordFactory):
         return TransactionalTopicRecords(self, conf, partitionIndex, numPartitions)
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run."""
         return TopicLedger(self.cluster, self.location, for_producers(self.settings), True, self.partitions)

@@ -12,16 +12,17 @@ from trident_py.model.canonical import key_of
 from trident_py.state import (
     BackingMap,
     ITupleCollection,
-    NonTransactionalMap,
     OpaqueMap,
     OpaqueValue,
     RemovableMapState,
     SnapshottableMap,
+    StateType,
     TransactionalMap,
     TransactionalValue,
     ValueUpdater,
 )
 from trident_py.state.base import Key
+from trident_py.state.maps import MAPS
 from trident_py.tuples import Fields, TridentTuple
 
 from ...rows import share_rows
@@ -32,10 +33,6 @@ from .local_table import PAGE, SETTLES, LocalTable, Row, table_of
 from .writer import KeyWriter
 
 PLAIN = "plain"
-_MAPS: dict[str, Any] = {
-    PLAIN: NonTransactionalMap, "non-transactional": NonTransactionalMap,
-    "transactional": TransactionalMap, "opaque": OpaqueMap,
-}  # fmt: skip
 
 
 class TopicBacking(BackingMap):
@@ -198,15 +195,14 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
     def __init__(self, backing: TopicBacking, partition: int, of: int, settle: Callable[[], None] | None) -> None:
         """Make the partition. ``settle``: a driver's work before the first batch, for a state without a driver; else
         None."""
-        super().__init__(_MAPS[backing.kind].build(backing), GLOBAL_KEY)
+        kind = StateType("non-transactional" if backing.kind == PLAIN else backing.kind)
+        super().__init__(MAPS[kind].build(backing), GLOBAL_KEY)
         self.backing = backing
         self.partition = partition
         self.of = of
         self._settle = settle
 
     def beginCommit(self, txid: int | None) -> None:
-        """Begin the transaction. Raises ZombieError for an older driver, attempt or batch, FailedException if the
-        broker is away."""
         if self._settle is not None:
             self._settle()
             self._settle = None
@@ -215,7 +211,6 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         super().beginCommit(txid)
 
     def commit(self, txid: int | None) -> Any:
-        """Commit; return the number of records written once all are confirmed."""
         super().commit(txid)
         self.backing.commit(txid)
         return {"partition": self.partition, "written": self.backing.written}
@@ -277,7 +272,6 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         super().set(value)
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """Return this partition's share of the rows: the key's values, then the value's."""
         single = len(self.backing.codec.value) == 1
         for key, stored in share_rows(self.backing.rows(), self.partition, self.of):
             value = stored[1] if isinstance(self.delegate, TransactionalMap | OpaqueMap) else stored

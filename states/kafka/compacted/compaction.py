@@ -172,7 +172,6 @@ class CompactedLedger(TopicLedger):
         self._valued = valued
 
     def open(self, conf: dict) -> int:
-        """Raise StateError for an unsuitable topic."""
         run_when_available(self._cluster, lambda: self._keyed.open(conf))
         return super().open(conf)
 

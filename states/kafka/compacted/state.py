@@ -160,7 +160,6 @@ class CompactedTopicState(StateFactory):
         check_asked_behind(place, f"topic {self.topic!r}")
 
     def participant(self) -> BatchParticipant:
-        """Return the driver's side for one run: it checks or creates the topic, then fences."""
         keyed = KeyedTopic(self._compaction)
         if not self.fence:
             return UnfencedLedger(keyed, self.location)

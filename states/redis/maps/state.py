@@ -14,16 +14,15 @@ from trident_py.state import (
     BatchParticipant,
     ITupleCollection,
     NonTransactionalMap,
-    OpaqueMap,
     SnapshottableMap,
     StateClass,
     StateFactory,
     StatePlace,
     StateType,
-    TransactionalMap,
 )
 from trident_py.state.base import Key
 from trident_py.state.keys import ExactKey
+from trident_py.state.maps import MAPS
 
 from ...rows import check_asked_behind
 from ...rows import share_rows as shared_rows
@@ -117,11 +116,6 @@ class RedisBackingMap(BackingMap):
 
 
 GLOBAL_KEY = "$REDIS-MAP-STATE-GLOBAL"
-_MAPS: dict[StateType, Any] = {
-    StateType.NON_TRANSACTIONAL: NonTransactionalMap,
-    StateType.TRANSACTIONAL: TransactionalMap,
-    StateType.OPAQUE: OpaqueMap,
-}
 
 
 class RedisMapPartition(SnapshottableMap, ITupleCollection):
@@ -132,18 +126,16 @@ class RedisMapPartition(SnapshottableMap, ITupleCollection):
     """
 
     def __init__(self, backing: RedisBackingMap, globalKey: str, partition: int, of: int) -> None:
-        super().__init__(_MAPS[backing.layout.kind].build(backing), (globalKey,))
+        super().__init__(MAPS[backing.layout.kind].build(backing), (globalKey,))
         self.backing = backing
         self.partition = partition
         self.of = of
 
     def beginCommit(self, txid: int | None) -> None:
-        """Raise ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
         self.backing.begin(txid)
         super().beginCommit(txid)
 
     def commit(self, txid: int | None) -> Any:
-        """Write the partition's values in one step; return how many."""
         super().commit(txid)
         return {"partition": self.partition, "written": self.backing.commit(txid)}
 
@@ -152,7 +144,6 @@ class RedisMapPartition(SnapshottableMap, ITupleCollection):
         self.backing.discard()
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """Return this partition's share of what is stored: the name, then the value."""
         plain = isinstance(self.delegate, NonTransactionalMap)
         for key, stored in shared_rows(self.backing.rows(), self.partition, self.of):
             yield [*key, stored if plain else stored[1]]
@@ -220,7 +211,6 @@ class RedisMapState(RedisFactory, StateFactory):
         check_asked_behind(place, self.place.what)
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run."""
         return RedisLedger(self.place, self._last_txid)
 
     def stored(self) -> dict[tuple, Any]:

@@ -36,8 +36,7 @@ class AppendRows(RowPartition):
         self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
 
     def beginCommit(self, txid: int | None) -> None:
-        """Open the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
-        attempt or batch, FailedException if the store stays locked."""
+        """Open the transaction if the columns are known, else `insert` does."""
         self.rows = self.rejected = self.inserted = 0
         self._writes = None
         self._transaction.begin(txid, lazily=self._shape is None)
@@ -192,7 +191,6 @@ class AppendState(RowFactory):
         return state
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run."""
         return AppendLedger(self.location, self._stores, self.place.stores)
 
     def stored(self) -> dict[tuple, int]:

@@ -177,8 +177,7 @@ class BatchRows(RowPartition):
         self._staged = StagingTable(factory.place)
 
     def beginCommit(self, txid: int | None) -> None:
-        """Open the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
-        attempt or batch, FailedException if the store stays locked, StateError without a driver or a txid."""
+        """Open the transaction if the columns are known, else `insert` does. Raises StateError without a driver."""
         if self._fence is None or txid is None:
             raise StateError(
                 f"table {self.factory.table!r}: a BatchState shows the rows of a txid when its driver decides to, but "
@@ -356,7 +355,6 @@ class BatchState(RowFactory):
         return state
 
     def check_place(self, place: StatePlace) -> None:
-        """Raise DefinitionError for a query behind the update: the rows are shown only when the batch is over."""
         if place.queries:
             raise DefinitionError(
                 f"table {self.table!r}: a query follows the update of state {place.state!r} in the same batch, and "
@@ -365,7 +363,6 @@ class BatchState(RowFactory):
             )
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run; it shows the batches."""
         return BatchLedger(self)
 
     def shape(self, fields: Fields) -> Shape:

@@ -41,8 +41,7 @@ class InsertIgnoreRows(RowPartition):
                 self._rejects.prepare(store)
 
     def beginCommit(self, txid: int | None) -> None:
-        """Lock the store if the columns are known, else `insert` does. Raises ZombieError for an older driver, attempt
-        or batch, FailedException if the store stays locked."""
+        """Open the transaction if the columns are known, else `insert` does."""
         self.inserted = self.ignored = self.conflicts = self.rejected = 0
         self._transaction.begin(txid, lazily=self._shape is None)
 

@@ -1,7 +1,4 @@
-"""Row positions in files: finds where a given number of rows ends, without parsing them.
-
-A position is a byte offset in a text file and a row number in a Parquet file.
-"""
+"""Row positions in files: finds where a given number of rows ends, without parsing them."""
 
 from __future__ import annotations
 
