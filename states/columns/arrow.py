@@ -1,4 +1,4 @@
-"""Checks whole columns at once: `Column.encode` for Arrow arrays."""
+"""Whole columns: `Column.encode` for Arrow arrays, and the rows of a batch in the order of their keys."""
 
 from __future__ import annotations
 

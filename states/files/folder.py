@@ -1,4 +1,4 @@
-"""The folder of a FileState in its file system. Names are relative to it, with ``/`` between their parts."""
+"""The folder of a FileState: rules of its URI, and its files by relative names, with ``/`` between their parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base class for authors of state types: a pydantic model of the settings that creates the StateFactory."""
+"""The base class for authors of state types (a pydantic model each), and those installed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The threads that answer the requests of one run. Each has engines of its own, so no task serves two at once."""
+"""Answers the requests of one run: threads, each with engines of its own that serve one request at a time."""
 
 from __future__ import annotations
 

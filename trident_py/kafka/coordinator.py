@@ -1,4 +1,4 @@
-"""The driver side of `KafkaSpout`: decides the offset ranges of each batch."""
+"""`KafkaSpout` and its driver side, which decides the offset ranges of each batch."""
 
 from __future__ import annotations
 

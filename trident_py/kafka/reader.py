@@ -1,4 +1,4 @@
-"""Reads offset ranges through one consumer, in the order asked for, while it prefetches the other partitions."""
+"""The task side of `KafkaSpout`: reads offset ranges in order, while it prefetches the other partitions."""
 
 from __future__ import annotations
 

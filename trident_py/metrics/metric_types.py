@@ -1,4 +1,4 @@
-"""The types of metrics, with the names of com.codahale.metrics. Each lives where its operation or state is."""
+"""The types of metrics of Storm's two interfaces. Each lives where its operation or state is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One partition of a window as a state: tuples enter under the txid of their batch, and complete windows."""
+"""One partition of a window as a state: which tuples are late, and which windows those complete that entered."""
 
 from __future__ import annotations
 

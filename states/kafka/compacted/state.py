@@ -20,10 +20,9 @@ from ..ledger import UnfencedLedger
 from ..marks import MarkPlace
 from ..settings import cluster_of, for_producers, location_of, pairs
 from ..topic_admin import partition_count
-from .backing import PLAIN, CompactedMap, TopicBacking
+from .backing import PLAIN, CompactedMap, FencedWriter, KeyWriter, PlainWriter, TopicBacking
 from .codec import Codec
 from .compaction import HOUR, CompactedLedger, Compaction, KeyedTopic
-from .writer import FencedWriter, KeyWriter, PlainWriter
 
 _KINDS = {
     PLAIN: "upsert", "non-transactional": "non-transactional", "transactional": "transactional", "opaque": "opaque",

@@ -1,4 +1,4 @@
-"""Rows of whole batches: the rows of all partitions become visible at once, or not at all."""
+"""Rows of whole batches: staged in ``<table>_staged``, and visible all at once, or not at all."""
 
 from __future__ import annotations
 

@@ -45,7 +45,12 @@ class _Arrived(Exception):
 
 
 class Stage:
-    """The temporary table of one batch; ``rows`` are in the order of their keys, each key once."""
+    """The temporary table of one batch; ``rows`` are in the order of their keys, each key once.
+
+    It accepts every row, so only the strict INSERT from it can fail. A savepoint undoes that, and halving the range
+    finds the refused row. A key that another transaction inserts at the same moment is a duplicate like any other: the
+    work since the savepoint is repeated.
+    """
 
     def __init__(self, store: Store, connection: Any, table: str, rows: KeyedRows) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""Nodes whose operation takes whole columns: each, filter and map with a `Columnar`."""
+"""Nodes whose operation takes whole columns: each, filter and map with a `Columnar`; counts of one column."""
 
 from __future__ import annotations
 

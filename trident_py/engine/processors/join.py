@@ -1,7 +1,8 @@
-"""A join of typed columns: the groups are numbered, and all columns of the result gathered by index.
+"""Operations on several streams of one partition: merge, multiReduce plain and grouped, and the join of typed columns.
 
-It gives the same tuples in the same order as the `Joiner` row by row, which takes over where a key is untyped or of a
-type whose equality is not Arrow's (a float: 0.0 and -0.0 are two keys).
+The join numbers the groups and gathers all columns of the result by index. It gives the same tuples in the order of
+the `Joiner`, row by row, which takes over where a key is untyped or of a type whose equality is not Arrow's (a float:
+0.0 and -0.0 are two keys).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Storm's HTTP interface of DRPC: paths, answers, status codes."""
+"""Storm's HTTP interface of DRPC: paths, answers, status codes, and who may call which function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of expressions, and the common type of two of them, as in Spark's ANSI mode."""
+"""An expression as data, and its type: the common type of two of them is as in Spark's ANSI mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row positions in files: finds where a given number of rows ends, without parsing them."""
+"""Finds where a given number of rows ends, without parsing them, by the rules for text files (docs/files.md)."""
 
 from __future__ import annotations
 

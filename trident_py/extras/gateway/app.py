@@ -1,4 +1,4 @@
-"""The HTTP service: routes, size limits, answers; starts and ends the gateway behind them."""
+"""The HTTP service: routes, bodies within limits of size and time, answers, OpenAPI; starts and ends the gateway."""
 
 from __future__ import annotations
 

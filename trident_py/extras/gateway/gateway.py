@@ -1,4 +1,4 @@
-"""The gateway's steps in order: examine, claim, produce, store the status, answer. HTTP is in `app`."""
+"""The gateway's steps in order: examine, claim (many at once), produce, store the status, answer. HTTP is in `app`."""
 
 from __future__ import annotations
 

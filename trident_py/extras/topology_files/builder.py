@@ -1,4 +1,4 @@
-"""Builds the topology that the streams of a file say: makes their objects, then makes the builder's calls in order."""
+"""Builds the topology that the streams of a file say: checks them, then makes the builder's calls in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the objects that a file names: imports them, and calls them with their arguments."""
+"""Makes the objects that a file names: imports and calls them; its states; lengths and windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a topology file with the files that it includes: their sections, one mapping each, of names to places."""
+"""Reads a topology file and those that it includes: their sections, one mapping each, and the place of each value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guarantees of a topology: one for each state. At submit they are logged and checked."""
+"""The guarantees of a topology, one for each state: traced from the spouts, logged and checked at submit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spouts that the kit feeds: batches that a test has written down."""
+"""The batches that a test has written down: their spouts, and the parts of them that still show a defect."""
 
 from __future__ import annotations
 

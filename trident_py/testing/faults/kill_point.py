@@ -1,4 +1,4 @@
-"""Watches the steps of a run: writes down those it reaches, or ends, fails or holds the run at one of them."""
+"""Points of a run: written down as they are reached, or the run ends, fails or is held at one of them."""
 
 from __future__ import annotations
 

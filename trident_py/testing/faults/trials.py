@@ -1,4 +1,4 @@
-"""One topology, one feed: its undisturbed runs, and every case against them."""
+"""One topology, one feed: its undisturbed runs, every case against them, and how two results differ."""
 
 from __future__ import annotations
 
