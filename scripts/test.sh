@@ -4,8 +4,9 @@ set -eu
 cd "$(dirname "$0")/.."
 what=${1:-test}
 python=.venv/bin/python
+unset PYTHONDONTWRITEBYTECODE  # a thousand processes would each compile every module again
 
-# Tests wait for servers and processes half of the time, so there are two without Spark beside two on it. A file on Spark
+# Tests wait for servers and processes half of the time, so there are three without Spark beside two on it. A file on Spark
 # stays in one process: its tests share clusters and chains of crashes.
 # What finds most mistakes without servers, root and Spark: units, SQLite, LocalCluster. Those that are left out start many
 # processes.
@@ -17,19 +18,23 @@ step() { echo "== $1"; shift; "$@" </dev/null; }
 
 pytest() { $python -W error -m pytest -q --durations=10 --part "${PART:-1/1}" -n "${TEST_PROCESSES:-2}" "$@" </dev/null; }
 
-# Those on Spark share a session in each process. They run beside the others, and are shown behind them.
+# Those on Spark share a session in each process. They and the smoke run beside the others, and are shown behind them.
 tests() {
     which=$1; shift
-    shown=$(mktemp)
-    pytest -m "spark$which" --dist loadfile "$@" >"$shown" 2>&1 & spark=$!
-    trap 'kill $spark 2>/dev/null || true; rm -f "$shown"' EXIT
+    shown=$(mktemp -d)
+    pytest -m "spark$which" --dist loadfile "$@" >"$shown/spark" 2>&1 & spark=$!
+    $python scripts/spark_matrix.py --smoke 3.5 </dev/null >"$shown/smoke" 2>&1 & smoke=$!
+    trap 'kill $spark $smoke 2>/dev/null || true; rm -rf "$shown"' EXIT
     trap 'exit 130' INT TERM
     failed=0
     echo '== tests: units, contracts, databases, Kafka, examples, documentation snippets'
-    pytest -m "not spark$which" --dist worksteal "$@" || failed=1
+    TEST_PROCESSES=${TEST_PROCESSES:-3} pytest -m "not spark$which" --dist worksteal "$@" || failed=1
     echo '== tests on Spark'
     wait $spark || failed=1
-    cat "$shown"
+    cat "$shown/spark"
+    echo '== smoke: the oldest Spark'
+    wait $smoke || failed=1
+    cat "$shown/smoke"
     return $failed
 }
 
@@ -39,8 +44,8 @@ case "$what" in
     lint) ;;
     check) export TRIDENT_CHECK=1  # tests/needed.py: whoever asks for a server fails
            step 'tests without servers and Spark' pytest --dist worksteal -m 'not spark and not servers and not whole' $checked ;;
-    test) tests ' and not whole'
-          step 'smoke: the oldest Spark' $python scripts/spark_matrix.py --smoke 3.5 ;;
+    test) step 'tiers: every promise has a test' $python -W error -m pytest -q -k test_tiers tests
+          tests ' and not whole' ;;
     all)  case "${PART:-1/1}" in 1/*) sh scripts/floors.sh ;; esac
           tests '' --hypothesis-profile=whole ;;
     *)    echo "usage: scripts/test.sh check|test|all|lint" >&2; exit 2 ;;

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
@@ -137,7 +138,12 @@ def sources(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
 
-def imports_of(path: Path) -> Iterator[Import]:
+@cache
+def imports_of(path: Path) -> list[Import]:
+    return list(_imports_of(path))
+
+
+def _imports_of(path: Path) -> Iterator[Import]:
     file = path.relative_to(ROOT).as_posix()
     tree = ast.parse(path.read_text())
     inside = {child for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -192,7 +198,9 @@ def our(module: str, package: str) -> str | None:
     return _room(parts[1:]) if len(parts) > 1 else "__init__"
 
 
-ALL = [found for package in ("trident_py", "states") for path in sources(package) for found in imports_of(path)]
+@cache
+def all_imports() -> list[Import]:
+    return [found for package in ("trident_py", "states") for path in sources(package) for found in imports_of(path)]
 
 
 def test_every_module_has_its_place_in_the_layer_table() -> None:
@@ -207,7 +215,7 @@ def test_the_package_itself_has_few_modules() -> None:
 
 def test_a_layer_imports_only_the_layers_below_it() -> None:
     wrong = []
-    for found in ALL:
+    for found in all_imports():
         target = our(found.module, "trident_py")
         if target is None or not found.file.startswith("trident_py/") or room(found.file) in ENTRANCES:
             continue
@@ -222,7 +230,7 @@ def test_a_layer_imports_only_the_layers_below_it() -> None:
 def test_nothing_imports_an_extra() -> None:
     """Extras are found by entry point. One may import another only where the table says so."""
     wrong = []
-    for found in ALL:
+    for found in all_imports():
         target, source = extra(found.module), extra(found.file)
         if target in (None, source, TYPED.get(found.file)) or target in EXTRAS_MAY_IMPORT.get(source or "", ()):
             continue
@@ -256,13 +264,13 @@ def test_every_extra_is_found_by_an_entry_point() -> None:
 
 
 def test_trident_py_never_imports_states() -> None:
-    assert [f.where for f in ALL if f.file.startswith("trident_py/") and our(f.module, "states")] == []
+    assert [f.where for f in all_imports() if f.file.startswith("trident_py/") and our(f.module, "states")] == []
 
 
 def test_states_import_only_the_state_api() -> None:
     wrong = [
         found.where
-        for found in ALL
+        for found in all_imports()
         if found.file.startswith("states/")
         and our(found.module, "trident_py") is not None
         and our(found.module, "trident_py") not in STATES_MAY_IMPORT
@@ -275,7 +283,7 @@ ON_SPARK = ("trident_py/spark/", "trident_py/extras/doctor/", "trident_py/extras
 
 
 def test_only_what_runs_on_spark_imports_pyspark() -> None:
-    users = [f for f in ALL if f.module.split(".")[0] in ("pyspark", "py4j")]
+    users = [f for f in all_imports() if f.module.split(".")[0] in ("pyspark", "py4j")]
     assert [f.where for f in users if not f.file.startswith(ON_SPARK)] == []
 
 
@@ -297,7 +305,7 @@ def test_only_internals_uses_what_spark_does_not_promise() -> None:
 
 
 def test_our_own_modules_are_imported_at_the_top_of_the_file() -> None:
-    lazy = [f for f in ALL if f.lazy and (our(f.module, "trident_py") or our(f.module, "states"))]
+    lazy = [f for f in all_imports() if f.lazy and (our(f.module, "trident_py") or our(f.module, "states"))]
     assert [f.where for f in lazy if f.file not in LAZY] == []
 
 

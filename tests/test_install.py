@@ -253,8 +253,14 @@ class FiveMinutes:
             assert db.execute("SELECT SUM(count), MAX(txid) FROM counts").fetchall() == [(15, 2)]
 
 
+CLUSTERS = [
+    pytest.param(["--local", "--local", ""], id="local"),
+    pytest.param(["", "--local"], id="spark", marks=pytest.mark.whole),
+]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("clusters", [["--local", "--local", ""], ["", "--local"]], ids=["local", "spark"])
+@pytest.mark.parametrize("clusters", CLUSTERS)
 def test_the_readmes_commands_print_what_it_says_on_both_clusters(tmp_path: Path, clusters: list[str]) -> None:
     FiveMinutes(tmp_path, Path(sys.executable), str(ROOT)).follows(clusters)
 

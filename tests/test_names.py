@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -90,12 +91,16 @@ NO_VERB = {
 }  # fmt: skip
 VERBS_IN_S = {"Access", "Address", "Discuss", "Pass", "Process"}
 SOURCES = sorted(path for package in ("trident_py", "states") for path in (ROOT / package).rglob("*.py"))
-FUNCTIONS = [
-    (f"{path.relative_to(ROOT)}:{node.lineno}", node)
-    for path in SOURCES
-    for node in ast.walk(ast.parse(path.read_text()))
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-]
+
+
+@cache
+def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    return [
+        (f"{path.relative_to(ROOT)}:{node.lineno}", node)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def test_modules_are_nouns_of_the_field() -> None:
@@ -105,8 +110,8 @@ def test_modules_are_nouns_of_the_field() -> None:
 
 
 def test_functions_are_named_after_what_they_do() -> None:
-    named = [(where, node.name) for where, node in FUNCTIONS if "property" not in map(ast.unparse, node.decorator_list)]
-    assert [each for each in named if each[1].strip("_") in NO_FUNCTIONS] == []
+    named = [(where, node) for where, node in functions() if node.name.strip("_") in NO_FUNCTIONS]
+    assert [each for each in named if "property" not in map(ast.unparse, each[1].decorator_list)] == []
 
 
 def begins_with_a_verb(docstring: str) -> bool:
@@ -124,7 +129,7 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
     """Those of properties and contexts are nouns, or say what holds inside."""
     wrong = [
         f"{where} {text.splitlines()[0]}"
-        for where, node in FUNCTIONS
+        for where, node in functions()
         if (text := ast.get_docstring(node)) and not begins_with_a_verb(text)
         if not any("property" in (kind := ast.unparse(each)) or "context" in kind for each in node.decorator_list)
     ]

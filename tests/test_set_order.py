@@ -72,7 +72,7 @@ def process(folder: Path, seed: str, code: str, check: bool = True) -> subproces
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=check)
 
 
-@pytest.mark.parametrize("made", ["each", "flatMap"])
+@pytest.mark.parametrize("made", ["each", pytest.param("flatMap", marks=pytest.mark.whole)])
 def test_a_set_that_a_function_returns_is_emitted_in_one_order_by_every_process(folder: Path, made: str) -> None:
     code = f"print(run({made!r}).collected('out'))"
     found = {process(folder, seed, code).stdout for seed in ("0", "1", "2", "random")}
@@ -93,7 +93,7 @@ def stored(folder: Path) -> list[str]:
         return sorted(word for (word,) in store.execute("SELECT w FROM lines"))
 
 
-@pytest.mark.parametrize("seed", ["1", "random"])
+@pytest.mark.parametrize("seed", ["1", pytest.param("random", marks=pytest.mark.whole)])
 def test_a_batch_half_written_under_another_hash_seed_is_refused(folder: Path, seed: str) -> None:
     dead = process(folder, seed, "append('kept', [(1, 0)])", check=False)
     assert dead.returncode == -9 and 0 < len(stored(folder)) < len(set(WORDS.split())), dead.stderr

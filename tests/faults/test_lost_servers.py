@@ -68,7 +68,7 @@ def test_a_server_killed_in_the_middle_of_a_batch_and_restarted(own_server: Any,
     server = own_server(kind)
     url = server.create_database()
     steps = ["begin", "begun", "half", "written", "committed", "publish", "published"]
-    hurt = [(state, steps[i % len(steps)]) for i, state in enumerate(EXACT * 2)]
+    hurt = [(state, steps[i % len(steps)]) for i, state in enumerate(EXACT)]
     faults = tuple(ask(step, state, txid, txid % 2) for txid, (state, step) in enumerate(hurt, 2))
 
     def killed() -> None:

@@ -106,7 +106,10 @@ def test_a_start_gives_up_at_its_limit_and_names_the_setting(kind: str) -> None:
     assert START_WAIT in str(told.value) and "Connection refused" in str(told.value)
 
 
-@pytest.mark.parametrize("kind", FACTORIES)
+@pytest.mark.parametrize(
+    "kind",
+    ["transactional", "compacted", *(pytest.param(k, marks=pytest.mark.whole) for k in FACTORIES if k[0] not in "tc")],
+)
 def test_brokers_away_in_a_run_fail_the_batch_never_the_run(broker: Any, hasty: None, kind: str) -> None:
     topic = broker.create_topic(cleanup_policy="compact")
     factory = FACTORIES[kind](broker.bootstrap, topic)

@@ -28,7 +28,7 @@ from .test_txids import LONG, one_after_the_other
 pytestmark = pytest.mark.spark
 RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 NAME = "a name: 50% ü"
-WHOLE = pytest.mark.whole("test_a_driver_killed_in_full_run_loses_and_changes_nothing")
+WHOLE = pytest.mark.whole("test_a_topology_goes_on_from_a_checkpoint_that_is_on_no_machine")
 
 
 def batch_log(spark: Any, remote: Remote, scratch: Path, name: str = "t") -> BatchLog:
@@ -198,7 +198,8 @@ def test_who_may_not_write_is_told_so(remote: Remote, start: Start, monkeypatch:
     assert "\tat " not in said
 
 
-@pytest.mark.parametrize("remote", [pytest.param("hdfs"), pytest.param("s3", marks=WHOLE)], indirect=True)
+@pytest.mark.whole("test_drivers_that_die_in_batches_that_follow_others_lose_and_double_nothing")
+@pytest.mark.parametrize("remote", ["hdfs", "s3"], indirect=True)
 def test_a_driver_killed_in_full_run_loses_and_changes_nothing(
     remote: Remote, spark_cluster: Any, start: Start, tmp_path: Path
 ) -> None:
@@ -207,7 +208,8 @@ def test_a_driver_killed_in_full_run_loses_and_changes_nothing(
     loses_nothing_killed_after(30, spark_cluster(remote.uri), partial(start, 1000, "", remote.uri, session), tmp_path)
 
 
-@pytest.mark.parametrize("remote", [pytest.param("hdfs"), pytest.param("s3", marks=WHOLE)], indirect=True)
+@pytest.mark.whole("test_txids.py::test_each_driver_takes_the_checkpoint_from_the_one_before_in_full_run")
+@pytest.mark.parametrize("remote", ["hdfs", "s3"], indirect=True)
 def test_each_driver_takes_the_checkpoint_from_the_one_before_in_full_run(
     remote: Remote, spark_cluster: Any, tmp_path: Path
 ) -> None:

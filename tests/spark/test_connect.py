@@ -36,6 +36,7 @@ spark.stop()
 
 
 @pytest.mark.spark
+@pytest.mark.whole("test_an_environment_that_asks_for_spark_connect_is_refused_without_its_token")
 def test_a_session_of_spark_connect_is_refused_and_told_what_it_lacks(tmp_path: Path) -> None:
     program(CONNECTED, tmp_path)
 

@@ -68,6 +68,7 @@ def test_an_error_of_the_user_shows_no_java_and_leaves_nothing(start: Start, tmp
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+@pytest.mark.whole("test_a_signal_ends_a_run_after_its_batch_and_without_a_traceback")
 def test_ctrl_c_ends_a_run_without_java_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
     process = start(1000, "cycle")
     until(process, "committed", 2)

@@ -75,6 +75,7 @@ def program(text: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
 
 
+@pytest.mark.whole("test_a_session_that_is_not_ours_stays_as_it_is")
 def test_two_clusters_of_a_process_share_a_session_and_the_last_one_ends_it(tmp_path: Path) -> None:
     program(TWO_CLUSTERS, tmp_path)
 

@@ -20,6 +20,9 @@ from testbed.spark_hosts import SparkHosts
 from .clusters import FOLDER, JOBS, TESTS, files, finished, rows, started
 
 pytestmark = pytest.mark.spark
+KEPT = pytest.mark.whole(
+    "test_a_worker_host_killed_in_the_middle_of_a_commit", "test_values_of_a_class_of_the_main_program"
+)
 BOTH: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "cwd": FOLDER}
 APP = f"""
 import json, os, sys
@@ -59,6 +62,7 @@ def hosts() -> Iterator[SparkHosts]:
         yield hosts
 
 
+@KEPT
 def test_an_application_without_a_session_runs_where_spark_submit_says(hosts: SparkHosts) -> None:
     """Its modules travel with the topology; what lies in the driver's folders on a worker's disk is not imported."""
     files(hosts, app=APP, mine=MINE, helper=HELPER)
@@ -71,7 +75,7 @@ def test_an_application_without_a_session_runs_where_spark_submit_says(hosts: Sp
     assert rows(hosts) == BY_VALUE
 
 
-@pytest.mark.whole("test_an_application_without_a_session_runs_where_spark_submit_says")
+@KEPT
 def test_an_application_may_make_a_second_cluster_in_the_java_process_of_spark_submit(hosts: SparkHosts) -> None:
     files(hosts, app=APP, mine=MINE, helper=HELPER)
     code, said = finished(hosts.submit(f"{FOLDER}/app.py", "one", "two", **BOTH))
@@ -79,7 +83,7 @@ def test_an_application_may_make_a_second_cluster_in_the_java_process_of_spark_s
     assert said.count(f"master is {hosts.master_url}\n") == 2
 
 
-@pytest.mark.whole("test_an_application_without_a_session_runs_where_spark_submit_says")
+@KEPT
 def test_modules_of_py_files_are_imported_on_the_executors(hosts: SparkHosts) -> None:
     files(hosts, app=APP, mine=MINE, helper=HELPER)
     with zipfile.ZipFile(hosts.driver.path(f"{FOLDER}/more.zip"), "w") as packed:
@@ -90,7 +94,7 @@ def test_modules_of_py_files_are_imported_on_the_executors(hosts: SparkHosts) ->
     assert rows(hosts) == [f"{n} the driver True False" for n in range(6)]
 
 
-@pytest.mark.whole("test_an_application_without_a_session_runs_where_spark_submit_says")
+@KEPT
 def test_a_module_that_an_executor_lacks_is_named_with_the_host(hosts: SparkHosts) -> None:
     """What one module of py-files imports must be there too: it is no part of what travels by value."""
     files(hosts, app=APP, mine=MINE, helper=HELPER)
@@ -101,7 +105,7 @@ def test_a_module_that_an_executor_lacks_is_named_with_the_host(hosts: SparkHost
     assert re.search(r"No module named 'helper' \(host worker[12], .*--py-files", said), said[-6000:]
 
 
-@pytest.mark.whole("test_an_application_without_a_session_runs_where_spark_submit_says")
+@KEPT
 def test_trident_run_takes_master_settings_and_files_as_spark_submit_does(hosts: SparkHosts) -> None:
     """The last of two settings holds, and so does what only spark-defaults.conf says: one core for the application."""
     files(hosts, app=APP, mine=MINE, helper=HELPER)
@@ -126,7 +130,7 @@ def bare() -> Iterator[SparkHosts]:
         yield hosts
 
 
-@pytest.mark.whole("test_an_application_without_a_session_runs_where_spark_submit_says")
+@KEPT
 def test_executors_that_have_nothing_but_python_are_told_before_the_start(bare: SparkHosts) -> None:
     files(bare, app=APP, mine=MINE, helper=HELPER)
     python = {"PYSPARK_PYTHON": NAKED, "PYSPARK_DRIVER_PYTHON": sys.executable}
@@ -135,7 +139,7 @@ def test_executors_that_have_nothing_but_python_are_told_before_the_start(bare: 
     assert "worker1" in said and "pyarrow" in said and "nothing was started" in said, said[-6000:]
 
 
-@pytest.mark.whole("test_an_application_without_a_session_runs_where_spark_submit_says")
+@KEPT
 def test_executors_that_have_nothing_but_python_run_a_packed_environment(bare: SparkHosts, packed: Path) -> None:
     files(bare, app=APP, mine=MINE, helper=HELPER)
     shutil.copy(packed, bare.driver.path(f"{FOLDER}/environment.tar.gz"))

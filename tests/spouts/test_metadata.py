@@ -184,6 +184,23 @@ def test_a_write_whose_answer_was_lost_is_not_taken_for_anothers(tmp_path):
     assert [VersionedStore(folder).get("p", txid) for txid in (2, 3)] == ["two", "three"]
 
 
+@pytest.mark.parametrize("stores", ["versions"], indirect=True)
+def test_a_start_takes_over_from_a_driver_in_full_run(stores):
+    """The older one writes between each reading of the newer one and its writing, some twenty times."""
+    older, newer, batches = stores(), stores(), iter(range(1, 20))
+
+    def owned(entries):
+        for txid in batches:
+            older.put("log", txid, "batch")
+            break
+        return 0, "newer"
+
+    newer.take_over("log", owned)
+    assert newer.get("log", 19) == "batch"
+    with pytest.raises(ZombieError):
+        older.put("log", 20, "batch")
+
+
 @pytest.mark.parametrize("stores", ["versions", *HADOOP[:1]], indirect=True)
 def test_of_drivers_that_write_at_the_same_moment_none_loses_what_it_wrote(stores):
     def writes(who):

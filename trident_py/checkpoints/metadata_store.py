@@ -20,7 +20,7 @@ from ..errors import FailedException, SpoutError, ZombieError
 from ..tuples import TransactionAttempt
 
 LOG = "log"  # the checkpoint's path for its owner and its batches: see `trident_py.checkpoints.batch_log`
-TRIES = 5
+TRIES = 100  # a driver in full run writes every few milliseconds, and each of its writes may come in between
 
 
 class MetadataStore(Protocol):

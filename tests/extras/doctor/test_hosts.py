@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 SQL = f"mysql+pymysql://user:hunter2@db:{PORT}/x"
 KAFKA = {"kafka": f"db:{PORT}"}
 ONE = {"fixed": [["a"]]}
-SMOKE = "test_all_that_is_wrong_is_told_in_one_error"
+KEPT = pytest.mark.whole("test_doctor_asks_the_executors_of_a_cluster_and_starts_nothing")
 END = (
     "Check again with: trident doctor (docs/doctor.md). topology.probe=false leaves out the checks of the machines"
 )
@@ -65,6 +65,7 @@ SQLITE = (
 )
 
 
+@KEPT
 def test_all_that_is_wrong_is_told_in_one_error(hosts: ProbedHosts) -> None:
     healthy = hosts.ask(url=SQL, spout=KAFKA)
     assert (healthy["error"], healthy["warnings"]) == ([], [])
@@ -76,7 +77,7 @@ def test_all_that_is_wrong_is_told_in_one_error(hosts: ProbedHosts) -> None:
     assert asked["warnings"] == []
 
 
-@pytest.mark.whole(SMOKE)
+@KEPT
 def test_a_folder_that_one_worker_does_not_have(hosts: ProbedHosts) -> None:
     for host in (hosts.hosts.driver, hosts.hosts.workers[0]):
         host.path("/tmp/texts").mkdir()
@@ -89,7 +90,7 @@ def test_a_folder_that_one_worker_does_not_have(hosts: ProbedHosts) -> None:
     assert hosts.ask(url=SQL, spout=spout)["error"] == []
 
 
-@pytest.mark.whole(SMOKE)
+@KEPT
 def test_another_trident_py_on_one_worker(hosts: ProbedHosts) -> None:
     with hosts.without(ROOT / "trident_py", "__main__.py"):
         (line,) = hosts.ask(url=SQL, spout={"fixed": [["b"]]})["error"][1:-1]
@@ -97,7 +98,7 @@ def test_another_trident_py_on_one_worker(hosts: ProbedHosts) -> None:
     assert line.endswith(install("the same"))
 
 
-@pytest.mark.whole(SMOKE)
+@KEPT
 def test_a_worker_that_has_nothing_but_python(hosts: ProbedHosts) -> None:
     """What a PySpark cluster is before anything is installed: no ImportError of ours, but what to do."""
     with hosts.nothing_but_python():
@@ -111,7 +112,7 @@ def test_a_worker_that_has_nothing_but_python(hosts: ProbedHosts) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.whole(SMOKE)
+@KEPT
 @pytest.mark.parametrize(("shift", "way"), [("+300s", "ahead of"), ("-300s", "behind")])
 def test_a_clock_that_is_off(hosts: ProbedHosts, shift: str, way: str) -> None:
     if FAKETIME is None and os.environ.get("CI") != "true":
@@ -128,7 +129,7 @@ def test_a_clock_that_is_off(hosts: ProbedHosts, shift: str, way: str) -> None:
     assert hosts.ask(url=SQL, spout={"fixed": [[shift]]})["error"] == []
 
 
-@pytest.mark.whole(SMOKE)
+@KEPT
 def test_another_minor_version_of_python(hosts: ProbedHosts) -> None:
     hosts.bad.path("/tmp/custom").mkdir()
     hosts.bad.path("/tmp/custom/sitecustomize.py").write_text(OTHER_MINOR)
@@ -141,7 +142,7 @@ def test_another_minor_version_of_python(hosts: ProbedHosts) -> None:
     )
 
 
-@pytest.mark.whole(SMOKE)
+@KEPT
 def test_a_python_that_is_not_there(hosts: ProbedHosts) -> None:
     with hosts.other_python("rm /tmp/python"):
         lines = hosts.ask(url=SQL, spout={"fixed": [["e"]]})["error"]
@@ -151,7 +152,7 @@ def test_a_python_that_is_not_there(hosts: ProbedHosts) -> None:
     )
 
 
-@pytest.mark.whole(SMOKE)
+@KEPT
 def test_a_store_that_is_away_is_a_warning_as_the_start_waits_for_it(hosts: ProbedHosts) -> None:
     asked = hosts.ask(url=SQL.replace(f"{PORT}", "1"), spout=ONE)
     assert asked["error"] == []
@@ -161,7 +162,7 @@ def test_a_store_that_is_away_is_a_warning_as_the_start_waits_for_it(hosts: Prob
     ]
 
 
-@pytest.mark.whole(SMOKE)
+@KEPT
 def test_what_was_checked_is_not_asked_again_and_the_setting_asks_nothing(hosts: ProbedHosts) -> None:
     spout = {"fixed": [["f"]]}
     assert hosts.ask(url=SQL, spout=spout)["error"] == []
