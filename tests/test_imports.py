@@ -43,7 +43,6 @@ LAYERS = [
     {"engine/bolts", "engine/poison"},
     {"engine/stages"},
     {"engine/lowering"},
-    {"engine/routing_digest"},
     {"engine/hooks"},
     {"engine/program"},
     {"engine/parallel_commit"},

@@ -161,7 +161,7 @@ LAZY = {"map": 0, "filter": 0, "starmap": 0, "takewhile": 0, "dropwhile": 0, "fi
 OURS_OR_A_LIBRARYS = {
     "states/kafka/compacted/codec.py": {"text"},
     "states/kafka/compacted/local_table.py": {"rows.get"},
-    "states/kafka/partitions.py": {"call"},
+    "states/kafka/owner.py": {"call"},
     "states/kafka/sender.py": {"self.producer.produce"},
     "states/kafka/append/records.py": {"simple"},
     "states/sql/rows/sequence/state.py": {"arrived.position"},

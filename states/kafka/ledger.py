@@ -24,8 +24,7 @@ from trident_py.state import BatchParticipant, Location, Remembered
 from ..ledger.fence import gone_back, newer_driver
 from ..ledger.partition_layout import Layout, check_whole
 from .marks import DRIVER, Mark, MarkPlace
-from .owner import TopicOwner
-from .partitions import Partitions
+from .owner import Partitions, TopicOwner
 from .producer import TransactionalProducer
 from .topic_admin import check_there, id_of, reach, run_when_available
 

@@ -10,7 +10,7 @@ from trident_py.model.context import RunContext
 
 
 class Layout(NamedTuple):
-    """The number of partitions, and their routing (`trident_py.engine.routing_digest`; "" without a cluster)."""
+    """The number of partitions, and their routing (`trident_py.engine.program`; "" without a cluster)."""
 
     partitions: int
     way: str = ""

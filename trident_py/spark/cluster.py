@@ -25,9 +25,8 @@ from ..report.progress import Requests, RunningTopology, kill
 from ..rpc import service
 from ..topology import Topology
 from ..topology.topology import check_submission
-from .active_runs import active_runs
 from .checkpoint import Checkpoint, checkpoint_of
-from .component import SparkComponent
+from .component import SparkComponent, active_runs
 from .jobs import has_sources
 from .launcher import is_alone, master_of
 from .network import Homes
