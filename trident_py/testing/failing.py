@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from operator import methodcaller
 from typing import Any
 
 from ..errors import DefinitionError
@@ -118,29 +119,22 @@ class _Emit:
         return self.method(tx, *args, **named)
 
 
-class _FailingCommitter(_FailingSource, ICommitterTridentSpout):
-    pass
-
-
-class _FailingTridentSpout(_FailingSource, ITridentSpout):
-    pass
-
-
-class _FailingPartitioned(_FailingSource, IPartitionedTridentSpout):
-    pass
-
-
-class _FailingOpaque(_FailingSource, IOpaquePartitionedTridentSpout):
-    pass
+def _subclass(base: type, wrapper: type, **methods: Any) -> Any:
+    """Return a wrapper that is a ``base``, too. It is found by its name in this module, so that it can be pickled."""
+    name = f"_Failing{base.__name__}"
+    made = globals()[name] = type(name, (wrapper, base), {"__module__": __name__, **methods})
+    return made
 
 
 _SPOUTS: dict[type, Any] = {
     IBatchSpout: _FailingBatchSpout,
-    ICommitterTridentSpout: _FailingCommitter,  # before its base class ITridentSpout
-    ITridentSpout: _FailingTridentSpout,
-    IPartitionedTridentSpout: _FailingPartitioned,
-    IOpaquePartitionedTridentSpout: _FailingOpaque,
-}
+    **{
+        base: _subclass(base, _FailingSource)  # the committer before its base class
+        for base in (
+            ICommitterTridentSpout, ITridentSpout, IPartitionedTridentSpout, IOpaquePartitionedTridentSpout,
+        )
+    },
+}  # fmt: skip
 
 
 def failing(fn: Any, when: When, how: str = "fail") -> Any:
@@ -189,73 +183,24 @@ class _FailingCallable(_Failing):
         return self.inner(*values)
 
 
-class _FailingExecute(_Failing):
-    def execute(self, *args: Any) -> Any:
-        self.check()
-        return self.inner.execute(*args)
+def _method(name: str, checks: bool) -> Any:
+    def method(self: Any, *args: Any) -> Any:
+        if checks:
+            self.check()
+        return methodcaller(name, *args)(self.inner)
+
+    return method
 
 
-class _FailingFunction(_FailingExecute, Function):
-    pass
-
-
-class _FailingMap(_FailingExecute, MapFunction):
-    pass
-
-
-class _FailingFlatMap(_FailingExecute, FlatMapFunction):
-    pass
-
-
-class _FailingFilter(_Failing, Filter):
-    def isKeep(self, tuple: Any) -> bool:
-        self.check()
-        return self.inner.isKeep(tuple)
-
-
-class _FailingConsumer(_Failing, Consumer):
-    def accept(self, tuple: Any) -> None:
-        self.check()
-        self.inner.accept(tuple)
-
-
-class _FailingAggregator(_Failing, Aggregator):
-    """Fails in `aggregate`."""
-
-    def init(self, batchId: Any, collector: Any) -> Any:
-        return self.inner.init(batchId, collector)
-
-    def aggregate(self, value: Any, tuple: Any, collector: Any) -> Any:
-        self.check()
-        return self.inner.aggregate(value, tuple, collector)
-
-    def complete(self, value: Any, collector: Any) -> None:
-        self.inner.complete(value, collector)
-
-
-class _FailingReducer(_FailingExecute):
-    def init(self, *args: Any) -> Any:
-        return self.inner.init(*args)
-
-    def complete(self, *args: Any) -> None:
-        self.inner.complete(*args)
-
-
-class _FailingMultiReducer(_FailingReducer, MultiReducer):
-    pass
-
-
-class _FailingGroupedMultiReducer(_FailingReducer, GroupedMultiReducer):
-    pass
+def _failing_in(base: type, checked: str, *others: str) -> Any:
+    """Return a ``base`` that fails in the method ``checked``, and passes on the others."""
+    return _subclass(base, _Failing, **{name: _method(name, name == checked) for name in (checked, *others)})
 
 
 _WRAPPERS: dict[type, Any] = {
-    Function: _FailingFunction,
-    Filter: _FailingFilter,
-    MapFunction: _FailingMap,
-    FlatMapFunction: _FailingFlatMap,
-    Consumer: _FailingConsumer,
-    Aggregator: _FailingAggregator,
-    MultiReducer: _FailingMultiReducer,
-    GroupedMultiReducer: _FailingGroupedMultiReducer,
+    **{base: _failing_in(base, "execute") for base in (Function, MapFunction, FlatMapFunction)},
+    Filter: _failing_in(Filter, "isKeep"),
+    Consumer: _failing_in(Consumer, "accept"),
+    Aggregator: _failing_in(Aggregator, "aggregate", "init", "complete"),
+    **{base: _failing_in(base, "execute", "init", "complete") for base in (MultiReducer, GroupedMultiReducer)},
 }
