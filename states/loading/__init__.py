@@ -1,8 +1,7 @@
 """States defined in a YAML file: `load`, the file's JSON `schema`, and the base class for authors of types."""
 
 from ..diagnostics import Finding
-from .loader import Look, define, load, look, look_at
-from .schema import schema
+from .loader import Look, define, load, look, look_at, schema
 from .settings import Count, FieldList, Installed, StateSettings, find_types
 
 __all__ = [

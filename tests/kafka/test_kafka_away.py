@@ -23,7 +23,8 @@ import trident_py.kafka
 from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState, marks
 from states.kafka import producer as transactions
 from states.kafka import topic_admin as topics
-from states.kafka.compacted import backing, compaction, local_table
+from states.kafka.compacted import backing, local_table
+from states.kafka.compacted import state as compaction
 from states.kafka.compacted.backing import CompactedMap
 from testbed.kafka_broker import KafkaBroker
 from testbed.service import HOST, free_port
