@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from trident_py.entry_points import find_points
 from trident_py.errors import DefinitionError
 from trident_py.state import StateFactory
 from trident_py.tuples import Fields
@@ -38,7 +39,7 @@ class Installed:
 def find_types() -> dict[str, Installed]:
     """Return all types by name. ``problem`` tells why a type cannot be loaded, or that two have the same name."""
     points: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=GROUP):
+    for point in find_points(GROUP):
         points.setdefault(point.name, []).append(point)
     return {name: _type_of(name, points[name]) for name in sorted(points)}
 
@@ -73,6 +74,11 @@ class StateSettings(BaseModel):
     kinds: ClassVar[tuple[str, ...]] = ()
     """The kinds of the factories that `make` returns, as named in the table of guarantees."""
 
+    @classmethod
+    def guarantees(cls) -> Mapping[str, tuple[str, ...]]:
+        """Return the guarantees that the factories declare themselves, by spout kind: for `trident states`."""
+        return {}
+
     def make(self) -> StateFactory:
         """Return the factory. Opens nothing. Raises DefinitionError for settings that contradict each other."""
         raise NotImplementedError(f"{type(self).__name__} must define make()")
@@ -94,6 +100,15 @@ class FactorySettings(StateSettings):
 
     factory: ClassVar[str]
     """The factory's module and name, as in ``states.sql:AppendState``."""
+
+    @classmethod
+    def guarantees(cls) -> Mapping[str, tuple[str, ...]]:
+        """Return those of the factory's class; none if they depend on the settings, or if a library is missing."""
+        try:
+            declared = vars(resolve_name(cls.factory)).get("guarantees")
+        except DefinitionError:
+            return {}
+        return declared if isinstance(declared, Mapping) else {}
 
     def arguments(self) -> dict[str, Any]:
         """Return the factory's arguments: the settings by name, without unset ones."""

@@ -241,10 +241,19 @@ class World:
         driver.history = hash((driver.history, place, name, chosen))
         return chosen
 
-    def _choose(self, place: str, name: str) -> Option:
+    def await_nothing(self) -> bool:
+        """Called by a spout that is not ready."""
+        self._count()
+        return False
+
+    def _count(self) -> None:
+        self.alive()
         self.points += 1
         if self.points > LONGEST:
             raise self._broken(f"a schedule of more than {LONGEST} requests does not end")
+
+    def _choose(self, place: str, name: str) -> Option:
+        self._count()
         option = self._ask_chooser(place, name, self._options(place))
         if option[0] not in ("go", "deliver"):
             self.left -= 1
