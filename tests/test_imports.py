@@ -39,7 +39,7 @@ LAYERS = [
     {"model/partitioning"},
     {"model/plan"},
     {"engine/processors"},
-    {"engine/bolts", "engine/poison"},
+    {"engine/poison"},
     {"engine/stages"},
     {"engine/lowering"},
     {"engine/hooks"},

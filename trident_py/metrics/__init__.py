@@ -28,8 +28,7 @@ from .metric_types import (
     ReducedMetric,
     Timer,
 )
-from .reservoir import Snapshot
-from .tallies import Reported, Tallies
+from .tallies import Reported, Snapshot, Tallies
 
 __all__ = [
     "AssignableMetric",

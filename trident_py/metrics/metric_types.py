@@ -9,8 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .reservoir import Snapshot, Summary
-from .tallies import KEPT, Distribution, Latest, Rate, Tally, Total
+from .tallies import KEPT, Distribution, Latest, Rate, Snapshot, Summary, Tally, Total
 
 
 class IMetric:
