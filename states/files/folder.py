@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from trident_py.errors import FailedException, StateError, TridentError
-from trident_py.filesystems.base import AWAY, LOCAL, LOCAL_PASSES, NAMENODE_AWAY, REFUSED, FileInfo, FileSystem
+from trident_py.filesystems.base import AWAY, LOCAL, LOCAL_PASSES, NAMENODE_AWAY, REFUSED, FileSystem, StorageFailure
+from trident_py.filesystems.folder import StoredFolder
 from trident_py.filesystems.registry import open_filesystem
 from trident_py.filesystems.uris import naming, parse_uri
 
@@ -35,41 +34,21 @@ _TOLD: dict[str, tuple[type[TridentError], str]] = {
 }
 
 
-class StateFolder:
-    """One folder. Methods raise FailedException while the store is away, else StateError.
-
-    ``where``: the folder's URI for messages, without secrets. ``renames``: as of the file system.
-    """
+class StateFolder(StoredFolder):
+    """One folder. Methods raise FailedException while the store is away, else StateError. ``renames``: as of the file
+    system."""
 
     def __init__(self, files: FileSystem, root: str, where: str) -> None:
-        self._files = files
-        self._root = root
-        self.where = where
+        super().__init__(files, root, where)
         self.renames = files.renames
 
     def check_conditional_write(self) -> None:
-        """Raise StateError if `create` makes a file twice: a second driver could then write. Called at each start.
-
-        A link or a rename to a name that exists fails in every file system; a store that copies is asked.
-        """
-        name = f"{HIDDEN}/conditional"
-        if not self.renames and (self.create(name, b""), self.create(name, b""))[1]:
+        """Raise StateError if `create` makes a file twice: a second driver could then write. Called at each start."""
+        if self.ignores_condition(f"{HIDDEN}/conditional"):
             raise StateError(
                 f"FileState: {self.where}: this S3 ignores If-None-Match, so it cannot keep an older driver from "
                 "writing, and nothing is exactly once. Use a store that has conditional writes, as Amazon S3 has"
             )
-
-    def list_folder(self, folder: str) -> list[FileInfo]:
-        with self._explained("list", folder):
-            return self._files.list_folder(self._at(folder))
-
-    def read(self, name: str) -> bytes | None:
-        with self._explained("read", name):
-            return self._files.read(self._at(name))
-
-    def create(self, name: str, data: bytes) -> bool:
-        with self._explained("write", name):
-            return self._files.create(self._at(name), data)
 
     def open(self, name: str) -> Any:
         with self._explained("read", name):
@@ -95,24 +74,9 @@ class StateFolder:
         with self._explained("sync", folder):
             self._files.sync(self._at(folder))
 
-    def delete(self, name: str) -> None:
-        with self._explained("delete", name):
-            self._files.delete(self._at(name))
-
-    def _at(self, name: str) -> str:
-        return f"{self._root}/{name}" if name else self._root
-
-    @contextmanager
-    def _explained(self, doing: str, name: str) -> Iterator[None]:
-        try:
-            yield
-        except TridentError:
-            raise
-        except (OSError, RuntimeError, ValueError) as error:
-            failure = self._files.explain(error)
-            raised, told = _TOLD.get(failure.kind, (StateError, ": {text}"))
-            place = f"{self.where}/{name}" if name else self.where
-            raise raised(f"FileState: cannot {doing} {place}{told.format(text=failure.text)}") from failure.cause
+    def _error(self, doing: str, place: str, failure: StorageFailure) -> TridentError:
+        raised, told = _TOLD.get(failure.kind, (StateError, ": {text}"))
+        return raised(f"FileState: cannot {doing} {place}{told.format(text=failure.text)}")
 
 
 class FileWriter(io.RawIOBase):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
+
+from trident_py.entry_points import find_points
 
 from .settings import StateSettings
 
@@ -30,7 +32,7 @@ class Installed:
 def find_types() -> dict[str, Installed]:
     """Return all types by name. ``problem`` tells why a type cannot be loaded, or that two have the same name."""
     points: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=GROUP):
+    for point in find_points(GROUP):
         points.setdefault(point.name, []).append(point)
     return {name: _type_of(name, points[name]) for name in sorted(points)}
 

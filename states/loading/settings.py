@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar
 
@@ -28,6 +28,11 @@ class StateSettings(BaseModel):
     kinds: ClassVar[tuple[str, ...]] = ()
     """The kinds of the factories that `make` returns, as named in the table of guarantees."""
 
+    @classmethod
+    def guarantees(cls) -> Mapping[str, tuple[str, ...]]:
+        """Return the guarantees that the factories declare themselves, by spout kind: for `trident states`."""
+        return {}
+
     def make(self) -> StateFactory:
         """Return the factory. Opens nothing. Raises DefinitionError for settings that contradict each other."""
         raise NotImplementedError(f"{type(self).__name__} must define make()")
@@ -49,6 +54,15 @@ class FactorySettings(StateSettings):
 
     factory: ClassVar[str]
     """The factory's module and name, as in ``states.sql:AppendState``."""
+
+    @classmethod
+    def guarantees(cls) -> Mapping[str, tuple[str, ...]]:
+        """Return those of the factory's class; none if they depend on the settings, or if a library is missing."""
+        try:
+            declared = vars(resolve_name(cls.factory)).get("guarantees")
+        except DefinitionError:
+            return {}
+        return declared if isinstance(declared, Mapping) else {}
 
     def arguments(self) -> dict[str, Any]:
         """Return the factory's arguments: the settings by name, without unset ones."""

@@ -10,7 +10,6 @@ driver notices it: a partition's mark is gone (the batch is replayed), or the la
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
@@ -23,7 +22,7 @@ from trident_py.state import Remembered
 from ..ledger.fence import FIELDS, Fence, LedgerRow
 from ..ledger.owner import Owner
 from ..ledger.protocol import Ledger
-from ..ledger.store import LedgerStore, Trace, Transition
+from ..ledger.store import LedgerStore, Trace, Transition, utc_now
 from . import durability
 from .location import RedisPlace
 from .scripts import CHANGE, CLAIM
@@ -81,7 +80,7 @@ class RedisLedgerStore(LedgerStore[LedgerRow]):
     def change(self, old: LedgerRow | None, new: LedgerRow, transition: Transition) -> bool:
         deleted = "all" if transition.forgets else "marks" if transition.begins else ""
         parts = [receipt["partition"] for receipt in transition.receipts or ()]
-        asked = [*as_arguments(old), *as_arguments(new), _now(), deleted, mark(new.txid, transition.attempt), *parts]
+        asked = [*as_arguments(old), *as_arguments(new), utc_now(), deleted, mark(new.txid, transition.attempt), *parts]
         return self._run(CHANGE, self.keys, asked, transition.doing)
 
     def owners(self) -> Mapping[str, Owner | None]:
@@ -133,7 +132,3 @@ def as_arguments(row: LedgerRow | None) -> list[str | int]:
 def mark(txid: int | None, attempt: int) -> str:
     """Return what a partition that has committed leaves under its number."""
     return f"{txid}:{attempt}"
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 HIDDEN = "***"
 _NAMES = re.compile(
-    r"pass|pwd|secret|token|cred|jaas|oauthbearer\.config|(api|private|access|account|ssl|sas)[._-]?key|\.key|\.pem",
+    r"pass|pwd|secret|token|cred|delegation|jaas|oauthbearer\.config|(api|private|access|account|ssl|sas)[._-]?key|\.key|\.pem",
     re.IGNORECASE,
 )
 _USER_INFO = r"(?P<before>://[^:/@\s?#]*:)(?P<secret>{})@"

@@ -158,7 +158,7 @@ def _cell_of(routes: Routes, node: ProcessorNode, replay: Replay, causes: list[C
     plan, parent = routes.plan, routes.plan.by_id[node.parents[0]]
     keys = [cause for name in key_fields(node) for cause in origin(plan, parent, name, routes.judge)]
     moving = keys if effective == OPAQUE else []  # a batch that never changes gives the same keys again
-    answer = _cell_by_declaration(factory, effective) or cell(effective, kind, bool(moving))
+    answer = declared_cell(factory, _declared(factory), effective) or cell(effective, kind, bool(moving))
     if kind == "append" and answer.guarantee == EXACTLY and (why := routes.unsteady(node)):
         route = "route the tuples by their content before the state, with partitionBy(...)"
         answer = Cell(WRONG, f"a replay may send tuples to other partitions, which skip them: {why}", route)
@@ -205,10 +205,13 @@ def _nodes_behind(earlier: list[Guarantee], answer: Cell) -> Cell:
     return answer
 
 
-def _cell_by_declaration(factory: Any, spout_kind: str) -> Cell | None:
-    """Return the cell from the factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise
+def _declared(factory: Any) -> Any:
+    return getattr(factory, "guarantees", None)  # a user's own factory need not have it
+
+
+def declared_cell(factory: Any, table: Any, spout_kind: str) -> Cell | None:
+    """Return the cell from a factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise
     by])."""
-    table = getattr(factory, "guarantees", None)  # a user's own factory need not have it
     if table is None:
         return None
     if not isinstance(table, Mapping):
