@@ -19,7 +19,7 @@ class LinkedFiles:
 
     def read(self, name: str) -> str | None:
         try:
-            return (self.folder / name).read_text()
+            return (self.folder / name).read_text(encoding="utf-8", errors="replace")  # as Java does
         except FileNotFoundError:
             return None
 

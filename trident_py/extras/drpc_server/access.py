@@ -106,7 +106,7 @@ def _users(document: Document, function: str, entry: object, tokens: Mapping[str
         document.add((*where, USERS), "is a list of users")
         return frozenset()
     for user in users:
-        if user not in tokens:
+        if not isinstance(user, str) or user not in tokens:
             document.add((*where, USERS), f"{user!r} has no token in {TOKENS}")
     return frozenset(map(str, users))
 

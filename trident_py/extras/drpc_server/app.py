@@ -59,7 +59,7 @@ class Door:
 
 def application(drpc: LocalDRPC, access: Access, room: int) -> FastAPI:
     """Return an ASGI application over the functions of a LocalDRPC."""
-    app = FastAPI(title="DRPC", openapi_url=None, docs_url=None, redoc_url=None)
+    app = FastAPI(title="DRPC", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     door = Door(drpc, access, room)
     app.router.routes += [
         Route("/drpc/{function}", door.answer, methods=["GET", "POST"]),
