@@ -16,7 +16,7 @@ from ...errors import DefinitionError, DRPCExecutionException
 from ...model.chunks import encodable
 
 PORT = 3774
-TOKEN = "TRIDENT_DRPC_TOKEN"
+TOKEN = "TRIDENT_DRPC_TOKEN"  # noqa: S105  the variable's name
 """The variable of the environment with the one token of server and client."""
 
 _TYPES = {503: "SERVER_SHUTDOWN", 504: "SERVER_TIMEOUT", 500: "INTERNAL_ERROR"}
