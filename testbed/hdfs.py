@@ -37,6 +37,8 @@ SETTINGS = {
     "dfs.namenode.datanode.registration.ip-hostname-check": "false",
     "dfs.datanode.sync.behind.writes": "false",
     "hadoop.http.idle_timeout.ms": 1000,
+    # a datanode that writes for WebHDFS asks whether the file is complete, and again after this; 400 is HDFS's own
+    "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": 5,
 }
 
 

@@ -31,8 +31,8 @@ _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.trident.inline.max.tup
 os.environ.setdefault("SPARK_SUBMIT_OPTS", _JAVA)
 
 # The fixtures of servers, and the names of their kinds among the parameters of a test.
-_SERVERS = {*databases.OWN, "kafka", "redis", "hdfs", "s3", "remote", "own_kafka", "own_kafka_of_module", "own_server",
-            "own_server_of_module"}  # fmt: skip
+_SERVERS = {*databases.OWN, "kafka", "redis", "hdfs", "s3", "remote", "place_of_uri", "own_kafka",
+            "own_kafka_of_module", "own_server", "own_server_of_module"}  # fmt: skip
 
 # A shell starts what it runs in the background with Ctrl-C ignored, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -156,11 +156,17 @@ def s3() -> Iterator[S3Server]:
 
 
 @pytest.fixture(params=["hdfs", "s3"])
+def place_of_uri(request: pytest.FixtureRequest) -> Remote:
+    """A folder of this test's own in HDFS and in S3, for which nobody needs Spark."""
+    return remotes.folder(request.param, request.getfixturevalue(request.param))
+
+
+@pytest.fixture(params=["hdfs", "s3"])
 def remote(request: pytest.FixtureRequest, spark: Any) -> Iterator[Remote]:
     """A folder of this test's own in HDFS and in S3, which the session of all Spark tests reaches."""
     server = request.getfixturevalue(request.param)
     with needed(request.param):
-        place = remotes.folder(request.param, server)
+        place = remotes.for_spark(request.param, server)
     for key, value in place.settings.items():
         spark.conf.set(key, value)
     yield place

@@ -385,26 +385,59 @@ def test_a_server_that_refuses_is_a_finding_without_the_password(database: str, 
 # -- check: types of others
 
 
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """A package of a user's own with one type, `checked`."""
+    (folder / "checked_states.py").write_text(module)
+    metadata = folder / "checked-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: checked\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[trident_py.states]\nchecked = checked_states:Settings\n")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "checked_states", raising=False)
+
+
+OWN = """
+from states.loading.settings import FactorySettings
+from trident_py.state import StateFactory
+class S(StateFactory):
+    kind = "ring"
+    guarantees = {"transactional": ("exactly once", "a slot is written once"), "opaque": ("wrong", "slots move", "x")}
+class Settings(FactorySettings):
+    kinds = ("ring",)
+    factory = "checked_states:S"
+"""
+
+
+def test_the_guarantees_that_a_factory_declares_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, OWN)
+    listed = {each["type"]: each["guarantees"] for each in json.loads(run("states", "--json").out)}
+    of = listed["checked"]["ring"]
+    assert [of[kind]["guarantee"] for kind in of] == ["exactly once", "wrong", "no guarantee"]
+    assert (of["opaque"]["reason"], of["opaque"]["raise_by"]) == ("slots move", "x")
+    assert listed["topic"]["non-transactional"]["transactional"]["raise_by"] == "use TransactionalTopicState"
+
+
+def test_guarantees_that_cannot_be_read_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, OWN.replace("wrong", "rong"))
+    assert "checked (checked 1): cannot be used: " in run("states").out
+    assert "guarantees['opaque'] is ('rong', 'slots move', 'x'); it must be a tuple" in run("states").out
+
+
 def test_a_factory_that_checks_itself_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "checked_states.py").write_text(
+    install(
+        tmp_path,
+        monkeypatch,
         "from states import Finding\nfrom states.loading import StateSettings\n"
         "from trident_py.state import StateFactory\n"
         "class S(StateFactory):\n    def __init__(self, secret): self.secret = secret\n"
         "    def __repr__(self): return f'S({self.secret})'\n"
         "    def check(self):\n        if self.secret == 'boom': raise OSError('no boom')\n"
         "        return [Finding('creates', f'a topic, {self.secret}')]\n"
-        "class Settings(StateSettings):\n    secret: str\n    def make(self): return S(self.secret)\n"
+        "class Settings(StateSettings):\n    secret: str\n    def make(self): return S(self.secret)\n",
     )
-    folder = tmp_path / "checked-1.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: checked\nVersion: 1\n")
-    (folder / "entry_points.txt").write_text("[trident_py.states]\nchecked = checked_states:Settings\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("SECRET", "hushhush")
     (tmp_path / "s.yaml").write_text("states:\n  a: {type: checked, secret: '${SECRET}'}\n")
     done = run("check", str(tmp_path / "s.yaml"))
     assert (done.code, done.out) == (0, "a (checked): S(${SECRET})\n  creates: a topic, ${SECRET}\n")
     (tmp_path / "s.yaml").write_text("states:\n  a: {type: checked, secret: boom}\n")
     assert run("check", str(tmp_path / "s.yaml")) == Done(1, "a (checked): S(boom)\n  error:   OSError: no boom\n", "")
-
-

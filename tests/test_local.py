@@ -178,8 +178,3 @@ def test_a_name_that_leads_out_of_the_checkpoints_is_refused(tmp_path: Path, nam
         with pytest.raises(DefinitionError, match="its checkpoint folder has that name"):
             cluster.submitTopology("t", {}, named(name))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_checkpoint_on_another_machine_is_refused() -> None:
-    with pytest.raises(DefinitionError, match=r"hdfs://host/x' is no path: .* use SparkCluster"):
-        LocalCluster("hdfs://host/x")

@@ -39,7 +39,7 @@ from trident_py import Config, DefinitionError, DRPCExecutionException, LocalClu
 from trident_py.cli import trident
 from trident_py.drpc import DRPCClient
 from trident_py.extras.diagrams.diagrams import draw
-from trident_py.extras.drpc_server.access import access_of
+from trident_py.extras.drpc_server.app import access_of
 from trident_py.extras.drpc_server.server import DRPCServer
 from trident_py.extras.gateway import settings as gateway_settings
 from trident_py.extras.gateway.app import application_of

@@ -23,6 +23,7 @@ NAMES = [
     "sslpassword",
     "sasl.password",
     "token",
+    "delegation",
     "secret",
     "api_key",
     "ssl.key.pem",

@@ -3,19 +3,24 @@
 An entry point of the group ``trident_py.extras`` refers to the module of an extra; the core calls it under its name.
 One of the group ``trident_py.commands`` refers to a click command. An extra that pip installs libraries for is named
 behind it: ``events = trident_py.extras.gateway.cli:events [events]``.
+
+Our own are in ``entry_points.txt``, which setup.cfg names. They are read there, and not from what pip has written of an
+installation: modules that Spark sends (``--py-files``) have no metadata.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import pkgutil
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
 from typing import Any
 
 from .errors import DefinitionError, missing, missing_extra
 from .model.replaced import absent
 
+NAME = "trident-py"
 EXTRAS, COMMANDS = "trident_py.extras", "trident_py.commands"
 
 
@@ -61,6 +66,27 @@ def names_of(module: str, extra: str, part: str | None = None) -> Callable[[str]
     return name_of
 
 
+def find_points(group: str) -> list[EntryPoint]:
+    """Return the entry points of a group: our own, and those of other packages."""
+    others = [point for point in entry_points(group=group) if point.dist is None or point.dist.name != NAME]
+    return [*_Own().entry_points.select(group=group), *others]
+
+
 @functools.cache
 def _points(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=group)}
+    return {point.name: point for point in find_points(group)}
+
+
+class _Own(Distribution):
+    """This package, which may be installed or not."""
+
+    def read_text(self, filename: str) -> str | None:
+        if filename == "entry_points.txt":
+            return (pkgutil.get_data(__package__, filename) or b"").decode()
+        try:
+            return distribution(NAME).read_text(filename)
+        except PackageNotFoundError:
+            return f"Name: {NAME}\nVersion: ?\n" if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        raise NotImplementedError("the modules may be in an archive")

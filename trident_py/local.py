@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import uuid
 from contextlib import closing
+from functools import partial
 from typing import Any
 
-from .checkpoints.batch_log import local_log
+from .checkpoints.batch_log import BatchLog
 from .checkpoints.hash_seed import own_order
+from .checkpoints.location import open_log
+from .checkpoints.uri_folder import open_folder
 from .drpc.functions import functions_of
 from .engine.component import ComponentRun
 from .engine.phases import phase, profile, start
 from .engine.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from .engine.task import run_attempt
 from .engine.worker_cache import end_run, task_for
-from .errors import DefinitionError
+from .filesystems.uris import Storage
 from .model.context import with_context
 from .report.progress import Requests, RunningTopology, kill
 from .rpc import service
@@ -26,18 +29,15 @@ from .topology.topology import check_submission
 class LocalCluster:
     """Runs topologies in this process, each component in its own thread. A context manager.
 
-    ``checkpoints``: a folder. If given, txids and the spouts' metadata are kept in ``<checkpoints>/<topology name>/``,
-    and a topology submitted again goes on where it stopped. Without it nothing is kept between runs. Raises
-    DefinitionError for a URI.
+    ``checkpoints``: a local folder, or a URI in HDFS or S3 (docs/checkpoints.md). If given, txids and the spouts'
+    metadata are kept in ``<checkpoints>/<topology name>/``, and a topology submitted again goes on where it stopped,
+    also one that has run on Spark. Without it nothing is kept between runs. ``storage``: settings for the URI's store,
+    such as address and credentials (docs/files.md).
     """
 
-    def __init__(self, checkpoints: str | None = None) -> None:
-        if checkpoints is not None and "://" in checkpoints:
-            raise DefinitionError(
-                f"checkpoints={checkpoints!r} is no path: LocalCluster keeps them in a folder of this machine. Name "
-                "one, or use SparkCluster"
-            )
+    def __init__(self, checkpoints: str | None = None, storage: Storage | None = None) -> None:
         self.checkpoints = checkpoints
+        self._open_folder = partial(open_folder, storage=storage or {})
         self._running: list[LocalRunningTopology] = []
 
     def __enter__(self) -> LocalCluster:
@@ -50,19 +50,25 @@ class LocalCluster:
         """Start the topology and return at once.
 
         Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, or if a
-        state is below ``conf["topology.guarantee"]``. The logger ``trident_py`` logs the guarantees at INFO.
+        state is below ``conf["topology.guarantee"]``; TridentError if the place of the checkpoint cannot be used. The
+        logger ``trident_py`` logs the guarantees at INFO.
         """
         check_submission(name, conf, topology)
         run = f"{name}-{uuid.uuid4().hex[:12]}"
         settings = with_context(conf or {}, topology=name, run=run, home=None)
         programs = compile_plan(topology.plan, settings)
         functions = functions_of(topology.plan, settings)
-        running = LocalRunningTopology(name, run, programs, self.checkpoints, functions)
+        logs = [self._log_of(program) for program in programs]
+        running = LocalRunningTopology(name, run, programs, logs, functions)
         if functions is not None:
             functions.begin(running, programs)
         self._running = [other for other in self._running if other.isOpen] + [running]
         running.start()
         return running
+
+    def _log_of(self, program: Program) -> BatchLog:
+        name = program.conf["topology.name"]
+        return open_log(self.checkpoints, name, program.component, own_order, self._open_folder)
 
     def killTopology(self, name: str) -> None:
         """Stop a topology after its current attempt. Raises TridentError if none of this name is active."""
@@ -83,15 +89,15 @@ class LocalRunningTopology(RunningTopology):
     """A topology that runs in this process: a thread for each component."""
 
     def __init__(
-        self, name: str, run: str, programs: list[Program], checkpoints: str | None, requests: Requests | None
+        self, name: str, run: str, programs: list[Program], logs: list[BatchLog], requests: Requests | None
     ) -> None:
         super().__init__(name, [program.component for program in programs], requests)
         self.run = run
-        self._programs = {program.component: program for program in programs}
-        self._checkpoints = checkpoints
+        self._components = {program.component: (program, log) for program, log in zip(programs, logs, strict=True)}
 
     def _run_component(self, component: str) -> None:
-        LocalComponent(self._programs[component], self, self.run, self._checkpoints).run()
+        program, log = self._components[component]
+        LocalComponent(program, self, self.run, log).run()
 
     def _clean_up(self) -> None:
         end_run(self.run)
@@ -101,9 +107,8 @@ class LocalRunningTopology(RunningTopology):
 class LocalComponent:
     """One component: its log, its batches, its tasks."""
 
-    def __init__(self, program: Program, running: RunningTopology, run: str, checkpoints: str | None) -> None:
-        batches = local_log(checkpoints, program.conf["topology.name"], program.component, own_order)
-        self.batches = ComponentRun(program, program.spouts, batches, running, run)
+    def __init__(self, program: Program, running: RunningTopology, run: str, log: BatchLog) -> None:
+        self.batches = ComponentRun(program, program.spouts, log, running, run)
 
     def run(self) -> None:
         """Run batch after batch until the spouts are exhausted or the run is stopped."""

@@ -1,18 +1,91 @@
-"""The folder of a FileState in its file system. Names are relative to it, with ``/`` between their parts."""
+"""The folder of a FileState: rules of its URI, and its files by relative names, with ``/`` between their parts."""
 
 from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import quote
 
-from trident_py.errors import FailedException, StateError, TridentError
-from trident_py.filesystems.base import AWAY, LOCAL, LOCAL_PASSES, NAMENODE_AWAY, REFUSED, FileInfo, FileSystem
+from trident_py.errors import DefinitionError, FailedException, StateError, TridentError
+from trident_py.filesystems.base import AWAY, LOCAL, LOCAL_PASSES, NAMENODE_AWAY, REFUSED, FileSystem, StorageFailure
+from trident_py.filesystems.folder import StoredFolder
 from trident_py.filesystems.registry import open_filesystem
-from trident_py.filesystems.uris import naming, parse_uri
+from trident_py.filesystems.uris import (
+    HDFS,
+    S3,
+    Storage,
+    check_storage,
+    http_address,
+    local_path,
+    naming,
+    needs_of_paths,
+    parse_uri,
+)
+from trident_py.state import Location, Needs
+
+
+def normalize_uri(uri: str, storage: Storage) -> str:
+    """Return the URI as it is kept. Raises DefinitionError for one of no known store, for settings of another store,
+    and for a store in which nothing can be exact."""
+    with naming("FileState"):
+        found = parse_uri(uri)
+        check_storage([uri], storage)
+        if found is None:
+            return str(Path(local_path(uri)).absolute())
+        if found.kind is HDFS:
+            http_address(found, storage)
+        if found.kind not in (HDFS, S3):
+            raise DefinitionError(
+                f"{found.root}: a FileState is exactly once only where a file can be made under the condition that it "
+                f"does not exist, and pyarrow has no such call for {found.kind.name}. Use a local folder, hdfs:// or "
+                "s3://"
+            )
+        if not found.rest.strip("/"):
+            raise DefinitionError(f"{uri!r} is a whole store; name a folder in it: {found.root}/FOLDER")
+        return f"{found.root}{found.rest.rstrip('/')}"
+
+
+def can_rename_folders(uri: str) -> bool:
+    found = parse_uri(uri)
+    return found is None or found.kind is HDFS
+
+
+def location_of(uri: str) -> Location:
+    found = parse_uri(uri)
+    if found is None:
+        store, path = "file", str(Path(uri).resolve())
+    else:  # the store in one spelling for all schemes of a kind
+        host = found.authority.partition(":")[0] if found.kind is HDFS else found.authority
+        store, path = f"{found.kind.name}/{host.lower()}", found.rest
+    above = frozenset(map(str, PurePosixPath(path).parents))
+    return Location(frozenset({store}), frozenset({path}), "", f"folder {path if found is None else uri}", above)
+
+
+def needs_of(uri: str, storage: Storage, shared: bool) -> Needs:
+    """Return what each machine needs. A local folder is on one, unless it is ``shared``: mounted on all of them."""
+    found = parse_uri(uri)
+    if found is not None:
+        needs = needs_of_paths([uri], storage)
+        return needs if found.kind is not S3 else replace(needs, modules=("boto3",), install="trident-py[s3]")
+    if shared:
+        return Needs(paths=(str(Path(uri).absolute().parent),))
+    return Needs(
+        one_machine=f"the folder {uri} is on one machine; use hdfs:// or s3://, or say shared=True if it is one "
+        "network file system that is mounted on all machines"
+    )
+
+
+def spark_uri(uri: str) -> str:
+    """Return the URI as Spark's readers spell it."""
+    found = parse_uri(uri)
+    if found is None:
+        return Path(uri).as_uri()
+    return f"{f's3a://{found.authority}' if found.kind is S3 else found.root}{quote(found.rest)}"
+
 
 HIDDEN = "_trident"
 """The folder of what is not data, in the state's folder."""
@@ -35,41 +108,21 @@ _TOLD: dict[str, tuple[type[TridentError], str]] = {
 }
 
 
-class StateFolder:
-    """One folder. Methods raise FailedException while the store is away, else StateError.
-
-    ``where``: the folder's URI for messages, without secrets. ``renames``: as of the file system.
-    """
+class StateFolder(StoredFolder):
+    """One folder. Methods raise FailedException while the store is away, else StateError. ``renames``: as of the file
+    system."""
 
     def __init__(self, files: FileSystem, root: str, where: str) -> None:
-        self._files = files
-        self._root = root
-        self.where = where
+        super().__init__(files, root, where)
         self.renames = files.renames
 
     def check_conditional_write(self) -> None:
-        """Raise StateError if `create` makes a file twice: a second driver could then write. Called at each start.
-
-        A link or a rename to a name that exists fails in every file system; a store that copies is asked.
-        """
-        name = f"{HIDDEN}/conditional"
-        if not self.renames and (self.create(name, b""), self.create(name, b""))[1]:
+        """Raise StateError if `create` makes a file twice: a second driver could then write. Called at each start."""
+        if self.ignores_condition(f"{HIDDEN}/conditional"):
             raise StateError(
                 f"FileState: {self.where}: this S3 ignores If-None-Match, so it cannot keep an older driver from "
                 "writing, and nothing is exactly once. Use a store that has conditional writes, as Amazon S3 has"
             )
-
-    def list_folder(self, folder: str) -> list[FileInfo]:
-        with self._explained("list", folder):
-            return self._files.list_folder(self._at(folder))
-
-    def read(self, name: str) -> bytes | None:
-        with self._explained("read", name):
-            return self._files.read(self._at(name))
-
-    def create(self, name: str, data: bytes) -> bool:
-        with self._explained("write", name):
-            return self._files.create(self._at(name), data)
 
     def open(self, name: str) -> Any:
         with self._explained("read", name):
@@ -95,24 +148,9 @@ class StateFolder:
         with self._explained("sync", folder):
             self._files.sync(self._at(folder))
 
-    def delete(self, name: str) -> None:
-        with self._explained("delete", name):
-            self._files.delete(self._at(name))
-
-    def _at(self, name: str) -> str:
-        return f"{self._root}/{name}" if name else self._root
-
-    @contextmanager
-    def _explained(self, doing: str, name: str) -> Iterator[None]:
-        try:
-            yield
-        except TridentError:
-            raise
-        except (OSError, RuntimeError, ValueError) as error:
-            failure = self._files.explain(error)
-            raised, told = _TOLD.get(failure.kind, (StateError, ": {text}"))
-            place = f"{self.where}/{name}" if name else self.where
-            raise raised(f"FileState: cannot {doing} {place}{told.format(text=failure.text)}") from failure.cause
+    def _error(self, doing: str, place: str, failure: StorageFailure) -> TridentError:
+        raised, told = _TOLD.get(failure.kind, (StateError, ": {text}"))
+        return raised(f"FileState: cannot {doing} {place}{told.format(text=failure.text)}")
 
 
 class FileWriter(io.RawIOBase):

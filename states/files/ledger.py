@@ -1,13 +1,7 @@
-"""The ledger of a folder: its newest version says which driver may write, which batch is complete, and which files
-hold rows. It is also the manifest.
-
-``_trident/ledger/<number>.json``: each change makes the file of the next number, which must not exist. Of two drivers
-that change it at once, one finds the number taken. The highest number counts.
-"""
+"""The ledger of a folder, also its manifest: one file for each version, whose number nobody else has taken."""
 
 from __future__ import annotations
 
-import datetime
 import json
 import secrets
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +10,7 @@ from typing import Any, ClassVar
 from trident_py.errors import FailedException, StateError
 
 from ..ledger.fence import Fence, LedgerRow
-from ..ledger.store import Transition
+from ..ledger.store import Transition, utc_now
 from .folder import HIDDEN, StateFolder
 
 LEDGER = f"{HIDDEN}/ledger"
@@ -65,7 +59,7 @@ class Record(LedgerRow):
         return sum(file.rows for file in self.files)
 
     def evolve(self, **changes: Any) -> Record:
-        made = {"version": self.version + 1, "by": secrets.token_hex(8), "time": _now()}
+        made = {"version": self.version + 1, "by": secrets.token_hex(8), "time": utc_now("milliseconds")}
         return replace(self, **{**made, **changes})
 
     def encode(self) -> bytes:
@@ -158,7 +152,3 @@ class FileFence(Fence):
 
 def _name(number: int) -> str:
     return f"{LEDGER}/{number:020d}.json"
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")

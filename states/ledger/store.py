@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, NamedTuple
@@ -56,3 +57,8 @@ class LedgerStore(ABC, Generic[Row]):
     def claim(self, name: str, old: Owner | None, new: Owner) -> bool:
         """Note the owner if the note is still ``old``, and raise the generation of another state that it replaces, in
         one step. Return whether it was done."""
+
+
+def utc_now(timespec: str = "seconds") -> str:
+    """Return the time of a change, as people read it in a ledger."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec=timespec)

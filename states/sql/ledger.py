@@ -1,19 +1,7 @@
-"""The ledger: which driver may write a state, and the last batch it completed.
-
-``trident_fence`` has one row for each (topology, state), in every file of the store. A new driver raises the
-generation. Every partition reads the row under a share lock inside the transaction that writes its data, so an older
-driver, batch or attempt cannot write. ``txid`` is the last batch that all partitions have committed. ``started`` and
-``attempt`` name the latest attempt that the driver has let in: a task of an abandoned attempt may still run, and must
-not write over its successor.
-
-``trident_part`` has one row (a mark) for each partition of the current batch, written with the partition's data. It
-tells a replay, and a task whose COMMIT got no answer, what was committed. The row of part -1 holds the number of
-partitions. The rows of a batch are deleted when the whole batch is committed.
-"""
+"""The ledger in SQL: `trident_fence` and `trident_part`, which docs/states.md and docs/protocol.md describe."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -28,7 +16,7 @@ from ..columns.values import Column, recordable
 from ..ledger.fence import FIELDS, Fence, LedgerRow
 from ..ledger.owner import Owner
 from ..ledger.protocol import Ledger
-from ..ledger.store import LedgerStore, Trace, Transition
+from ..ledger.store import LedgerStore, Trace, Transition, utc_now
 from . import key_types
 from .connection import Connection, Statement
 from .dialects.base import Dialect, insert_text
@@ -183,14 +171,14 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
             there = f"EXISTS (SELECT 1 FROM trident_fence {_OWN})"
             text = f"INSERT INTO trident_fence (topology, state, {_FIELDS}, time)"
             return f"{text} SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT {there}", (
-                *self._own, *astuple(new), _now(), *self._own,
+                *self._own, *astuple(new), utc_now(), *self._own,
             )  # fmt: skip
         marks, attempt = self._needed(transition)
         of = "" if attempt is None else f" AND attempt = {attempt}"
         marked = f" AND (SELECT count(*) {_WRITTEN}{of}) >= {marks}" if marks else ""
         values = _FIELDS.replace(",", " = ?,")
         return f"UPDATE trident_fence SET {values} = ?, time = ? {_SAME}{marked}", (
-            *astuple(new), _now(), *self._own, *astuple(old), *((*self._own, new.txid) if marks else ()),
+            *astuple(new), utc_now(), *self._own, *astuple(old), *((*self._own, new.txid) if marks else ()),
         )  # fmt: skip
 
     def _sweeping(self, new: LedgerRow, transition: Transition) -> list[Statement]:
@@ -308,7 +296,3 @@ def _owner(connection: Connection, name: str, lock: str = "") -> Owner | None:
     text = f"SELECT topology, state, shared FROM {OWNERS} WHERE name = ?{lock}"
     row = connection.execute(text, (name,)).fetchone()
     return None if row is None else Owner(*row)
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

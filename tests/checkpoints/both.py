@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,7 @@ from states.sql import BatchState, RowUpdater, SqlMapState
 from trident_py import LocalCluster, TridentTopology
 from trident_py.model.context import with_context
 from trident_py.operations.builtin import Sum
-from trident_py.testing.faults.kill_point import KillPoint
-from trident_py.testing.faults.points import Point
+from trident_py.testing.faults.kill_point import KillPoint, Point
 
 NAME = "both"
 TESTS = Path(__file__).parents[1]
@@ -31,7 +30,8 @@ TESTS = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Order:
-    """What a driver process is to do: run up to batch ``last``, or to its death at a step."""
+    """What a driver process is to do: run up to batch ``last``, or to its death at a step. ``uri``: of its checkpoint,
+    if it is not in the folder, with ``storage`` for `LocalCluster` and ``settings`` of the session for Spark."""
 
     folder: str
     url: str
@@ -41,10 +41,13 @@ class Order:
     name: str = ""
     partition: int = -1
     txid: int = 0
+    uri: str = ""
+    storage: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
 
-
-def checkpoints(folder: str | Path) -> Path:
-    return Path(folder) / "checkpoints"
+    @property
+    def checkpoints(self) -> str:
+        return self.uri or str(Path(self.folder) / "checkpoints")
 
 
 def build(url: str, folder: str | Path, last: int) -> Any:
@@ -92,13 +95,13 @@ def main(order: Order) -> None:
 def _cluster(order: Order) -> tuple[Any, tuple[int, ...]]:
     """The cluster, and the processes that die with this one."""
     if order.cluster == "local":
-        return LocalCluster(str(checkpoints(order.folder))), ()
+        return LocalCluster(order.checkpoints, order.storage), ()
     from trident_py import SparkCluster
     from trident_py.spark.internals import java_process
     from trident_py.spark.session import OwnSession
 
-    own = OwnSession({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"})
-    return SparkCluster(own.spark, str(checkpoints(order.folder))), (os.getpid(), java_process(own.spark).pid)
+    own = OwnSession({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", **order.settings})
+    return SparkCluster(own.spark, order.checkpoints), (os.getpid(), java_process(own.spark).pid)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Iterator[AppendLogStore]:
 def read(folder: Path) -> Entries:
     found = AppendLogStore(folder)
     try:
-        return found.entries()
+        return {path: found._read(path) for path in found.paths("") if found._read(path)}
     finally:
         found.close()
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, LocalCluster, RunningTopology, TopologyError, TridentTopology
-from trident_py.checkpoints.batch_log import BatchLog, local_log
+from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.checkpoints.hash_seed import own_order
 from trident_py.engine import component
 from trident_py.engine.component import ComponentRun
@@ -60,7 +61,7 @@ def run_of(folder: Path, state: StateFactory | None = None, spout: Any = None) -
     if state is not None:
         stream.partitionPersist(state, "value", Ignoring())
     (program,) = compile_plan(topology.build().plan, with_context({}, topology="t", run="t-1"))
-    log = local_log(str(folder), "t", program.component, own_order)
+    log = BatchLog(AppendLogStore(folder / program.component), str(folder), "t", own_order)
     return ComponentRun(program, program.spouts, log, RunningTopology("t", [program.component]), "t-1")
 
 
@@ -142,6 +143,10 @@ class Failing(IBatchSpout):
     def ack(self, batchId: int) -> None:
         self._fail("ack")
 
+    def isExhausted(self) -> bool:
+        self._fail("isExhausted")
+        return False
+
     def _fail(self, where: str) -> None:
         if where == self.where:
             raise ValueError("no luck")
@@ -165,7 +170,10 @@ class NeverReady(OneForAll, IPartitionedTridentSpout):
         return "isReady"
 
 
-@pytest.mark.parametrize("spout", [Failing("emitBatch"), Failing("ack"), NeverReady()], ids=repr)
+FAILING = [*(Failing(where) for where in ("emitBatch", "ack", "isExhausted")), NeverReady()]
+
+
+@pytest.mark.parametrize("spout", FAILING, ids=repr)
 def test_an_error_of_a_spout_names_it_and_the_batch(spout: Any) -> None:
     topology = TridentTopology()
     topology.newStream("in", spout)

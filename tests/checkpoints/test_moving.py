@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from remotes import Remote
 
 from trident_py import Config, LocalCluster, TopologyError
 from trident_py.checkpoints.append_log import AppendLogStore
@@ -16,7 +17,7 @@ from trident_py.checkpoints.hash_seed import order_of_workers
 from trident_py.checkpoints.metadata_store import LOG
 from trident_py.model.context import with_context
 
-from .both import NAME, Order, build, checkpoints, exact, obey
+from .both import NAME, Order, build, exact, obey
 
 KILLED = -signal.SIGKILL
 
@@ -34,25 +35,18 @@ class Ends:
             raise RuntimeError("asked by the test")
 
 
-def url_in(folder: Path) -> str:
-    return f"sqlite:///{folder}/store.db"
+def order_in(folder: Path, **more: Any) -> Order:
+    return Order(str(folder), f"sqlite:///{folder}/store.db", "local", 9, **more)
 
 
-def run(
-    cluster: Any, url: str, folder: Path, last: int, ends: Ends | None = None, conf: dict[str, Any] | None = None
-) -> None:
+def run(cluster: Any, order: Order, last: int, ends: Ends | None = None, conf: dict[str, Any] | None = None) -> None:
     conf = conf or {} if ends is None else with_context(conf or {}, watcher=ends)
-    running = cluster.submitTopology(NAME, conf, build(url, folder, last))
+    running = cluster.submitTopology(NAME, conf, build(order.url, order.folder, last))
     if ends is None:
         assert running.awaitTermination(200)
         return
     with pytest.raises(TopologyError, match="asked by the test"):
         running.awaitTermination(200)
-
-
-def local(folder: Path, last: int, ends: Ends | None = None) -> None:
-    with LocalCluster(str(checkpoints(folder))) as cluster:
-        run(cluster, url_in(folder), folder, last, ends)
 
 
 AS_JOBS, TOGETHER = {}, {Config.TOPOLOGY_INLINE_MAX_TUPLES: 1000, Config.TOPOLOGY_INLINE_FOLLOW_MILLIS: 60_000}
@@ -63,15 +57,26 @@ AS_JOBS, TOGETHER = {}, {Config.TOPOLOGY_INLINE_MAX_TUPLES: 1000, Config.TOPOLOG
 def test_a_run_goes_from_one_cluster_to_the_other_in_the_middle_of_a_batch(
     spark_cluster: Callable[..., Any], tmp_path: Path, conf: dict[str, Any]
 ) -> None:
-    url = url_in(tmp_path)
-    assert obey(Order(str(tmp_path), url, "local", 9, "committed", "drift", 0, 2)) == KILLED
-    with spark_cluster(checkpoints(tmp_path)) as cluster:
-        run(cluster, url, tmp_path, 9, Ends("decided", "", 4), conf)
-    local(tmp_path, 5)
-    exact(url, 5)
-    with spark_cluster(checkpoints(tmp_path)) as cluster:
-        run(cluster, url, tmp_path, 6, conf=conf)
-    exact(url, 6)
+    goes_on(spark_cluster, order_in(tmp_path), conf)
+
+
+@pytest.mark.spark
+def test_a_run_in_hdfs_or_s3_goes_from_one_cluster_to_the_other_in_the_middle_of_a_batch(
+    remote: Remote, spark_cluster: Callable[..., Any], tmp_path: Path
+) -> None:
+    goes_on(spark_cluster, order_in(tmp_path, uri=remote.uri, storage=remote.storage), TOGETHER)
+
+
+def goes_on(spark_cluster: Callable[..., Any], order: Order, conf: dict[str, Any]) -> None:
+    assert obey(replace(order, step="committed", name="drift", partition=0, txid=2)) == KILLED
+    with spark_cluster(order.checkpoints) as cluster:
+        run(cluster, order, 9, Ends("decided", "", 4), conf)
+    with LocalCluster(order.checkpoints, order.storage) as cluster:
+        run(cluster, order, 5)
+    exact(order.url, 5)
+    with spark_cluster(order.checkpoints) as cluster:
+        run(cluster, order, 6, conf=conf)
+    exact(order.url, 6)
 
 
 LEGS = [
@@ -85,19 +90,35 @@ LEGS = [
 @pytest.mark.timeout(900)
 @pytest.mark.whole("test_a_run_goes_from_one_cluster_to_the_other_in_the_middle_of_a_batch")
 def test_a_run_that_is_killed_on_each_cluster_and_moved_every_time_is_exact(database: str, tmp_path: Path) -> None:
-    for cluster, *point in LEGS:
-        (tmp_path / "hit").unlink(missing_ok=True)
-        assert obey(Order(str(tmp_path), database, cluster, 12, *point)) == KILLED, point  # type: ignore[arg-type]
-    assert obey(Order(str(tmp_path), database, "spark", 12)) == 0
-    exact(database, 12)
+    is_killed_on_each(Order(str(tmp_path), database, "", 12))
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+@pytest.mark.whole("test_a_run_in_hdfs_or_s3_goes_from_one_cluster_to_the_other_in_the_middle_of_a_batch")
+def test_a_run_in_hdfs_or_s3_that_is_killed_on_each_cluster_and_moved_every_time_is_exact(
+    remote: Remote, tmp_path: Path
+) -> None:
+    more = {"uri": remote.uri, "storage": remote.storage, "settings": remote.of_session}
+    is_killed_on_each(replace(order_in(tmp_path, **more), last=12))
+
+
+def is_killed_on_each(order: Order) -> None:
+    for cluster, step, name, partition, txid in LEGS:
+        (Path(order.folder) / "hit").unlink(missing_ok=True)
+        leg = replace(order, cluster=cluster, step=step, name=name, partition=partition, txid=txid)
+        assert obey(leg) == KILLED, leg
+    assert obey(replace(order, cluster="spark")) == 0
+    exact(order.url, 12)
 
 
 @pytest.mark.spark
 def test_a_batch_that_spark_began_was_begun_under_the_hash_seed_of_its_workers(
     spark_cluster: Callable[..., Any], tmp_path: Path
 ) -> None:
-    with spark_cluster(checkpoints(tmp_path)) as cluster:
-        run(cluster, url_in(tmp_path), tmp_path, 9, Ends("recorded", "", 3))
-    (folder,) = (checkpoints(tmp_path) / NAME).iterdir()
+    order = order_in(tmp_path)
+    with spark_cluster(order.checkpoints) as cluster:
+        run(cluster, order, 9, Ends("recorded", "", 3))
+    (folder,) = (Path(order.checkpoints) / NAME).iterdir()
     assert AppendLogStore(folder).get(LOG, 0)["begun"]["order"] == order_of_workers()
     assert order_of_workers()["seed"] == "0"

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ from faults.forks import Driver, Start
 from faults.readings import Fold, Readings
 from faults.steps import Fault
 from faults.stores import EXACT, differences
+from remotes import Remote
+
+from trident_py.checkpoints.uri_folder import open_folder
 
 SEED = 7
 LAST = 5
@@ -47,25 +51,49 @@ def test_a_driver_that_was_stopped_and_wakes_up_writes_nothing(
     database: str, tmp_path: Path, drivers: list[Driver], step: str, state: str
 ) -> None:
     """It stands still between two transactions: in the middle of one it would keep the newer from its rows."""
-    only = (state or "opaque",)
-    older = Driver(Start(database, tmp_path, LAST, (Fault(step, state, 3, action="ask"),), SEED, only=only))
+    said = zombie(drivers, Start(database, tmp_path, LAST, (Fault(step, state, 3, action="ask"),), SEED))
+    if step in OF_THE_DRIVER and step != "recorded":
+        newer = drivers[-1].process
+        assert re.search(rf"process {newer.pid} on host \S+ has taken it over .* Nothing more is written", said)
+
+
+@pytest.mark.parametrize("step", OF_THE_DRIVER)
+def test_a_driver_that_was_stopped_and_wakes_up_writes_nothing_in_hdfs_and_s3(
+    place_of_uri: Remote, tmp_path: Path, drivers: list[Driver], step: str
+) -> None:
+    faults = (Fault(step, "", 3, action="ask"),)
+    zombie(drivers, Start(f"sqlite:///{tmp_path}/store.db", tmp_path, LAST, faults, SEED, **place_of_uri.of_start))
+
+
+def zombie(drivers: list[Driver], start: Start) -> str:
+    """Stops a driver at its fault, lets a newer one run to the end, and wakes it. Returns what it says at its end."""
+    start = replace(start, only=(start.faults[0].state or "opaque",))
+    older = Driver(start)
     drivers.append(older)
     assert older.next() == "at"
     assert older.process.pid is not None
     os.kill(older.process.pid, signal.SIGSTOP)
-    newer = Driver(Start(database, tmp_path, LAST, (), SEED, only=only))
+    newer = Driver(replace(start, faults=()))
     drivers.append(newer)
     newer.next()
     assert newer.told[-1] == ("done", LAST), newer.told[-1]
-    rows, journal = backups.contents(database), (tmp_path / CHECKPOINT).read_bytes()
+    rows, kept = backups.contents(start.url), checkpoint(start)
     older.go_on()
     os.kill(older.process.pid, signal.SIGCONT)
     said = refused(older)
-    if step in OF_THE_DRIVER and step != "recorded":
-        assert re.search(rf"process {newer.process.pid} on host \S+ has taken it over .* Nothing more is written", said)
-    assert backups.contents(database) == rows
-    assert (tmp_path / CHECKPOINT).read_bytes() == journal
-    assert differences(database, Fold(Readings(SEED), LAST), only) == []
+    assert backups.contents(start.url) == rows
+    assert checkpoint(start) == kept
+    assert differences(start.url, Fold(Readings(SEED), LAST), start.only) == []
+    return said
+
+
+def checkpoint(start: Start) -> dict[str, bytes | None]:
+    """All files of the checkpoint but the lock."""
+    if not start.storage:
+        return {CHECKPOINT: (start.folder / CHECKPOINT).read_bytes()}
+    folder = open_folder(f"{start.place}/faults/readings", dict(start.storage))
+    names = [f"{path}/{name}" for path in folder.names() for name in folder.names(path) if name[0] != "."]
+    return {name: folder.read(name) for name in names}
 
 
 @pytest.mark.whole("test_a_driver_that_was_stopped_and_wakes_up_writes_nothing")

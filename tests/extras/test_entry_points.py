@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import sysconfig
+import zipfile
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from trident_py import DefinitionError, entry_points
 from trident_py.cli import trident
 from trident_py.entry_points import COMMANDS, EXTRAS
 
+ROOT = Path(__file__).parents[2]
 HEAVY = {"confluent_kafka", "fastapi", "pydantic", "pyspark", "redis", "sqlalchemy", "sqlglot", "uvicorn", "yaml"}
 HOME = "trident_py.extras."
 LACKS = "needs topology_files, which this installation lacks: pip install --force-reinstall trident-py"
@@ -98,3 +102,25 @@ def test_without_an_extra_its_public_names_say_what_is_missing(installed: dict[s
     assert entry_points.find("topology_files") is None
     with pytest.raises(DefinitionError, match=LACKS):
         entry_points.load("a topology file", "topology_files", EXTRAS)
+
+
+def test_modules_that_spark_sends_find_their_extras(tmp_path: Path) -> None:
+    """As an archive, where nothing was installed and so there is no metadata."""
+    archive, libraries = tmp_path / "sent.zip", tmp_path / "libraries"
+    with zipfile.ZipFile(archive, "w") as sent:
+        for file in (each for name in ("trident_py", "states") for each in (ROOT / name).rglob("*.*")):
+            sent.write(file, file.relative_to(ROOT))
+    libraries.mkdir()
+    for installed in Path(sysconfig.get_path("purelib")).iterdir():
+        if "trident" not in installed.name:
+            (libraries / installed.name).symlink_to(installed)
+    code = (
+        "import importlib.metadata as metadata, trident_py\n"
+        "assert not list(metadata.distributions(name='trident-py')) and '.zip' in trident_py.__file__\n"
+        "from states.files import FileState\nfrom states.loading import find_types\n"
+        "print(FileState('hdfs://h/x').folder().where, FileState('s3://b/x').folder().where)\n"
+        "print(find_types()['append'].package)\n"
+    )
+    paths = {"PYTHONPATH": f"{archive}{os.pathsep}{libraries}", "AWS_REGION": "us-east-1", "PATH": os.defpath}
+    done = subprocess.run([sys.executable, "-S", "-c", code], env=paths, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("hdfs://h/x s3://b/x\ntrident-py ?\n", "")

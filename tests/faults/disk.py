@@ -1,4 +1,4 @@
-"""Kills a process before the n-th call with which a journal asks something of the disk."""
+"""Kills a process before the n-th call with which a checkpoint asks something of the disk, or of its store."""
 
 from __future__ import annotations
 
@@ -39,3 +39,10 @@ def kill_before(number: int, least_size: int) -> None:
     renamed = calls.counted(replace)
     Path.replace = lambda file, target: (  # type: ignore[method-assign, assignment, misc]
         renamed if append_log.JOURNAL in file.name else replace)(file, target)  # fmt: skip
+
+
+def kill_before_request(number: int) -> None:
+    """Called in a process of its own. Requests of boto3 and of fsspec count; those that pyarrow makes only read."""
+    from urllib3.connectionpool import HTTPConnectionPool
+
+    HTTPConnectionPool.urlopen = Calls(number).counted(HTTPConnectionPool.urlopen)  # type: ignore[method-assign]

@@ -16,19 +16,22 @@ from states.sql import store as stores_of_sql
 from trident_py import LocalCluster, TopologyError
 from trident_py.model.context import with_context
 
-from .disk import kill_before
+from .disk import kill_before, kill_before_request
 from .readings import Readings
 from .steps import DriverSteps, Fault, Hook, use
 from .stores import EXACT, build
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
+PRELOADED = ["faults.preloaded"]
+"""What the server of forks imports before its first fork. A module that a start is of belongs here, if it is large."""
 _CONTEXT = multiprocessing.get_context("forkserver")
 
 
 @dataclass(frozen=True)
 class Start:
-    """One start of a driver: what it runs, and what happens to it. ``disk_call``: see `disk.kill_before`."""
+    """One start of a driver: what it runs, and what happens to it. ``checkpoints``: in the folder, or
+    a URI with its ``storage``; ``call``: see `disk.kill_before` and `disk.kill_before_request`."""
 
     url: str
     folder: Path
@@ -41,7 +44,12 @@ class Start:
     lock_seconds: float = 60.0
     checkpoints: str = "checkpoints"
     file_limit: int | None = None
-    disk_call: int | None = None
+    call: int | None = None
+    storage: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def place(self) -> str:
+        return self.checkpoints if self.storage else str(self.folder / self.checkpoints)
 
     def topology(self) -> Any:
         return build(self.url, Readings(self.seed), self.last, self.partitions, self.only)
@@ -94,7 +102,7 @@ class Driver:
 def _warm() -> None:
     """The server of forks imports this module once; it knows the test's path by its environment only."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
-    _CONTEXT.set_forkserver_preload(["faults.preloaded"])
+    _CONTEXT.set_forkserver_preload(PRELOADED)
 
 
 def run(start: Start) -> Driver:
@@ -110,8 +118,10 @@ def drive(start: Start, pipe: Any) -> None:
     stores_of_sql.LOCK_SECONDS = start.lock_seconds
     if start.file_limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (start.file_limit, start.file_limit))
-    if start.disk_call is not None:
-        kill_before(start.disk_call, 2000)
+    if start.call is not None and start.storage:
+        kill_before_request(start.call)
+    elif start.call is not None:
+        kill_before(start.call, 2000)
     hook = Hook(start.faults, pipe)
     use(hook)
 
@@ -123,7 +133,7 @@ def drive(start: Start, pipe: Any) -> None:
 
     try:
         topology = start.topology()
-        with LocalCluster(str(start.folder / start.checkpoints)) as cluster:
+        with LocalCluster(start.place, dict(start.storage)) as cluster:
             running = cluster.submitTopology("faults", with_context(dict(start.conf), watcher=DriverSteps()), topology)
             running.addListener(listen)
             running.awaitTermination()

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from trident_py import LocalCluster, LocalDRPC, TridentTopology
 from trident_py.drpc import DRPCClient
-from trident_py.extras.drpc_server.access import Access, access_of
-from trident_py.extras.drpc_server.app import application
+from trident_py.extras.drpc_server.app import Access, access_of, application
 from trident_py.extras.drpc_server.server import DRPCServer
 from trident_py.extras.gateway.app import application_of
 from trident_py.extras.gateway.settings import Settings

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from states import load
 from trident_py import topology_files
 from trident_py.errors import DefinitionError
-from trident_py.extras.drpc_server.access import access_of
+from trident_py.extras.drpc_server.app import access_of
 from trident_py.extras.gateway.settings import read_settings
 
 from .drawing import altered, damaged, often, refusal

@@ -13,7 +13,8 @@ from remotes import Remote
 from states.sql import SqlMapState
 from trident_py import Fields, TridentTopology
 from trident_py.checkpoints.append_log import JOURNAL
-from trident_py.checkpoints.batch_log import BatchLog, inside
+from trident_py.checkpoints.batch_log import BatchLog
+from trident_py.checkpoints.location import inside
 from trident_py.checkpoints.metadata_store import LOG
 from trident_py.errors import LineageError, TopologyError, TridentError, ZombieError
 from trident_py.operations.builtin import Count
@@ -110,7 +111,7 @@ def test_a_local_checkpoint_goes_on_where_it_was_copied_to(
         go_on(str(tmp_path / "local"), 6)
     assert sorted(written(tmp_path / "out")) == [1, 2, 3]
     (tmp_path / "well").touch()
-    journal = (tmp_path / "local" / "t" / "numbers" / JOURNAL).read_text()
+    journal = (tmp_path / "local" / "t" / "numbers" / JOURNAL).read_bytes()
     assert HadoopFolder(spark, f"{remote.uri}/t/numbers").create(JOURNAL, journal)
     assert go_on(remote.uri, 6).attempts == {4: 0, 5: 0, 6: 0}
     assert go_on(remote.uri, 8).attempts == {7: 0, 8: 0}

@@ -7,6 +7,7 @@ import pytest
 from linked_files import LinkedFiles
 
 from trident_py.checkpoints.append_log import AppendLogStore
+from trident_py.checkpoints.uri_folder import open_folder
 from trident_py.checkpoints.versioned_store import VersionedStore
 from trident_py.errors import SpoutError, ZombieError
 from trident_py.spouts import MemoryMetadataStore
@@ -19,12 +20,21 @@ def in_hadoop(kind, request):
     from trident_py.spark.hadoop_folder import HadoopFolder
 
     spark = request.getfixturevalue("spark")
-    place = remotes.folder(kind, request.getfixturevalue(kind))
+    place = remotes.for_spark(kind, request.getfixturevalue(kind))
     for key, value in place.settings.items():
         spark.conf.set(key, value)
     return lambda: VersionedStore(HadoopFolder(spark, place.uri))
 
 
+def without_spark(kind, request):
+    import remotes
+
+    place = remotes.folder(kind, request.getfixturevalue(kind))
+    folder = open_folder(place.uri, place.storage)
+    return lambda: VersionedStore(folder)
+
+
+OWN = [pytest.param(f"own-{kind}", marks=pytest.mark.servers) for kind in ("hdfs", "s3")]  # without Spark
 HADOOP = [
     pytest.param(
         kind, marks=[pytest.mark.spark, pytest.mark.whole("test_who_has_read_that_there_is_nothing_writes_over_nobody")]
@@ -33,25 +43,28 @@ HADOOP = [
 ]
 
 
-@pytest.fixture(params=["journal", "versions", *HADOOP])
-def stores(request, tmp_path):
+WHOLE = [*(pytest.param(*own.values, marks=[pytest.mark.servers, HADOOP[0].marks[1]]) for own in OWN), *HADOOP]
+
+
+def maker(kind, request, tmp_path):
     """Makes stores that share one folder, as drivers do."""
-    if request.param == "journal":
+    if kind == "journal":
         return lambda: AppendLogStore(tmp_path / "meta")
-    if request.param == "versions":
+    if kind == "versions":
         return lambda: VersionedStore(LinkedFiles(tmp_path / "meta"))
-    return in_hadoop(request.param, request)
+    if kind.startswith("own-"):
+        return without_spark(kind.removeprefix("own-"), request)
+    return in_hadoop(kind, request)
 
 
-@pytest.fixture(params=["memory", "journal", "versions", *HADOOP])
+@pytest.fixture(params=["journal", "versions", *OWN, *HADOOP])
+def stores(request, tmp_path):
+    return maker(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=["memory", "journal", "versions", *WHOLE])
 def store(request, tmp_path):
-    if request.param == "memory":
-        return MemoryMetadataStore()
-    if request.param == "journal":
-        return AppendLogStore(tmp_path / "meta")
-    if request.param == "versions":
-        return VersionedStore(LinkedFiles(tmp_path / "meta"))
-    return in_hadoop(request.param, request)()
+    return MemoryMetadataStore() if request.param == "memory" else maker(request.param, request, tmp_path)()
 
 
 def test_what_was_put_is_found_under_its_txid_only(store):
@@ -201,7 +214,7 @@ def test_a_start_takes_over_from_a_driver_in_full_run(stores):
         older.put("log", 20, "batch")
 
 
-@pytest.mark.parametrize("stores", ["versions", *HADOOP[:1]], indirect=True)
+@pytest.mark.parametrize("stores", ["versions", *WHOLE[:3]], indirect=True)
 def test_of_drivers_that_write_at_the_same_moment_none_loses_what_it_wrote(stores):
     def writes(who):
         written = []

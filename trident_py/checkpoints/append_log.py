@@ -89,11 +89,6 @@ class AppendLogStore(SharedMetadataStore):
         entries = _parse(self._content() or HEADER, self.file)[1].get(path)
         return entries[max(entries)] if entries else None
 
-    def entries(self) -> dict[str, dict[int, Any]]:
-        """Return everything that is in the store, by path and txid."""
-        with self._lock:
-            return {path: dict(self._read(path)) for path in self._all() if self._read(path)}
-
     def settle(self) -> None:
         with self._lock:
             inode, size, durable = self._written

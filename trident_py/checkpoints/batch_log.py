@@ -16,26 +16,18 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from ..engine.program import Program
 from ..engine.startup import AGREEMENT
 from ..engine.store_position import BASE, CheckpointState
 from ..engine.two_phase import DECIDED
 from ..errors import LineageError, ZombieError
-from .append_log import AppendLogStore
 from .hash_seed import find_other_seed
 from .metadata_store import LOG, MemoryMetadataStore, ownership_error
 
 MicroBatch = Mapping[str, Any]
 _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
-
-
-def inside(topology: str, component: str) -> str:
-    """Return the folder of a component's checkpoint, the same on both clusters."""
-    return f"{quote(topology, safe=' ')}/{quote(component, safe=' ')}"
 
 
 class Logged(NamedTuple):
@@ -113,11 +105,11 @@ class BatchLog:
 
     def last(self) -> Logged | None:
         """Return the last committed batch."""
-        return _to_logged(self._record()["over"])
+        return self._logged("over")
 
     def begun(self, txid: int) -> Logged | None:
         """Return this batch if it has started and is not committed."""
-        begun = _to_logged(self._record()["begun"])
+        begun = self._logged("begun")
         return begun if begun is not None and begun.txid == txid else None
 
     def enter(self, micro_batch: MicroBatch) -> None:
@@ -153,20 +145,11 @@ class BatchLog:
         """Called when the component ends."""
         self.store.close()
 
-    def _record(self) -> dict[str, Any]:
-        record: dict[str, Any] = self.store.get(LOG, 0) or _EMPTY
+    def _record(self) -> Mapping[str, Any]:
+        record: Mapping[str, Any] = self.store.peek(LOG, 0) or _EMPTY
         return record
 
-
-def _to_logged(record: Mapping[str, Any] | None) -> Logged | None:
-    return None if record is None else Logged(**record)
-
-
-def local_log(
-    checkpoints: str | None, topology: str, component: str, order: Callable[[], Mapping[str, str]]
-) -> BatchLog:
-    """Return the log in a folder of this machine; without one, a log in memory."""
-    if checkpoints is None:
-        return BatchLog(MemoryMetadataStore(), "in memory", topology, order)
-    folder = Path(checkpoints).absolute() / inside(topology, component)
-    return BatchLog(AppendLogStore(folder), str(folder), topology, order)
+    def _logged(self, name: str) -> Logged | None:
+        """Return a copy: a spout may change its metadata."""
+        batch = (self.store.get(LOG, 0) or _EMPTY)[name]
+        return None if batch is None else Logged(**batch)

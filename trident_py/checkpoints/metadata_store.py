@@ -99,8 +99,12 @@ class MemoryMetadataStore:
         self._admitted: TransactionAttempt | None = None
 
     def get(self, path: str, txid: int) -> Any:
+        return _copy(self.peek(path, txid))
+
+    def peek(self, path: str, txid: int) -> Any:
+        """Return the stored value itself, which nobody may change."""
         with self._lock:
-            return _copy(self._read(path).get(txid))
+            return self._read(path).get(txid)
 
     def previous(self, path: str, txid: int) -> Any:
         with self._lock:

@@ -24,8 +24,8 @@ _SUFFIX = ".json"
 
 
 class Folder(Protocol):
-    """A folder of small text files. Names are relative and may have one ``/``. Methods raise TridentError if the store
-    of the files does not answer or refuses."""
+    """A folder of small files. Names are relative and may have one ``/``. Methods raise TridentError if the store of
+    the files does not answer or refuses."""
 
     @property
     def where(self) -> str:
@@ -34,10 +34,10 @@ class Folder(Protocol):
     def names(self, folder: str = "") -> list[str]:
         """Return the names in the folder or in a folder inside it; none if there is no such folder."""
 
-    def read(self, name: str) -> str | None:
-        """Return the text of a file; None if there is none."""
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None if there is none."""
 
-    def create(self, name: str, text: str) -> bool:
+    def create(self, name: str, data: bytes) -> bool:
         """Make a whole, durable file, and the folder around it. False, without a change, if it exists: of several
         callers on several machines, one gets True."""
 
@@ -101,16 +101,16 @@ class VersionedStore(SharedMetadataStore):
 
     def _read(self, path: str) -> dict[int, Any]:
         if path not in self._entries:
-            version, text = self._newest(path)
-            self._entries[path] = self._parse(path, version, text)
+            version, data = self._newest(path)
+            self._entries[path] = self._parse(path, version, data)
             self._versions[path] = version
         return self._entries[path]
 
-    def _parse(self, path: str, version: int, text: str | None) -> dict[int, Any]:
-        if text is None:
+    def _parse(self, path: str, version: int, data: bytes | None) -> dict[int, Any]:
+        if data is None:
             return {}
         try:
-            found = json.loads(text)
+            found = json.loads(data)
             entries = found["entries"]
             if found.keys() != {"by", "entries"} and found["sum"] != _sum(entries):
                 raise ValueError("its content is not what was written")
@@ -119,20 +119,20 @@ class VersionedStore(SharedMetadataStore):
             name = f"{self._folder.where}/{_file(path, version)}"
             raise SpoutError(f"spout metadata {name} is damaged: {error}; restore the file from a copy") from error
 
-    def _newest(self, path: str) -> tuple[int, str | None]:
-        """Return the newest version and its text. It may be deleted for a newer one between the listing and the
+    def _newest(self, path: str) -> tuple[int, bytes | None]:
+        """Return the newest version and its content. It may be deleted for a newer one between the listing and the
         reading."""
         for _ in range(TRIES):
             version = self._last(path)
-            text = self._folder.read(_file(path, version)) if version else None
-            if text is not None or version == 0:
-                return version, text
+            data = self._folder.read(_file(path, version)) if version else None
+            if data is not None or version == 0:
+                return version, data
         raise overwrite_error(f"{self._folder.where}/{quote(path, safe='')}")
 
     def _write(self, path: str, entries: dict[int, Any]) -> None:
         kept = {str(txid): entries[txid] for txid in sorted(entries)}
         text = json.dumps({"by": self._id, "entries": kept, "sum": _sum(kept)})
-        version = self._make(path, self._versions.get(path, 0) + 1, text)
+        version = self._make(path, self._versions.get(path, 0) + 1, text.encode())
         stored = self._list_versions(path)
         if max(stored, default=version) > version:
             # A driver that has missed several writes may find its number free again, deleted as an old one. Or the
@@ -145,18 +145,18 @@ class VersionedStore(SharedMetadataStore):
             if old < version:
                 self._folder.delete(_file(path, old))
 
-    def _make(self, path: str, version: int, text: str) -> int:
+    def _make(self, path: str, version: int, data: bytes) -> int:
         """Make the next version and return its number. An answer that was lost leaves a version of ours behind."""
         for _ in range(TRIES):
             name = _file(path, version)
-            if self._folder.create(name, text):
+            if self._folder.create(name, data):
                 return version
             found = self._folder.read(name)
             if found is None and self._last(path) <= version:
                 continue  # two stores made it at the same moment, and this one was asked to try again
-            if found == text:
+            if found == data:
                 return version
-            if found is None or f'"by": "{self._id}"' not in found:
+            if found is None or f'"by": "{self._id}"'.encode() not in found:
                 raise overwrite_error(f"{self._folder.where}/{name}")
             version += 1
         raise TridentError(f"{self._folder.where}/{_file(path, version)} cannot be made, and does not exist")

@@ -111,7 +111,7 @@ _RUN = (
     click.option(
         "--checkpoint",
         metavar="DIR",
-        help="Folder that stores txids; default: checkpoints (profile: none is kept).",
+        help="Folder or URI that stores txids; default: checkpoints (profile: none is kept).",
     ),
     click.option("--available-now", is_flag=True, help="Process the data that is available, then end (Spark only)."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line on stdout, no progress line."),

@@ -15,6 +15,7 @@ import click
 from ..entry_points import find
 from ..errors import DefinitionError
 from ..model.plan import Plan, ProcessorNode
+from ..report.guarantees import declared_cell
 from ..report.guarantees.matrix import cell
 from ..topology.user_modules import NotFound
 from ..topology.user_modules import states_loading as loading
@@ -85,8 +86,17 @@ def listing(installed: Any) -> dict[str, Any]:
     record = {"type": installed.name, "package": installed.package, "summary": installed.summary}
     if installed.settings is None:
         return record | {"problem": installed.problem}
-    kinds = {kind: {spout: cell(spout, kind)._asdict() for spout in SPOUTS} for kind in installed.settings.kinds}
+    try:
+        kinds = {kind: cells_of(installed.settings, kind) for kind in installed.settings.kinds}
+    except DefinitionError as error:
+        return record | {"problem": str(error)}
     return record | {"guarantees": kinds, "settings": settings(installed.settings)}
+
+
+def cells_of(model: Any, kind: str) -> dict[str, Any]:
+    """Return the guarantee with each kind of spout: the type's own, else that of the matrix."""
+    own = {spout: declared_cell(model, model.guarantees(), spout) for spout in SPOUTS}
+    return {spout: (answer or cell(spout, kind))._asdict() for spout, answer in own.items()}
 
 
 def settings(model: Any) -> list[dict[str, Any]]:

@@ -97,13 +97,18 @@ class ComponentRun:
         return False
 
     def _is_ready(self) -> bool:
-        """Return whether the next batch can run. One that has begun need not wait for a spout that has ended. Raises
-        TopologyError with what a spout raises."""
+        """Return whether the next batch can run. One that has begun need not wait for a spout that has ended."""
+        return (
+            self._begun is not None
+            or self._ask(self.coordination.ready)
+            or (self._without and self._ask(self.coordination.exhausted))
+        )
+
+    def _ask(self, question: Callable[[int], bool]) -> bool:
+        """Ask the spouts about the next batch. Raises TopologyError with what a spout raises."""
         txid = self.txid + 1
-        if self._begun is not None:
-            return True
         try:
-            return self.coordination.ready(txid) or (self._without and self.coordination.exhausted(txid))
+            return question(txid)
         except Stopped:
             raise
         except BaseException as error:
@@ -130,7 +135,7 @@ class ComponentRun:
         """Whether no batch will run any more: the run is stopped, or every spout has ended."""
         if self.running.stopping.is_set() or self.ended.is_set():
             return True
-        return self._begun is None and not self._without and self.coordination.exhausted(self.txid + 1)
+        return self._begun is None and not self._without and self._ask(self.coordination.exhausted)
 
     def run_next(self, execute: Execute) -> None:
         """Run the next batch until it is committed. Raises as `BatchLoop.run`, and ZombieError if another driver has

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 HIDDEN = "***"
 _NAMES = re.compile(
-    r"pass|pwd|secret|token|cred|jaas|oauthbearer\.config|(api|private|access|account|ssl|sas)[._-]?key|\.key|\.pem",
+    r"pass|pwd|secret|token|cred|delegation|jaas|oauthbearer\.config|(api|private|access|account|ssl|sas)[._-]?key|\.key|\.pem",
     re.IGNORECASE,
 )
 # Also of a mistyped URL: without ://, or with something else for the @, so that the password stands for a port.

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ..checkpoints.append_log import JOURNAL, entries_of
-from ..checkpoints.batch_log import BatchLog, inside, local_log
+from ..checkpoints.batch_log import BatchLog
 from ..checkpoints.hash_seed import order_of_workers
-from ..checkpoints.metadata_store import LOG
-from ..checkpoints.versioned_store import VersionedStore
-from ..engine.startup import AGREEMENT
-from ..engine.store_position import BASE
-from ..errors import LineageError
+from ..checkpoints.location import inside, local_folder, open_log
 from .hadoop_folder import HadoopFolder
 from .session import LOCAL_CHECKPOINT
 
@@ -48,14 +44,16 @@ def checkpoint_of(
 
     Raises TridentError if it cannot be reached. Logs a warning if two drivers could not be told apart there.
     """
-    temporary = f"file://{scratch / inside(topology, component)}"
-    local = None if root is None else local_folder(root)
-    if root is None or local is not None:
-        _refuse_copied_back(None if local is None else Path(local) / inside(topology, component))
-        batches = local_log(local, topology, component, order_of_workers)
-        kept = streamed and local is not None
-        return Checkpoint(batches, f"file://{batches.where}/{SPARKS}" if kept else temporary, LOCAL_CHECKPOINT)
-    folder = HadoopFolder(spark, f"{root.rstrip('/')}/{inside(topology, component)}")
+    batches = open_log(root, topology, component, order_of_workers, partial(_open_folder, spark))
+    if root is None or not streamed:
+        return Checkpoint(batches, f"file://{scratch / inside(topology, component)}", LOCAL_CHECKPOINT)
+    if local_folder(root) is not None:
+        return Checkpoint(batches, f"file://{batches.where}/{SPARKS}", LOCAL_CHECKPOINT)
+    return Checkpoint(batches, f"{batches.where}/{SPARKS}", HadoopFolder(spark, batches.where).query_settings)
+
+
+def _open_folder(spark: SparkSession, uri: str) -> HadoopFolder:
+    folder = HadoopFolder(spark, uri)
     folder.names()  # whether it can be read at all
     if not folder.exclusive:
         log.warning(
@@ -63,38 +61,4 @@ def checkpoint_of(
             "drivers that run on it at once may not notice each other. See to it that only one is started",
             folder.where,
         )
-    store = VersionedStore(folder)
-    _adopt(folder, store)
-    batches = BatchLog(store, folder.where, topology, order_of_workers)
-    if not streamed:
-        return Checkpoint(batches, temporary, LOCAL_CHECKPOINT)
-    return Checkpoint(batches, f"{folder.where}/{SPARKS}", folder.query_settings)
-
-
-def _adopt(folder: HadoopFolder, store: VersionedStore) -> None:
-    """Continue a checkpoint that was copied from a local folder. Its first record is written last: a copy that is
-    interrupted is repeated."""
-    copied = folder.read(JOURNAL)
-    if copied is None or store.get(AGREEMENT, 0) is not None:
-        return
-    entries = entries_of(copied.encode(), f"{folder.where}/{JOURNAL}")
-    for path in sorted(entries, key=lambda path: path == AGREEMENT):
-        for txid, value in entries[path].items():
-            store.put(path, txid, value)
-
-
-def _refuse_copied_back(folder: Path | None) -> None:
-    """Raise LineageError if the checkpoint has been in HDFS or S3: what was local before that is old now."""
-    if folder is not None and (folder / LOG).is_dir():
-        raise LineageError(
-            f"the checkpoint {folder} was copied from HDFS or S3, where its files have other names. Go on there, or "
-            f"move it away: the next start names the {BASE} with which a new one continues"
-        )
-
-
-def local_folder(root: str) -> str | None:
-    """Return the path on this machine that ``checkpoints=`` names: a plain path or ``file://``; None for any other
-    URI."""
-    if "://" not in root or root.startswith("file://"):
-        return root.removeprefix("file://").removeprefix("file:")
-    return None
+    return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Sequence
@@ -25,10 +26,9 @@ from ..rpc import service
 from ..rpc.service import HomeService, Proxy
 from ..spouts.coordination import Descriptor
 from . import failures
-from .active_runs import active_runs
 from .checkpoint import Checkpoint
 from .driver_execution import DriverExecution, StoppableCoordination, bounds_of
-from .internals import Interrupted, java_answers, source_offsets
+from .internals import Interrupted, source_offsets
 from .jobs import check_stages, has_sources, job_of, python_spouts, source_of, with_streamed_spouts
 from .pickle_by_value import import_paths
 from .profiler import profiler_of
@@ -37,6 +37,35 @@ from .session import query_settings, workers_seed
 from .stage import BATCH, RETRY, RUNS, load_program
 from .txids import MicroBatch, Txids
 from .worker_logs import driver_levels
+
+
+class ActiveRuns:
+    """The active runs, as JSON with a number that rises with each change. Thread safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: set[str] = set()
+        self._number = 0
+
+    def begin(self, run: str) -> None:
+        """Called before the first job of the run."""
+        with self._lock:
+            self._runs.add(run)
+            self._number += 1
+
+    def end(self, run: str) -> None:
+        """Called when the run starts no job any more."""
+        with self._lock:
+            self._runs.discard(run)
+            self._number += 1
+
+    def to_json(self) -> str:
+        with self._lock:
+            return json.dumps([self._number, sorted(self._runs)])
+
+
+active_runs = ActiveRuns()
+
 
 LOST_ATTEMPTS = 4
 OLDER_WAIT = 15.0
@@ -222,8 +251,9 @@ class SparkComponent:
         if isinstance(error, TopologyError):
             raise error
         if error is not None:
-            self._raise_if_java_is_gone(error)
-            raise topology_error(failure_of("start", 0, error), None) from error
+            gone = failures.find_gone(self.spark, error)
+            place, raised = ("start", error) if gone is None else ("Spark", gone)
+            raise topology_error(failure_of(place, 0, raised), None) from raised
         if self.running.stopping.is_set():
             return
         if ended_by is None and not (self.available_now and not self._python) and not self._finished.is_set():
@@ -231,12 +261,6 @@ class SparkComponent:
         if ended_by is not None:
             raised = failures.translate(failures.chain_of(ended_by), self.checkpoint.location)
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
-
-    def _raise_if_java_is_gone(self, error: BaseException) -> None:
-        """Raise if Java is gone: the first caller only saw that nobody answered."""
-        if not isinstance(error, TridentError) and not java_answers(self.spark):
-            gone = failures.java_is_gone()
-            raise topology_error(failure_of("Spark", 0, gone), None) from gone
 
     # -- one micro-batch ----------------------------------------------------------------------------------------
 
@@ -329,10 +353,9 @@ class SparkComponent:
             if (times := self._times_lost(batch.txid)) < LOST_ATTEMPTS:
                 return AttemptOutcome([failure_of("task", 0, lost)], [])
             fatal = TridentError(f"{lost}; it happened {times} times in a row")
-        elif not java_answers(self.spark):  # whatever asked it first says only that nobody answered
-            fatal = failures.java_is_gone()
         else:
-            fatal = failures.translate(texts, self.checkpoint.location)
+            gone = failures.find_gone(self.spark, error)
+            fatal = failures.translate(texts, self.checkpoint.location) if gone is None else gone
         return AttemptOutcome([failure_of("Spark", 0, fatal)], [])
 
     def _times_lost(self, txid: int) -> int:

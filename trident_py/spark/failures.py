@@ -1,15 +1,14 @@
-"""Translates Spark's errors to errors of trident_py that name the root cause in a line or two.
-
-Spark hides a cause two levels down, in thousands of characters of stack trace.
-"""
+"""Translates Spark's errors to errors of trident_py that name the root cause in a line or two."""
 
 from __future__ import annotations
 
 import re
 
+from pyspark.sql import SparkSession
+
 from ..checkpoints.metadata_store import other_driver_error
 from ..errors import FailedException, LineageError, TridentError
-from .internals import java_causes
+from .internals import java_answers, java_causes
 from .storage import is_of_storage, storage_error
 
 _NEVER_CAME = (
@@ -91,8 +90,13 @@ def _which(texts: list[str], python: str) -> str:
     )
 
 
-def java_is_gone() -> TridentError:
-    """Return the error of a run whose Java process has ended."""
+def find_gone(spark: SparkSession, error: BaseException) -> TridentError | None:
+    """Return what an error means if Spark's Java process has ended: whoever asked it first says only that nobody
+    answered. None if it answers, or if the error is one of ours."""
+    return None if isinstance(error, TridentError) or java_answers(spark) else _java_is_gone()
+
+
+def _java_is_gone() -> TridentError:
     return TridentError(
         "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). No data of the "
         "running batch is lost: start the topology again, and it continues where it stopped"
@@ -112,7 +116,7 @@ def translate(texts: list[str], checkpoint: str) -> TridentError:
     if is_of_storage(texts) and "://" in checkpoint:
         return storage_error(texts, checkpoint)
     if len(texts) == 1 and any(mark in text for mark in _JAVA_GONE):  # else Java told the causes
-        return java_is_gone()
+        return _java_is_gone()
     reason = innermost(texts)
     if advice := next((advice for mark, advice in _ADVICE.items() if mark in reason), ""):
         return TridentError(f"Spark failed: {reason}. {advice}")

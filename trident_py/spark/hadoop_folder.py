@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ..errors import TridentError
-from .failures import chain_of, java_is_gone
-from .internals import checkpoint_files, hadoop_settings, java_answers, java_classes
+from .failures import chain_of, find_gone
+from .internals import checkpoint_files, hadoop_settings, java_classes
 from .storage import storage_error
 
 CONDITIONAL = "fs.option.create.conditional.overwrite"
@@ -78,11 +78,11 @@ class HadoopFolder:
                 return []
             raise self._translate(error) from error
 
-    def read(self, name: str) -> str | None:
+    def read(self, name: str) -> bytes | None:
         try:
             stream = self._manager.open(self._at(name))
             try:
-                return str(self._java.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+                return bytes(self._java.org.apache.commons.io.IOUtils.toByteArray(stream))
             finally:
                 stream.close()
         except Exception as error:
@@ -90,12 +90,12 @@ class HadoopFolder:
                 return None
             raise self._translate(error) from error
 
-    def create(self, name: str, text: str) -> bool:
+    def create(self, name: str, data: bytes) -> bool:
         try:
             if self._conditional:
-                self._create_if_absent(self._at(name), text)
+                self._create_if_absent(self._at(name), data)
             else:
-                self._create(name, text)
+                self._create(name, data)
         except Exception as error:
             if _is(error, *_EXISTS):
                 return False
@@ -123,22 +123,22 @@ class HadoopFolder:
     def _can(self, capability: str) -> bool:
         return bool(self._done(lambda: self._files.hasPathCapability(self._path, capability)))
 
-    def _create_if_absent(self, path: Any, text: str) -> None:
+    def _create_if_absent(self, path: Any, data: bytes) -> None:
         builder = self._files.createFile(path)
         builder.must(CONDITIONAL, True)
         builder.recursive()
-        self._write(builder.build(), text)
+        self._write(builder.build(), data)
 
-    def _create(self, name: str, text: str) -> None:
+    def _create(self, name: str, data: bytes) -> None:
         folder = posixpath.dirname(name)
         if folder not in self._made:
             self._manager.mkdirs(self._at(folder))
             self._made.add(folder)
-        self._write(self._manager.createAtomic(self._at(name), False), text)
+        self._write(self._manager.createAtomic(self._at(name), False), data)
 
-    def _write(self, stream: Any, text: str) -> None:
+    def _write(self, stream: Any, data: bytes) -> None:
         try:
-            stream.write(text.encode())
+            stream.write(data)
         except BaseException:
             cancel = stream.cancel if "Cancellable" in stream.getClass().getName() else stream.abort
             cancel()
@@ -157,8 +157,8 @@ class HadoopFolder:
     def _translate(self, error: BaseException) -> TridentError:
         if isinstance(error, TridentError):
             return error
-        if not java_answers(self._spark):
-            return java_is_gone()
+        if (gone := find_gone(self._spark, error)) is not None:
+            return gone
         version = self._java.org.apache.hadoop.util.VersionInfo.getVersion()
         return storage_error(chain_of(error), self.where, str(version))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from ..checkpoints.uri_folder import NO_ANSWER
 from ..errors import TridentError
 
 _PACKAGES = {
@@ -40,9 +41,7 @@ _CASES = (
         ("ConnectException", "ConnectTimeoutException", "NoRouteToHostException", "SocketTimeoutException",
          "Connection refused", "ConnectionClosedException", "EOFException", "Unable to execute HTTP",
          "could only be written to 0 of the 1"),
-        "it does not answer",
-        "See that it runs and that this machine reaches it; then start the topology again, and it continues where it "
-        "stopped",
+        *NO_ANSWER,
     ),
 )  # fmt: skip
 _OF_STORAGE = ("org.apache.hadoop.", "software.amazon.awssdk", "Call From ")

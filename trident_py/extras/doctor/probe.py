@@ -18,13 +18,13 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
+from ...checkpoints.location import local_folder
 from ...config import Config
 from ...engine.program import Program, compile_plan
 from ...model.plan import Plan
 from ...model.requirements import split_addresses
 from ...model.secrets import hidden
 from ...spark import failures, network
-from ...spark.checkpoint import local_folder
 from ...spark.internals import executor_hosts, one_row_for_each
 from ...spark.jobs import with_streamed_spouts
 from ...spark.launcher import is_alone, master_of

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import getpass
 import inspect
+import os
 import posixpath
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from ...filesystems.base import NAMENODE_AWAY, FileInfo, FileSystem, hidden_path
 from ...filesystems.uris import FileUri, Storage, http_address, secrets_of
+from ...model.secrets import redact_url
 
 CONNECT_SECONDS, READ_SECONDS = 5, 60
 BLOCK = 4 << 20
@@ -95,6 +99,7 @@ def _info(path: str, info: dict[str, Any]) -> FileInfo:
 def client_of(host: str, port: int, secure: bool, storage: Storage) -> tuple[Any, tuple[type[Exception], ...]]:
     """Return fsspec's client, whose requests end after a while, and the errors of a server that is away.
 
+    Who asks, unless ``storage`` says it, is whom Hadoop's own client takes: HADOOP_USER_NAME, or the process's account.
     Each request has a connection of its own: HDFS ends one that was idle for a second
     (``hadoop.http.idle_timeout.ms``), and a request that is under way then is never answered.
     """
@@ -109,8 +114,31 @@ def client_of(host: str, port: int, secure: bool, storage: Storage) -> tuple[Any
     settings = {name: value for name, value in storage.items() if name not in ("host", "port", "use_https")}
     for name in settings.keys() - inspect.signature(WebHDFS.__init__).parameters.keys():
         raise TypeError(f"there is no keyword {name!r}")  # it ignores what it does not know
+    account = os.environ.get("HADOOP_USER_NAME") or _account()
+    if account and not settings.keys() & {"user", "token", "kerberos"}:
+        settings["user"] = account
     client = WebHDFS(host, port=port, use_https=secure, skip_instance_cache=True, **settings)
     client.session.headers["Connection"] = "close"
     for scheme in ("http://", "https://"):
         client.session.mount(scheme, Bounded())
+    client.session.get = _checked(client.session.get)
     return client, (requests.ConnectionError, requests.Timeout)
+
+
+def _account() -> str | None:
+    with suppress(KeyError, OSError):  # a container's account may have no name
+        return getpass.getuser()
+    return None
+
+
+def _checked(get: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what reads from a datanode: fsspec takes the text of a datanode's error for the file's content."""
+
+    def content(url: str, **settings: Any) -> Any:
+        answer = get(url, **settings)
+        if answer.status_code == 404:
+            raise FileNotFoundError(redact_url(url))
+        answer.raise_for_status()
+        return answer
+
+    return content

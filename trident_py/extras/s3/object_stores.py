@@ -13,12 +13,12 @@ from ...filesystems.uris import AZURE, GCS, FileUri, Storage, account_of, secret
 
 RETRY_SECONDS = 30
 _ERRORS: dict[str, type[OSError]] = {
-    **dict.fromkeys(("PreconditionFailed", "412"), FileExistsError),
+    # "Conflict": of two who make a file at the same moment, this one is to look again
+    **dict.fromkeys(("PreconditionFailed", "412", "ConditionalRequestConflict"), FileExistsError),
     **dict.fromkeys(("NoSuchKey", "404", "NotFound"), FileNotFoundError),
     **dict.fromkeys(("AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403"),
                     PermissionError),
-    **dict.fromkeys(("ConditionalRequestConflict", "409", "SlowDown", "ServiceUnavailable", "InternalError",
-                     "RequestTimeout"), TimeoutError),
+    **dict.fromkeys(("409", "SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout"), TimeoutError),
 }  # fmt: skip
 _KEYS = {
     "access_key": "aws_access_key_id", "secret_key": "aws_secret_access_key", "session_token": "aws_session_token",

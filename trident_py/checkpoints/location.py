@@ -1,0 +1,74 @@
+"""The log of a component, wherever its checkpoint is: the same files with the same content on both clusters.
+
+    <checkpoints>/<topology name>/<component>/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from ..engine.startup import AGREEMENT
+from ..engine.store_position import BASE
+from ..errors import LineageError
+from .append_log import JOURNAL, AppendLogStore, entries_of
+from .batch_log import BatchLog
+from .metadata_store import LOG, MemoryMetadataStore
+from .versioned_store import Folder, VersionedStore
+
+
+def inside(topology: str, component: str) -> str:
+    """Return the folder of a component's checkpoint."""
+    return f"{quote(topology, safe=' ')}/{quote(component, safe=' ')}"
+
+
+def local_folder(root: str) -> str | None:
+    """Return the path on this machine that ``checkpoints=`` names: a plain path or ``file://``; None for any other
+    URI."""
+    if "://" not in root or root.startswith("file://"):
+        return root.removeprefix("file://").removeprefix("file:")
+    return None
+
+
+def open_log(
+    root: str | None,
+    topology: str,
+    component: str,
+    order: Callable[[], Mapping[str, str]],
+    open_folder: Callable[[str], Folder],
+) -> BatchLog:
+    """Return the log of a component. ``root``: a path of this machine, or a URI, which ``open_folder`` opens; None
+    keeps a log in memory. ``order``: as of `BatchLog`."""
+    if root is None:
+        return BatchLog(MemoryMetadataStore(), "in memory", topology, order)
+    local = local_folder(root)
+    if local is not None:
+        place = Path(local).absolute() / inside(topology, component)
+        _refuse_copied_back(place)
+        return BatchLog(AppendLogStore(place), str(place), topology, order)
+    folder = open_folder(f"{root.rstrip('/')}/{inside(topology, component)}")
+    store = VersionedStore(folder)
+    _adopt(folder, store)
+    return BatchLog(store, folder.where, topology, order)
+
+
+def _adopt(folder: Folder, store: VersionedStore) -> None:
+    """Continue a checkpoint that was copied from a local folder. Its first record is written last: a copy that is
+    interrupted is repeated."""
+    copied = folder.read(JOURNAL)
+    if copied is None or store.get(AGREEMENT, 0) is not None:
+        return
+    entries = entries_of(copied, f"{folder.where}/{JOURNAL}")
+    for path in sorted(entries, key=lambda path: path == AGREEMENT):
+        for txid, value in entries[path].items():
+            store.put(path, txid, value)
+
+
+def _refuse_copied_back(folder: Path) -> None:
+    """Raise LineageError if the checkpoint has been in HDFS or S3: what was local before that is old now."""
+    if (folder / LOG).is_dir():
+        raise LineageError(
+            f"the checkpoint {folder} was copied from HDFS or S3, where its files have other names. Go on there, or "
+            f"move it away: the next start names the {BASE} with which a new one continues"
+        )
