@@ -16,7 +16,7 @@ from ..spouts import IPartitionedTridentSpout
 from .launcher import is_one_machine, master_of
 
 AUTHENTICATE = "spark.authenticate"
-_ANY = ("", "0.0.0.0", "::", "[::]")
+_ANY = ("", "0.0.0.0", "::", "[::]")  # noqa: S104  compared, not bound
 
 
 class Homes:

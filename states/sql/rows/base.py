@@ -11,7 +11,7 @@ from trident_py.model.chunks import TupleList
 from trident_py.state import BatchParticipant, ITupleCollection, Location, Needs, State, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
-from ...columns.values import Column, decode_row
+from ...columns.values import Column, decode_row, nameable
 from ...diagnostics import Finding
 from ...rows import RowUpdater, check_asked_behind, share_rows
 from ..dialects.base import names
@@ -95,6 +95,8 @@ class RowFactory(TableFactory):
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
         object.__setattr__(self, "columns", self._fields)
+        for name in (self.table, *(self._fields or ())):
+            nameable("table or column", name)
 
     def shape(self, fields: Fields) -> Shape:
         """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""

@@ -117,7 +117,7 @@ def _users(document: Document, function: str, entry: object, tokens: Mapping[str
         document.add((*where, USERS), "is a list of users")
         return frozenset()
     for user in users:
-        if user not in tokens:
+        if not isinstance(user, str) or user not in tokens:
             document.add((*where, USERS), f"{user!r} has no token in {TOKENS}")
     return frozenset(map(str, users))
 
@@ -178,7 +178,7 @@ class Door:
 
 def application(drpc: LocalDRPC, access: Access, room: int) -> FastAPI:
     """Return an ASGI application over the functions of a LocalDRPC."""
-    app = FastAPI(title="DRPC", openapi_url=None, docs_url=None, redoc_url=None)
+    app = FastAPI(title="DRPC", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     door = Door(drpc, access, room)
     app.router.routes += [
         Route("/drpc/{function}", door.answer, methods=["GET", "POST"]),

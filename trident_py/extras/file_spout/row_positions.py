@@ -231,7 +231,10 @@ def header_names(line: bytes, delimiter: str, path: str) -> list[str]:
     text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
     if not text:
         raise SpoutError(f"FileSpout: {path} has no header line; a CSV file must begin with its column names")
-    return next(csv.reader([text], delimiter=delimiter))
+    try:
+        return next(csv.reader([text], delimiter=delimiter))
+    except csv.Error as error:  # a name of more than 131,072 characters
+        raise SpoutError(f"FileSpout: {path}, line 1: these are no column names: {error}") from error
 
 
 class ParquetRows:
@@ -246,8 +249,10 @@ class ParquetRows:
         path = self._file.path
         try:
             with self._files.reading(path), self._files.open(path) as file:
-                return pq.read_metadata(file)
-        except pa.ArrowInvalid as error:
+                metadata = pq.read_metadata(file)
+            self._names = metadata.schema.to_arrow_schema().names
+            return metadata
+        except pa.ArrowException as error:
             raise SpoutError(f"FileSpout: {self._file.path} is not a Parquet file: {error}") from error
 
     @property
@@ -259,7 +264,8 @@ class ParquetRows:
         return self._metadata.num_rows
 
     def columns(self) -> list[str] | None:
-        return self._metadata.schema.to_arrow_schema().names
+        _ = self._metadata
+        return self._names
 
     def advance(self, start: int, rows: int) -> tuple[int, int]:
         end = min(start + rows, self.end)

@@ -204,7 +204,8 @@ def application_of(
             await asyncio.gather(*behind, return_exceptions=True)
             await gateway.close()
 
-    app = FastAPI(title="Events gateway", description=DESCRIPTION, lifespan=lifespan)
+    # A redirect to the path without a slash would name the host that the request's own header says.
+    app = FastAPI(title="Events gateway", description=DESCRIPTION, lifespan=lifespan, redirect_slashes=False)
     app.add_exception_handler(RequestRefused, _refusal)
     app.router.routes.append(Route("/events", post_events, methods=["POST"]))  # without FastAPI's dependencies
     app.add_api_route("/events", post_events, methods=["POST"], openapi_extra=POST, responses={}, status_code=201)

@@ -364,7 +364,7 @@ def _report(
         distinct=distinct,
         resent=copies - payloads,
         lost=payloads - distinct,
-        collisions=store.execute(f"SELECT count(*) FROM ({COLLIDING})").fetchone()[0],
+        collisions=store.execute(f"SELECT count(*) FROM ({COLLIDING})").fetchone()[0],  # noqa: S608  a constant
         examples=examples,
         differing=differing,
         refused=refused,

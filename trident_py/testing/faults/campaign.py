@@ -65,7 +65,7 @@ def everywhere(
     unknown = set(faults) - set(FAULTS)
     if unknown:
         raise DefinitionError(f"faults: no {', '.join(sorted(unknown))}; there are: {', '.join(FAULTS)}")
-    drawn = random.randrange(10**6) if seed is None else seed
+    drawn = random.randrange(10**6) if seed is None else seed  # noqa: S311  a seed that is printed
     feed = Feed.of(batches, fields, kind)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(scratch("trident-faults-")))
@@ -92,7 +92,7 @@ class Campaign:
         """Return every case, until one fails."""
         __tracebackhide__ = True
         report = FaultReport(self.seed)
-        draw = random.Random(self.seed)
+        draw = random.Random(self.seed)  # noqa: S311  a seed that is printed
         for store in list(self.lab.stores)[: 1 if self.smoke else None]:
             reference = report.references[store] = self._reference(store)
             mine = self._cases(store, reference)

@@ -221,7 +221,7 @@ class SequenceState(RowFactory):
         super().__post_init__()
         object.__setattr__(self, "sender", Fields.of_columns(self.sender))
         object.__setattr__(self, "sequence", Fields.of_columns(self.sequence))
-        for name in [self.table, *self.key, *(self.columns or ())]:
+        for name in self.key:
             nameable("table or column", name)
         for problem in self._problems():
             raise DefinitionError(f"table {self.table!r}: {problem}")
