@@ -1,7 +1,8 @@
 """kill -9 of the driver at every named step of a batch, in every state, on every store.
 
 Each start goes on where the last one was killed: it replays that batch and is killed in the next one. At the end
-every table is compared with a plain fold of the input, row by row and value by value.
+every table is compared with a plain fold of the input, row by row and value by value. What each start leaves is judged
+by the specification of the simulation, too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .forks import Start, run
 from .readings import Fold, Readings
 from .steps import STEPS, Fault
 from .stores import EXACT, differences
+from .traces import Trace
 
 pytestmark = pytest.mark.one_of_each
 SEED = 4
@@ -29,20 +31,26 @@ PLACES = [
 @pytest.mark.parametrize("state", EXACT)
 def test_a_driver_killed_at_any_step_loses_and_doubles_nothing(database: str, tmp_path: Path, state: str) -> None:
     last = len(PLACES) + 2
+    trace = Trace(database, tmp_path, Readings(SEED), last)
     for txid, (step, partition) in enumerate(PLACES, 2):
         fault = Fault(step, state, txid, partition)
         driver = run(Start(database, tmp_path, last, (fault,), SEED))
+        trace.after(driver)
         assert driver.process.exitcode == -signal.SIGKILL, (fault, driver.told[-2:])
         assert [event[1] for event in driver.of("committed")][-1:] in ([], [txid - 1]), fault
     driver = run(Start(database, tmp_path, last, (), SEED))
+    trace.after(driver)
+    trace.end()
     assert driver.told[-1] == ("done", last), driver.told[-1]
     assert differences(database, Fold(Readings(SEED), last)) == []
 
 
 def test_a_driver_killed_before_the_checkpoint_has_the_batch_does_nothing_twice(database: str, tmp_path: Path) -> None:
     last = 5
+    trace = Trace(database, tmp_path, Readings(SEED), last)
     for txid in range(1, last):
         driver = run(Start(database, tmp_path, last, (Fault("over", "", txid),), SEED))
+        trace.after(driver)
         assert driver.process.exitcode == -signal.SIGKILL
         assert differences(database, Fold(Readings(SEED), txid)) == []  # all of it, before the replay
     assert run(Start(database, tmp_path, last, (), SEED)).told[-1] == ("done", last)

@@ -24,6 +24,7 @@ from .hooks import STATES
 from .processes import Drivers
 from .story import EMPTY, ONE_WORD, fold
 from .topology import Shape
+from .traces import StoryTrace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -75,6 +76,11 @@ class Chain:
         order = Order(str(self.folder), shape, death.point, death.txid, death.states)
         self.codes[death] = drivers.start(order, ahead=True).wait_killed()
         self.after[death] = evidence(self.folder)
+        self.trace.look(f"killed at {death}")
+
+    @cached_property
+    def trace(self) -> StoryTrace:
+        return StoryTrace(self.folder)
 
     @cached_property
     def end(self) -> Evidence:
@@ -94,6 +100,8 @@ def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         last = drivers.start(Order(str(chain.folder), Shape(LAST)))
         assert last.until("done", "error") == ["done", LAST], last.errors
         last.end()
+        chain.trace.look("done")
+        chain.trace.end()
         yield chain
     finally:
         drivers.close()

@@ -13,6 +13,7 @@ from .hooks import Wait, wait_for
 from .processes import Driver, Drivers
 from .test_replays import holds_exactly
 from .topology import Shape
+from .traces import StoryTrace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -34,7 +35,8 @@ def test_two_zombies_are_refused_in_words_and_change_nothing(drivers: Drivers, t
     wait_for(Path(f"{second}.reached"))
     three = drivers.start(Order(str(tmp_path), Shape(6)))
     assert three.until("done", "error") == ["done", 6], three.errors
-    before = evidence(tmp_path)
+    before, trace = evidence(tmp_path), StoryTrace(tmp_path)
+    trace.look("done")
     holds_exactly(before, 6)
 
     first.touch()
@@ -43,6 +45,7 @@ def test_two_zombies_are_refused_in_words_and_change_nothing(drivers: Drivers, t
     second.touch()
     assert "since this one read it. Nothing is written" in refusal(two)
     after = evidence(tmp_path)
+    trace.look("two zombies were refused")
     assert after.stored == before.stored
     assert [line for line in after.log if line.what == "committed"] == before.log
 

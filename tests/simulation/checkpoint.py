@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from trident_py.checkpoints.metadata_store import LOG, SharedMetadataStore, ownership_error, to_json
@@ -95,8 +96,11 @@ class SimulatedCheckpoint(SharedMetadataStore):
             self._version = self.world.log.version
 
 
+_loads = lru_cache(10_000)(json.loads)  # the store gives copies away
+
+
 def _parse(content: Any) -> dict[str, dict[int, Any]]:
     found: dict[str, dict[int, Any]] = {}
     for (path, txid), text in content.items():
-        found.setdefault(path, {})[txid] = json.loads(text)
+        found.setdefault(path, {})[txid] = _loads(text)
     return found

@@ -12,8 +12,11 @@ import importlib.util
 import json
 import logging
 import multiprocessing
+import os
 import re
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,13 +26,16 @@ ROOT = Path(__file__).parent.parent.parent
 BUGS = Path(__file__).with_name("planted_bugs.txt")
 CELLS = [("opaque", "opaque", False), ("batch", "opaque", True), ("transactional", "transactional", False),
          ("opaque", "partitioned", True), ("append", "transactional", False), ("batch", "partitioned", False),
-         ("insert-ignore", "partitioned", True), ("non-transactional", "transactional", False)]  # fmt: skip
+         ("insert-ignore", "partitioned", True), ("non-transactional", "transactional", False),
+         ("sequence", "opaque", False), ("sequence with gaps", "opaque", True), ("window before batch", "opaque", True),
+         ("window before opaque", "transactional", False)]  # fmt: skip
 """The cells in which bugs are sought: each kind of state, each kind of spout, both kinds of ledger."""
 PAIRS = [("die", "other"), ("lost", "other"), ("late", "deliver", "other"), ("start", "wake"), ("die", "back"),
          ("die", "refuse"), ("die", "lost"), ("log back", "other")]  # fmt: skip
 """The kinds of faults of which two are tried together, before two of any kind."""
 TWO = "batch beside opaque"
 AIMED = [
+    (("opaque", "partitioned", False), ("list", "lost"), 2),
     (("opaque", "sparse", False), ("back",), 1), (("batch", "opaque", False), ("refuse", "deny"), 1),
     ((TWO, "opaque", False), ("die", "lost", "late", "other", "deliver", "refuse", "deny"), 1),
     (("transactional", "transactional", False), ("log back", "other"), 2),
@@ -37,7 +43,8 @@ AIMED = [
     (("transactional", "transactional", False), ("die", "other"), 2),
     (("opaque", "opaque", False), ("lost", "other"), 2), (("opaque", "opaque", True), ("late", "deliver", "other"), 2),
     (("batch", "opaque", False), ("die", "refuse"), 2), (("opaque", "opaque", True), ("start", "wake"), 2),
-    ((TWO, "opaque", False), ("die", "lost"), 2), (("append", "transactional", False), ("fail",), 1),
+    ((TWO, "opaque", False), ("die", "lost"), 2),
+    (("append", "transactional", False), ("fail",), 1),
 ]  # fmt: skip
 """Cells with the kinds of faults, and how many of them, that a bug in a rule for these needs."""
 
@@ -105,14 +112,69 @@ def mutated(plant: Plant) -> str:
     return text.replace(plant.old, plant.new)
 
 
+CELLS_OF: list[Any] = []
+"""Those in which the bug at hand is sought: of a bug in a kind of states, the cells of that kind."""
+
+
+def _cells_for(plant: Plant) -> list[Any]:
+    kind, colon, _ = plant.name.partition(":")
+    return [cell for cell in CELLS if cell[0].startswith(kind)] if colon else CELLS
+
+
 def seek(number: int, exhaustive: int, random: int, faults: int, first: int = 0) -> dict[str, Any]:
     """Run in a child that has loaded nothing of the product: look for one bug. The numbers are the most schedules."""
-    sys.meta_path.insert(0, _Finder(PLANTS[number]))
+    plant(number)
     logging.disable(logging.CRITICAL)
+    CELLS_OF[:] = _cells_for(PLANTS[number])
     began = time.perf_counter()
     of_all = _seek_exhaustively(exhaustive, faults, first)
     drawn = _seek_by_chance(random)
     return {"number": number, "exhaustive": of_all, "random": drawn, "seconds": time.perf_counter() - began}
+
+
+SUITES = [
+    "tests/test_recovery.py", "tests/test_publishing.py", "tests/spouts/test_partitioned.py",
+    "tests/spouts/test_coordination.py", "tests/states/test_append.py", "tests/states/test_batch.py",
+    "tests/states/test_sql_map.py", "tests/states/test_sequence.py", "tests/windowing",
+    "tests/faults/test_every_state.py",
+]  # fmt: skip
+"""Real suites, the quickest first, of which those tests run that need no server and no Spark."""
+NO_SERVER = "not (mariadb or mysql or postgresql or redis or kafka)"
+STARTING = "import os, simulation.planted as planted\nplanted.plant(int(os.environ['TRIDENT_PLANTED']))\n"
+
+
+def plant(number: int) -> None:
+    """Let this process load the mutated source."""
+    sys.meta_path.insert(0, _Finder(PLANTS[number]))
+
+
+def seek_in_suites(number: int) -> str | None:
+    """Return the first real test that fails with the bug, which each of its processes loads as it starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "sitecustomize.py").write_text(STARTING)
+        path = os.pathsep.join([folder, str(ROOT), str(ROOT / "tests")])
+        environment = os.environ | {"PYTHONPATH": path, "TRIDENT_PLANTED": str(number)}
+        for suite in SUITES:
+            command = [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-x",
+                "-p",
+                "no:cacheprovider",
+                "-m",
+                "not spark",
+                "-k",
+                NO_SERVER,
+            ]
+            ran = subprocess.run(
+                [*command, suite], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+            )
+            failed = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
+            if failed:
+                return failed[1]
+    return None
 
 
 STAGES = ["start", "one", "written", "aimed", "pairs", "two"]
@@ -166,10 +228,12 @@ def _tries(stage: str) -> Iterator[tuple[Any, Any]]:
             yield Cell(*cell), BOUNDS._replace(faults=count, kinds=frozenset(kinds))
     elif stage == "pairs":
         for kinds in PAIRS:
-            yield from ((Cell(*cell), BOUNDS._replace(kinds=frozenset(kinds))) for cell in CELLS)
+            yield from ((Cell(*cell), BOUNDS._replace(kinds=frozenset(kinds))) for cell in CELLS_OF)
     else:
         bounds = BOUNDS._replace(faults={"start": 0, "one": 1}.get(stage, 2))
-        yield from ((cell, bounds) for cell in (OTHER_BEGINNINGS if stage == "start" else [Cell(*it) for it in CELLS]))
+        yield from (
+            (cell, bounds) for cell in (OTHER_BEGINNINGS if stage == "start" else [Cell(*it) for it in CELLS_OF])
+        )
 
 
 def _seek_by_chance(most: int) -> list[Any] | None:
@@ -178,7 +242,7 @@ def _seek_by_chance(most: int) -> list[Any] | None:
     from .specification import Cell
 
     for number in range(most):
-        found = draw(1, number, [Cell(*cell) for cell in CELLS])
+        found = draw(1, number, [Cell(*cell) for cell in CELLS_OF])
         if isinstance(found, Found):
             return [number + 1, str(found.cell), found.told]
     return None
@@ -192,11 +256,16 @@ def main() -> None:
     arguments.add_argument("--first", type=int, default=0, help="1: begin the exhaustive run with pairs of faults")
     arguments.add_argument("--only", help="a pattern of the names")
     arguments.add_argument("--processes", type=int, default=2)
+    arguments.add_argument("--real", type=int, help="seek every so many-th bug in the real suites instead")
     arguments.add_argument("--json", help="a file for the results")
     given = arguments.parse_args()
     for each in PLANTS:
         mutated(each)
     wanted = [number for number, plant in enumerate(PLANTS) if given.only is None or re.search(given.only, plant.name)]
+    if given.real:
+        for number in wanted[:: given.real]:
+            print(f"| {PLANTS[number].name} | {seek_in_suites(number) or '**no**'} |", flush=True)
+        return
     importlib.import_module("pyarrow.compute")  # once, before the fork
     context = multiprocessing.get_context("fork")
     print("| planted bug | file | exhaustive | random |\n|---|---|---|---|", flush=True)

@@ -18,7 +18,7 @@ from .specification import ALL, Cell
 from .world import DENIALS, Bounds, Option, World
 
 BOUNDS = Bounds(faults=6, drivers=3, back=(1, 2, 3, 5, 8))
-MORE_KINDS = DENIALS | {"fail"}
+MORE_KINDS = DENIALS | {"fail", "list"}
 TURNS = frozenset(["wake", "deliver"])  # what becomes of a driver that sleeps, and of a request that is under way
 
 

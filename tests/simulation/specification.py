@@ -11,6 +11,8 @@ their key. So `seen` gives one form for all kinds: how often the tuple at each p
 | | the ledger names the checkpoint that has completed its batch, and no older driver changes it |
 | | the log has a batch as over only if the store has had it as complete |
 | | a start that must be refused has changed nothing; the tuples of another checkpoint stay |
+| | kind sequence: a sender's rows are in order up to its last one; others wait, or their gaps are noted |
+| | kind window: its blocks have the tuples at their places; what ends a window is in it once |
 | at the end of a run | it fails only if something had failed for good; what the store has refused is not decided |
 | at the end | every tuple is in the store once, or a start was refused because a place had gone back |
 """
@@ -18,7 +20,9 @@ their key. So `seen` gives one form for all kinds: how often the tuple at each p
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from trident_py.checkpoints.metadata_store import LOG
@@ -28,9 +32,16 @@ from trident_py.errors import LineageError
 from trident_py.spouts.opaque_offsets import positions_path
 
 from .beginnings import REFUSED
+from .numbered import GAPS, HELD, SENDER, number_of
 from .spouts import AGAIN, STREAM, WORDS, Here
 from .stores import DATA, ROW
+from .windows import SLIDE, entered
 from .world import END, Violation, World
+
+
+@cache
+def kinds_of(kind: str) -> list[str]:
+    return re.split(" beside | before ", kind)
 
 
 class Cell(NamedTuple):
@@ -44,7 +55,12 @@ class Cell(NamedTuple):
     @property
     def kinds(self) -> list[str]:
         """The kinds of its states, each in a store of its own."""
-        return self.kind.split(" beside ")
+        return kinds_of(self.kind)
+
+    def due(self, number: int, end: int) -> int:
+        """Return how far the store with this number reaches, if ``end`` tuples of a word are over: the state behind a
+        window has a tuple for each result."""
+        return end // SLIDE if number and self.kinds[0] == "window" else end
 
     @property
     def guarantee(self) -> str:
@@ -58,9 +74,14 @@ class Cell(NamedTuple):
         return f"{self.kind} map or rows, {self.spout} spout{recording}{self.beginning and f', {self.beginning}'}"
 
 
-KINDS = ("opaque", "transactional", "non-transactional", "insert-ignore", "append", "batch")
+KINDS = ("opaque", "transactional", "non-transactional", "insert-ignore", "append", "batch", "upsert", "sequence",
+         "sequence with gaps", "window before batch", "window before opaque")  # fmt: skip
+AGAIN_IS_NOTHING = ("insert-ignore", "upsert", "sequence", "sequence with gaps")
 SPOUTS = ("transactional", "opaque", "partitioned")
-CELLS = [Cell(kind, spout, recording) for kind in KINDS for spout in SPOUTS for recording in (False, True)]
+CELLS = [
+    Cell(kind, spout, recording) for kind in KINDS for spout in SPOUTS for recording in (False, True)
+    if kind != "window before opaque" or spout == "transactional"  # a replay may end other windows, so give other keys
+]  # fmt: skip
 TWO = "batch beside opaque"
 MORE = [Cell(TWO, "opaque"), Cell(TWO, "partitioned", True), Cell("opaque", "sparse"), Cell("append", "sparse", True)]
 GOING_ON = ["the same, continued", "the same, continued later", "a store that was to be continued"]
@@ -77,7 +98,11 @@ ALL = [*CELLS, *MORE, *OTHER_BEGINNINGS]
 def seen(content: Any, kind: str, first: int = 0) -> list[list[int]]:
     """Return how often each tuple is in the store, by word and position. ``first``: 8 for another checkpoint's."""
     positions = range(first, first + Here.positions)
-    if kind in ("insert-ignore", "append", "batch"):
+    if kind == "window":
+        return [entered(content, part, 0 if first else Here.positions) for part in range(len(WORDS))]
+    if kind.startswith("sequence"):
+        return [[count_of(content, (part, number_of(at))) for at in positions] for part in range(len(WORDS))]
+    if kind in ("insert-ignore", "append", "batch", "upsert"):
         return [[content.get((DATA, (part, at)), 0) for at in positions] for part in range(len(WORDS))]
     plain = [value_of(content, word) for word in WORDS]
     if plain != [value_of(content, word, AGAIN) for word in WORDS]:
@@ -88,6 +113,25 @@ def seen(content: Any, kind: str, first: int = 0) -> list[list[int]]:
 def value_of(content: Any, *key: str) -> int | None:
     value = content.get((DATA, *key))
     return value if value is None or isinstance(value, int) else value[1]
+
+
+def count_of(content: Any, row: tuple) -> int:
+    return content.get((DATA, row), 0) + content.get((HELD, row), 0)
+
+
+def judge_numbers(content: Any) -> None:
+    """A sender's rows have the numbers up to its last one, but for those that are noted as missing; others wait."""
+    for key, row in list(content.items()):
+        if key[0] == SENDER:
+            sender = key[1]
+            its = {name: {at[1][-1] for at in content if at[0] == name and at[1][:-1] == sender}
+                   for name in (DATA, HELD, GAPS)}  # fmt: skip
+            gaps = {at for first in its[GAPS] for at in range(first, content[GAPS, (*sender, first)].last + 1)}
+            numbers = set(range(row.last + 1))
+            if its[DATA] != numbers - gaps or min(its[HELD], default=row.last + 2) <= row.last + 1 or gaps - numbers:
+                raise Violation(f"a sender's rows have the numbers {its}, and its last one is {row.last}")
+            if (row.held, row.missing) != (len(its[HELD]), len(gaps)):
+                raise Violation(f"a sender has the rows {its}, and counts {row}")
 
 
 def reach(counts: Sequence[int]) -> int:
@@ -105,8 +149,13 @@ def logged_ends(log: Any, spout: str) -> tuple[int, list[int]]:
     return txid, _ends(log, spout, txid, metadata) if txid else [0, 0]
 
 
+@lru_cache(10_000)
+def parsed(text: str) -> Any:
+    return json.loads(text)
+
+
 def logged(log: Any) -> Any:
-    return json.loads(log.get((LOG, 0), "null")) or {"over": None, "begun": None}
+    return parsed(log.get((LOG, 0), "null")) or {"over": None, "begun": None}
 
 
 def logged_over(log: Any) -> int:
@@ -117,13 +166,84 @@ def logged_over(log: Any) -> int:
 def _ends(log: Any, spout: str, txid: int, metadata: Any) -> list[int]:
     if spout != "partitioned":
         return [metadata[STREAM]["end"]] * len(WORDS)
-    ends = json.loads(log.get((positions_path(STREAM), txid), "{}"))
+    ends = parsed(log.get((positions_path(STREAM), txid), "{}"))
     return [ends.get(str(part), 0) for part in range(len(WORDS))]
 
 
 BACK = {"back", "log back"}
 DENIED = {*BACK, "die", "power", "start", "wake", "refuse", "deny"}
 """What may end a run with an error. Behind any other fault, it goes on."""
+
+
+class Look(NamedTuple):
+    """What a reader sees of a state. ``counts``: how often each tuple is there, by word, in the order in which they
+    come; ``over``: how far the last batch of the log reaches; ``described``: at least and at most, if the batch
+    ``txid`` of its ledger is known and new."""
+
+    kind: str
+    counts: list[list[int]]
+    over: list[int]
+    described: tuple[list[int], list[int]] | None = None
+    txid: int = 0
+    lineage: str | None = None
+
+
+class Moment(NamedTuple):
+    """What is there after a step, simulated or real: a line of a trace. ``over``: the last batch of the log;
+    ``lineage``: of the checkpoint, if it has agreed with the stores; ``back``: some place may have gone back."""
+
+    name: str
+    over: int
+    lineage: str | None
+    states: tuple[Look, ...]
+    back: bool = False
+
+
+def judge_moment(moment: Moment, memory: dict[Any, Any], guarantee: str = "exactly once") -> None:
+    """Raise Violation if this may not follow what the ``memory`` has of the moments before."""
+    for number, look in enumerate(moment.states):
+        if guarantee == "at least once":
+            ends = [next((at for at, count in enumerate(of) if not count), len(of)) for of in look.counts]
+        else:
+            ends = [reach(of) for of in look.counts]
+        _judge_row(moment, look, memory, number)
+        if moment.back:
+            continue
+        if any(end < least for end, least in zip(ends, look.over, strict=True)):
+            raise Violation(f"the log has batch {moment.over} as over, up to {look.over}, and the store has {ends}")
+        if look.kind == "batch":
+            _judge_whole(look, memory, number, ends)
+        _judge_complete(moment, look, memory, number, ends)
+
+
+def _judge_row(moment: Moment, look: Look, memory: dict[Any, Any], number: int) -> None:
+    """The ledger has moved: it names the checkpoint that has run the batch. The log moves behind it."""
+    before, most = memory.get(("moved", number), 0), memory.get(("most", number), 0)
+    if look.lineage is not None and look.txid != before:
+        memory["moved", number], memory["most", number] = look.txid, max(look.txid, most)
+        if moment.lineage is not None and look.txid > before and look.lineage != moment.lineage:
+            raise Violation(f"{moment.name}: batch {look.txid} is complete for checkpoint {look.lineage!r}")
+    if moment.over > max(memory.get(("most", number), 0), memory.get("log", 0)):
+        raise Violation(f"the log has batch {moment.over} as over, and the store has never had it as complete")
+
+
+def _judge_whole(look: Look, memory: dict[Any, Any], number: int, ends: list[int]) -> None:
+    shown = memory.get(("shown", number), (0,) * len(ends))
+    if any(end < before for end, before in zip(ends, shown, strict=True)):
+        raise Violation(f"rows of a batch that was shown are gone: {ends} after {shown}")
+    if shown != tuple(ends) and (look.lineage is None or memory.get(("row", number), 0) == look.txid):
+        raise Violation(f"rows are shown without their batch: {ends}")
+    memory["shown", number] = tuple(ends)
+
+
+def _judge_complete(moment: Moment, look: Look, memory: dict[Any, Any], number: int, ends: list[int]) -> None:
+    """The ledger has moved: the store has the whole batch, as the log describes it."""
+    memory["row", number] = look.txid
+    if look.described is None:
+        return
+    least, most = look.described
+    if not all(low <= end <= high for low, end, high in zip(least, ends, most, strict=True)):
+        raise Violation(f"{moment.name}: batch {look.txid} is complete and reaches {least}; the store has {ends}")
 
 
 def judge(cell: Cell, world: World, name: str) -> None:
@@ -133,9 +253,45 @@ def judge(cell: Cell, world: World, name: str) -> None:
     faults = world.memory.get("faults", set())
     _judge_owner(world, faults)
     if name == END:
-        _judge_error(world, faults)
+        _judge_error(cell, world, faults)
+    if "log" not in world.memory:
+        world.memory["log"] = logged_over(world.beginning.log)
+        for number, store in enumerate(world.beginning.stores):
+            world.memory["most", number] = world.memory["moved", number] = _txid(store)
+    judge_moment(_look(cell, world, name, bool(faults & BACK)), world.memory, cell.guarantee)
+
+
+def _look(cell: Cell, world: World, name: str, back: bool) -> Moment:
+    log = world.log.content
+    txid, over = logged_ends(log, cell.spout)
+    agreed = parsed(log.get((AGREEMENT, 0), "null"))
+    states = []
     for number, kind in enumerate(cell.kinds):
-        _judge_store(cell, world, name, number, kind, faults)
+        content = world.stores[number].content
+        row, described = content.get(ROW), None
+        if row is not None and row.txid != world.memory.get(("row", number), 0):
+            described = _described(cell, number, log, row.txid)
+        look = Look(kind, _counts(world, number, kind), [cell.due(number, end) for end in over], described)
+        states.append(look if row is None else look._replace(txid=row.txid, lineage=row.lineage))
+    lineage = agreed["lineage"] if agreed and name not in BACK else None
+    return Moment(name, txid, lineage, tuple(states), back or world.beginning.refused)
+
+
+def _counts(world: World, number: int, kind: str) -> list[list[int]]:
+    """Return what `seen` does, looked up once for each content."""
+    place, known = world.stores[number], world.known.get(number)
+    if known is None or known[0] != place.version:
+        if kind.startswith("sequence"):
+            judge_numbers(place.content)
+        if seen(place.content, kind, 8) != seen(world.beginning.stores[number], kind, 8):
+            raise Violation("the tuples of another checkpoint have changed")
+        known = world.known[number] = place.version, seen(place.content, kind)
+    return known[1]
+
+
+def _txid(content: Any) -> int:
+    row = content.get(ROW)
+    return 0 if row is None else row.txid
 
 
 def _judge_owner(world: World, faults: set[str]) -> None:
@@ -147,84 +303,30 @@ def _judge_owner(world: World, faults: set[str]) -> None:
         raise Violation("a start has changed a place, and should have been refused")
 
 
-def _judge_error(world: World, faults: set[str]) -> None:
+def _judge_error(cell: Cell, world: World, faults: set[str]) -> None:
     """A driver has ended, perhaps with an error."""
     driver = max((each for each in world.drivers if each.ended), key=lambda each: each.ending)
     if driver.error is None or world.beginning.refused:
         return
     if not faults & DENIED or (isinstance(driver.error, LineageError) and not faults & BACK):
         raise Violation(f"a run has ended, and nothing had failed for good: {driver.error!r}")
-    row = world.stores[0].content.get(ROW)
     decided = max((key[1] for key in world.log.content if key[0] == DECIDED), default=0)
-    if faults <= {"refuse", "deny"} and decided > (row.txid if row else 0):
+    if decided and faults <= {"refuse", "deny"} and decided > _txid(world.stores[cell.kinds.index("batch")].content):
         raise Violation(f"batch {decided} stays decided, and the store has refused it")
 
 
-def _judge_store(cell: Cell, world: World, name: str, number: int, kind: str, faults: set[str]) -> None:
-    content = world.stores[number].content
-    counts = seen(content, kind)
-    if cell.guarantee == "at least once":
-        ends = [next((at for at, count in enumerate(of) if not count), len(of)) for of in counts]
-    else:
-        ends = [reach(of) for of in counts]
-    if seen(content, kind, 8) != seen(world.beginning.stores[number], kind, 8):
-        raise Violation("the tuples of another checkpoint have changed")
-    txid, over = logged_ends(world.log.content, cell.spout)
-    _judge_row(world, name, number, txid)
-    if faults & BACK or world.beginning.refused:
-        return
-    if any(end < least for end, least in zip(ends, over, strict=True)):
-        raise Violation(f"the log has batch {txid} as over, up to {over}, and the store has {ends}")
-    if kind == "batch":
-        _judge_whole(world, number, ends)
-    _judge_complete(cell, world, name, number, ends)
-
-
-def _judge_row(world: World, name: str, number: int, over: int) -> None:
-    """The ledger has moved: it names the checkpoint that has run the batch. The log moves behind it."""
-    row, first = world.stores[number].content.get(ROW), world.beginning.stores[number].get(ROW)
-    before = world.memory.get(("moved", number), first.txid if first else 0)
-    most = world.memory.get(("most", number), before)
-    if row is not None and row.txid != before:
-        world.memory["moved", number], world.memory["most", number] = row.txid, max(row.txid, most)
-        agreed = json.loads(world.log.content.get((AGREEMENT, 0), "null"))
-        if agreed and row.txid > before and name not in BACK and row.lineage != agreed["lineage"]:
-            raise Violation(f"{name}: batch {row.txid} is complete for checkpoint {row.lineage!r}")
-    if over > max(world.memory.get(("most", number), before), logged_over(world.beginning.log)):
-        raise Violation(f"the log has batch {over} as over, and the store has never had it as complete")
-
-
-def _judge_whole(world: World, number: int, ends: list[int]) -> None:
-    shown = world.memory.get("shown", (0, 0))
-    if any(end < before for end, before in zip(ends, shown, strict=True)):
-        raise Violation(f"rows of a batch that was shown are gone: {ends} after {shown}")
-    row = world.stores[number].content.get(ROW)
-    if shown != tuple(ends) and (row is None or world.memory.get(("row", number), 0) == row.txid):
-        raise Violation(f"rows are shown without their batch: {ends}")
-    world.memory["shown"] = tuple(ends)
-
-
-def _judge_complete(cell: Cell, world: World, name: str, number: int, ends: list[int]) -> None:
-    """The ledger has moved: the store has the whole batch, as the log describes it."""
-    row = world.stores[number].content.get(ROW)
-    txid = 0 if row is None else row.txid
-    if txid == world.memory.get(("row", number), 0):
-        return
-    world.memory["row", number] = txid
-    described = _described(cell, world.log.content, txid)
-    if described is None:
-        return
-    more = cell.kinds[number] in ("insert-ignore", "non-transactional")
-    if any(end < least if more else end != least for end, least in zip(ends, described, strict=True)):
-        raise Violation(f"{name}: batch {txid} is complete and reaches {described}; the store has {ends}")
-
-
-def _described(cell: Cell, log: Any, txid: int) -> list[int] | None:
-    """Return how far a batch reaches that is about to be over."""
-    if cell.spout == "partitioned":
-        return _ends(log, cell.spout, txid, None) if (positions_path(STREAM), txid) in log else None
+def _described(cell: Cell, number: int, log: Any, txid: int) -> tuple[list[int], list[int]] | None:
+    """Return how far a batch reaches that is about to be over: at least, and at most."""
     begun = logged(log)["begun"]
-    return None if begun is None or begun["txid"] != txid else _ends(log, cell.spout, txid, begun["metadata"])
+    if cell.spout == "partitioned" and (positions_path(STREAM), txid) in log:
+        ends = _ends(log, cell.spout, txid, None)
+    elif cell.spout != "partitioned" and begun is not None and begun["txid"] == txid:
+        ends = _ends(log, cell.spout, txid, begun["metadata"])
+    else:
+        return None
+    least = [cell.due(number, end) for end in ends]
+    more = cell.kinds[number] in (*AGAIN_IS_NOTHING, "non-transactional")  # of an attempt that has failed
+    return least, [Here.positions] * len(least) if more else least
 
 
 def judge_end(cell: Cell, world: World) -> None:
@@ -238,8 +340,12 @@ def judge_end(cell: Cell, world: World) -> None:
         raise Violation("a start was not refused")
     if cell.guarantee == "wrong":
         return
-    for store, kind in zip(world.stores, cell.kinds, strict=False):
-        counts = seen(store.content, kind)
-        whole = all(count >= 1 if cell.guarantee == "at least once" else count == 1 for of in counts for count in of)
-        if not whole:
-            raise Violation(f"the input is done, and its tuples are in the store {counts} times")
+    for number, kind in enumerate(cell.kinds):
+        counts = [of[: cell.due(number, Here.positions)] for of in seen(world.stores[number].content, kind)]
+        judge_done(counts, 15 if cell.guarantee == "at least once" else 1)
+
+
+def judge_done(counts: list[list[int]], most: int = 1) -> None:
+    """The input is done: each tuple is there."""
+    if not all(1 <= count <= most for of in counts for count in of):
+        raise Violation(f"the input is done, and its tuples are in the store {counts} times")

@@ -6,8 +6,10 @@ often each tuple is in it.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from trident_py.checkpoints.metadata_store import LOG
 from trident_py.model.context import RunContext
 from trident_py.spouts import IOpaquePartitionedTridentSpout, ITridentSpout
 from trident_py.spouts.opaque_offsets import positions_path
@@ -17,6 +19,7 @@ from .world import World
 WORDS = ("a", "b")
 AGAIN = "again"  # a map has each word under two keys, which one commit updates one after the other
 STREAM = "input"
+FIELDS = ("word", "part", "at", "weight")
 USUAL, POSITIONS = 2, 6
 
 
@@ -40,13 +43,11 @@ def tuples(partition: int, start: int, end: int) -> list[list[Any]]:
 class _Source:
     """What all simulated spouts share."""
 
-    fields = ("word", "part", "at", "weight")
-
     def snapshot(self) -> Any:
         return self
 
     def getOutputFields(self) -> tuple[str, ...]:
-        return self.fields
+        return FIELDS
 
 
 def emit(collector: Any, partition: int, start: int, end: int) -> None:
@@ -98,6 +99,15 @@ class _Describing(ITridentSpout.BatchCoordinator):
         here().memory.setdefault("ends", set()).add((txid, described["end"]))
         return described
 
+    def isReady(self, txid: int) -> bool:
+        """Return whether there is input that no batch has. If the log has begun the last one, the spout waits in vain;
+        the batch must not wait for it."""
+        world = here()
+        begun = json.loads(world.log.content.get((LOG, 0), "{}")).get("begun")
+        last = begun and begun["txid"] == txid and (begun["metadata"] or {}).get(STREAM, {"end": 0})["end"]
+        older = world.running is not world.drivers[-1] or "log back" in world.memory.get("faults", ())
+        return not last or last < Here.positions or older or world.await_nothing()
+
     def isExhaustedAt(self, txid: int) -> bool:
         return self.ends.get(txid - 1, 0) >= Here.positions
 
@@ -127,20 +137,29 @@ class _PartitionList(IOpaquePartitionedTridentSpout.Coordinator):
         self.store = store
 
     def getPartitionsForBatch(self) -> Any:
-        return [0, 1]
+        return here().pick("spout", "partitions", [("list", 2), ("list", 3)])[1]
 
     def isExhaustedAt(self, txid: int) -> bool:
         ends = self.store.previous(positions_path(STREAM), txid) or {}
-        return len(ends) == len(WORDS) and min(ends.values()) >= Here.positions
+        return all(ends.get(str(part), 0) >= Here.positions for part in range(len(WORDS)))
 
 
 class _PartitionEmitter(IOpaquePartitionedTridentSpout.Emitter):
+    """``lists``: how many lists the task has got. With each second one, the partitions move to another task. A third
+    partition, which may be listed or not, has no tuples."""
+
+    lists = 0
+
     def getOrderedPartitions(self, allPartitionInfo: Any) -> Any:
-        return list(allPartitionInfo)
+        return range(allPartitionInfo)
+
+    def getPartitionsForTask(self, taskId: int, numTasks: int, sortedPartitions: Any) -> Any:
+        self.lists += 1
+        return [part for part in sortedPartitions if (part + self.lists // 2) % numTasks == taskId]
 
     def emitBatchNew(self, tx: Any, collector: Any, partitions: Any, lastPartitionMeta: Any) -> Any:
         ends = {}
-        for partition in partitions:
+        for partition in [each for each in partitions if each < len(WORDS)]:
             start = lastPartitionMeta.get(partition) or 0
             end = choose_end(start, tx.txid, WORDS[partition])
             emit(collector, partition, start, end)

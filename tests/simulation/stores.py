@@ -19,7 +19,9 @@ from trident_py.model.context import RunContext
 from trident_py.state import BackingMap, Location, MapState, State, StateFactory
 from trident_py.state.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
 
+from .numbered import SimulatedSequence
 from .spouts import here
+from .windows import SimulatedWindow
 from .world import Place
 
 ROW, MARK, OWNER, DATA, STAGE = "row", "mark", "owner", "data", "stage"
@@ -259,9 +261,8 @@ class SimulatedRows(State):
             if self.kind == "batch":
                 if content[ROW].txid < txid:
                     content[STAGE, txid, token] = tuple(rows)
-            elif self.kind == "insert-ignore":
-                for row in rows:
-                    content.setdefault((DATA, row), 1)
+            elif self.kind in ("insert-ignore", "upsert"):
+                content.update(((DATA, row), 1) for row in rows)
             elif content[ROW].txid < txid and mark not in content:
                 for row in rows:
                     content[DATA, row] = content.get((DATA, row), 0) + 1
@@ -295,5 +296,10 @@ class SimulatedState(StateFactory):
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
         fence = Fence.of(conf)
         assert fence is not None
-        make = SimulatedMap if self.kind in SimulatedMap.KINDS else SimulatedRows
+        make = _STATES.get(self.kind, SimulatedMap if self.kind in SimulatedMap.KINDS else SimulatedRows)
         return make(self, Transaction(here().stores[self.number], fence, partitionIndex))
+
+
+_STATES: dict[str, Any] = {
+    "sequence": SimulatedSequence, "sequence with gaps": SimulatedSequence, "window": SimulatedWindow,
+}  # fmt: skip

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 from states.rows import RowUpdater
 from trident_py import TridentTopology
 from trident_py.checkpoints.batch_log import BatchLog
+from trident_py.engine import program as failures
 from trident_py.engine import store_position
 from trident_py.engine.component import ComponentRun
 from trident_py.engine.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from trident_py.engine.task import run_attempt
 from trident_py.engine.worker_cache import end_run, task_for
 from trident_py.errors import FailedException
+from trident_py.extras.determinism.held_values import HeldValues
 from trident_py.model.context import with_context
+from trident_py.model.user_traceback import Blame
 from trident_py.operations import BaseFilter
 from trident_py.report.progress import RunningTopology
 from trident_py.state import BaseStateUpdater, ValueUpdater
+from trident_py.windowing import MakesWindows, state
 
 from . import specification
 from .beginnings import BEGINNINGS, Past
 from .checkpoint import SimulatedCheckpoint
 from .specification import Cell
-from .spouts import AGAIN, POSITIONS, STREAM, USUAL, DescribedSpout, Here, PartitionedSpout
+from .spouts import AGAIN, FIELDS, POSITIONS, STREAM, USUAL, DescribedSpout, Here, PartitionedSpout
 from .stores import SimulatedMap, SimulatedState
+from .windows import CONFIG, Ends, Tokens
 from .world import Beginning, Bounds, Choose, Driver, World
 
 NAME = "t"
@@ -68,6 +75,14 @@ class _MayFail(BaseFilter):
         return True
 
 
+@dataclass(frozen=True)
+class _Windows(MakesWindows):
+    factory: SimulatedState
+
+    def windowState(self, config: Any, name: str) -> SimulatedState:
+        return self.factory
+
+
 @cache
 def program_of(cell: Cell) -> Program:
     topology = TridentTopology()
@@ -75,7 +90,9 @@ def program_of(cell: Cell) -> Program:
     stream = topology.newStream(STREAM, spout).each(["at"], _MayFail()).parallelismHint(2)
     for number, kind in enumerate(cell.kinds):
         factory = SimulatedState(kind, cell.recording, number)
-        if kind in SimulatedMap.KINDS:
+        if kind == "window":
+            stream = stream.window(CONFIG, _Windows(factory), ["part", "at"], Ends(), FIELDS)
+        elif kind in SimulatedMap.KINDS:
             stream.partitionPersist(factory, ["word", "weight"], _AddUpdater())
         else:
             stream.partitionPersist(factory, ["part", "at"], RowUpdater())
@@ -154,7 +171,27 @@ _PASTS: dict[Any, World] = {}
 
 
 def _run(cell: Cell, name: str, choose: Choose, judge: Any, bounds: Bounds, beginning: Beginning) -> World:
-    store_position.uuid = _Names(name or "lineage")  # type: ignore[assignment]
     world = World(partial(drive, cell, name), choose, judge, bounds, beginning)
     Here.world = world
-    return world.run()
+    with _simulated(name or "lineage"):
+        return world.run()
+
+
+@contextmanager
+def _simulated(lineage: str) -> Iterator[None]:
+    """Names of lineages are given in order, those of blocks by what a driver knows. What no fault changes is left out:
+    the lines that an error came from, and what a plan's operations hold, but for the first time."""
+    before = store_position.uuid, state.secrets, failures.blame, HeldValues.digests
+    store_position.uuid, state.secrets = _Names(lineage), Tokens  # type: ignore[assignment]
+    failures.blame, HeldValues.digests = _NO_LINES, _held  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        store_position.uuid, state.secrets, failures.blame, HeldValues.digests = before  # type: ignore[method-assign]
+
+
+_NO_LINES, _HELD, _look_up = (lambda *_: Blame()), {}, HeldValues.digests
+
+
+def _held(held: HeldValues) -> Any:
+    return _HELD.get(id(held.plan)) or _HELD.setdefault(id(held.plan), _look_up(held))

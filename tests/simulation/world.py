@@ -126,6 +126,7 @@ class World:
         self.drivers: list[Driver] = []
         self.late: list[Request] = []
         self.memory: dict[Any, Any] = {}  # what the specification has seen
+        self.known: dict[int, tuple[int, Any]] = {}  # what it sees in each store, and in which version
         self.now = 1_000_000
         self.over = False
         self.cut = False
@@ -241,10 +242,19 @@ class World:
         driver.history = hash((driver.history, place, name, chosen))
         return chosen
 
-    def _choose(self, place: str, name: str) -> Option:
+    def await_nothing(self) -> bool:
+        """Called by a spout that is not ready."""
+        self._count()
+        return False
+
+    def _count(self) -> None:
+        self.alive()
         self.points += 1
         if self.points > LONGEST:
             raise self._broken(f"a schedule of more than {LONGEST} requests does not end")
+
+    def _choose(self, place: str, name: str) -> Option:
+        self._count()
         option = self._ask_chooser(place, name, self._options(place))
         if option[0] not in ("go", "deliver"):
             self.left -= 1
@@ -264,7 +274,7 @@ class World:
 
     def _options(self, place: str) -> list[Option]:
         kinds, options = self.bounds.kinds, [GO]
-        if "deliver" in kinds:
+        if self.late and "deliver" in kinds:
             options += [("deliver", number) for number in range(len(self.late))]
         if not self.left:
             return options

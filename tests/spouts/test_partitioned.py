@@ -441,14 +441,6 @@ def test_a_partition_that_reports_nothing_keeps_its_position():
     assert values(player.batch(3)) == "EFuv"
 
 
-def test_reports_of_another_attempt_fail_the_commit():
-    player = Player(Opaque())
-    player.emit(1)
-    with pytest.raises(FailedException, match="Received commit for different transaction attempt 1:1"):
-        player.commit(1, 1)
-    assert player.store.paths("") == []
-
-
 def test_a_retried_task_reports_once_more_and_nothing_is_lost():
     player = Player(Opaque())
     player.emit(1)

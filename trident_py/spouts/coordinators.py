@@ -279,7 +279,7 @@ class TridentSpoutCoordinator(_Coordinated, _Emitting):
         if not self._committer:
             return
         if self._active.get(tx.txid) != tx:
-            raise _other_attempt(self.info.id, tx)
+            raise FailedException(f"spout {self.info.id!r}: Received commit for different transaction attempt {tx}")
         for emitter in self._emitters:
             emitter.commit(tx)
 
@@ -324,11 +324,8 @@ class PartitionedCoordinator(_Coordinated):
         return self._positions.payloads(tx, metadata, partitions)
 
     def commit(self, tx: TransactionAttempt, reports: list) -> None:
-        if self._positions is None:
-            return
-        if any(report["attempt"] != list(tx) for report in reports):
-            raise _other_attempt(self._id, tx)
-        self._positions.commit(tx.txid, reports)
+        if self._positions is not None:
+            self._positions.commit(tx.txid, reports)
 
     def success(self, txid: int) -> None:
         if self._positions is not None:
@@ -336,7 +333,3 @@ class PartitionedCoordinator(_Coordinated):
             return
         for path in self._store.paths(partition_path(self._id, "")):
             self._store.cleanup_before(path, txid)
-
-
-def _other_attempt(spout: str, tx: TransactionAttempt) -> FailedException:
-    return FailedException(f"spout {spout!r}: Received commit for different transaction attempt {tx}")

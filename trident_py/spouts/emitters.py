@@ -242,7 +242,6 @@ class OpaqueEmitter(_Partitions):
             new = self._emitter.emitBatchNew(attempt, out, list(self.assigned.values()), last)
         return {
             "spout": self._info.id,
-            "attempt": list(attempt),
             "task": self._index,
             "partitions": list(self.assigned),
             "metadata": self.by_id(new),

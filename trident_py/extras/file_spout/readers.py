@@ -18,8 +18,7 @@ from ...model.chunks import CHUNK_ROWS, Chunk, arrow_type, decimals, exact_cast,
 from ...spouts.json_values import is_text, json_columns, json_table, with_advice
 from ...tuples import Fields
 from .file_list import Files, SourceFile
-from .row_positions import header_line, header_names
-from .rules import MARK, Quotes, bare_cr, without_mark
+from .row_positions import MARK, Quotes, bare_cr, header_line, header_names, without_mark
 
 BLOCK = 4 << 20
 

@@ -14,11 +14,10 @@ from ...errors import DefinitionError
 from .disturbances import FAULTS, cases
 from .driver_process import Build, Readings
 from .drivers import Drivers
-from .feed import Feed
+from .feed import Feed, Selection, choose, from_text, select_all, shrink
+from .kill_point import FaultCase
 from .locations import StorePlace, scratch
-from .points import FaultCase
 from .report import FaultReport, Rerun, describe_fault
-from .selection import Selection, choose, from_text, select_all, shrink
 from .trials import CaseVerdict, Laboratory, Reference, Undisturbed, moved, named
 
 SHRINKING_SECONDS = 20.0

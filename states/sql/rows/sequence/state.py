@@ -48,8 +48,7 @@ class SequenceRows(RowPartition):
         return self._tables
 
     def beginCommit(self, txid: int | None) -> None:
-        """Open the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
-        attempt or batch, FailedException if the store stays locked."""
+        """Open the transaction if the columns are known, else `insert` does."""
         self.counts, self.new_gaps, self._txid = Counter(), [], txid
         self._transaction.begin(txid, lazily=self._tables is None)
 
@@ -61,7 +60,6 @@ class SequenceRows(RowPartition):
         return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}, **noting(files)}
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """Return this partition's share of the applied rows, the key's columns first."""
         for key, row in share_rows(self.factory.stored().items(), self.partition, self.of):
             yield [*key, *row]
 
