@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from trident_py.checkpoints.metadata_store import LOG
@@ -39,6 +39,11 @@ from .windows import SLIDE, entered
 from .world import END, Violation, World
 
 
+@cache
+def kinds_of(kind: str) -> list[str]:
+    return re.split(" beside | before ", kind)
+
+
 class Cell(NamedTuple):
     """A cell of the table of guarantees. ``spout``: "transactional", "opaque" or "partitioned" (opaque too)."""
 
@@ -50,7 +55,7 @@ class Cell(NamedTuple):
     @property
     def kinds(self) -> list[str]:
         """The kinds of its states, each in a store of its own."""
-        return re.split(" beside | before ", self.kind)
+        return kinds_of(self.kind)
 
     def due(self, number: int, end: int) -> int:
         """Return how far the store with this number reaches, if ``end`` tuples of a word are over: the state behind a
@@ -263,17 +268,25 @@ def _look(cell: Cell, world: World, name: str, back: bool) -> Moment:
     states = []
     for number, kind in enumerate(cell.kinds):
         content = world.stores[number].content
-        if kind.startswith("sequence"):
-            judge_numbers(content)
-        if seen(content, kind, 8) != seen(world.beginning.stores[number], kind, 8):
-            raise Violation("the tuples of another checkpoint have changed")
         row, described = content.get(ROW), None
         if row is not None and row.txid != world.memory.get(("row", number), 0):
             described = _described(cell, number, log, row.txid)
-        look = Look(kind, seen(content, kind), [cell.due(number, end) for end in over], described)
+        look = Look(kind, _counts(world, number, kind), [cell.due(number, end) for end in over], described)
         states.append(look if row is None else look._replace(txid=row.txid, lineage=row.lineage))
     lineage = agreed["lineage"] if agreed and name not in BACK else None
     return Moment(name, txid, lineage, tuple(states), back or world.beginning.refused)
+
+
+def _counts(world: World, number: int, kind: str) -> list[list[int]]:
+    """Return what `seen` does, looked up once for each content."""
+    place, known = world.stores[number], world.known.get(number)
+    if known is None or known[0] != place.version:
+        if kind.startswith("sequence"):
+            judge_numbers(place.content)
+        if seen(place.content, kind, 8) != seen(world.beginning.stores[number], kind, 8):
+            raise Violation("the tuples of another checkpoint have changed")
+        known = world.known[number] = place.version, seen(place.content, kind)
+    return known[1]
 
 
 def _txid(content: Any) -> int:

@@ -18,6 +18,7 @@ from trident_py.windowing import Block, Head, SlidingCountWindow, WindowState
 from trident_py.windowing.triggers import total
 
 from .spouts import WORDS, here
+from .world import Violation
 
 LENGTH, SLIDE = 3, 2
 CONFIG = SlidingCountWindow.of(LENGTH, SLIDE)
@@ -119,7 +120,17 @@ def entered(content: Any, partition: int, positions: int) -> list[int]:
         if at != behind or held != tuple(range(at, at + head.length)):
             counts[min(at, len(counts) - 1)] = 2
         behind = at + head.length
+    if blocks:
+        _judge_kept([block.head for block in blocks])
     return counts
+
+
+def _judge_kept(heads: list[Head]) -> None:
+    """A batch leaves no block of those before it that no later window needs."""
+    before = [head for head in heads if head.txid < heads[-1].txid]
+    least = (total(before) // SLIDE + 1) * SLIDE - LENGTH
+    if any(head.first + head.length <= least for head in before[:-1]):
+        raise Violation(f"the window keeps blocks that no later one needs: {before}")
 
 
 @lru_cache(10_000)

@@ -126,6 +126,7 @@ class World:
         self.drivers: list[Driver] = []
         self.late: list[Request] = []
         self.memory: dict[Any, Any] = {}  # what the specification has seen
+        self.known: dict[int, tuple[int, Any]] = {}  # what it sees in each store, and in which version
         self.now = 1_000_000
         self.over = False
         self.cut = False
@@ -273,7 +274,7 @@ class World:
 
     def _options(self, place: str) -> list[Option]:
         kinds, options = self.bounds.kinds, [GO]
-        if "deliver" in kinds:
+        if self.late and "deliver" in kinds:
             options += [("deliver", number) for number in range(len(self.late))]
         if not self.left:
             return options
