@@ -55,7 +55,7 @@ def test_a_driver_that_wakes_up_before_a_poisoned_batch_is_told_that_it_is_the_o
     drawn = Drawn("sqlite", "coordinated", ("trans",), 2, False, True)
     start = DrawnStart(f"sqlite:///{tmp_path}/store.db", tmp_path, 8, seed=24, conf=BISECT, drawn=drawn)
     poisoned = [txid for txid in range(2, 8) if len(start.input.batch(txid)) < len(start.input.sent(txid))]
-    older = Driver(replace(start, faults=(Fault("described", "", poisoned[0], action="ask"),)))
+    older = Driver(replace(start, faults=(Fault("recorded", "", poisoned[0], action="ask"),)))
     try:
         assert older.next() == "at"
         assert run(start).told[-1] == ("done", 8)
