@@ -148,7 +148,8 @@ class Database(Home):
         return url if self.proxy is None else self.proxy.through(url)
 
     def contents(self, url: str, states: tuple[str, ...]) -> Any:
-        return backups.contents(url)
+        """An older driver deletes the rows that it has staged itself; no reader sees those."""
+        return {name: rows for name, rows in backups.contents(url).items() if not name.endswith("_staged")}
 
     def quiet(self, url: str) -> None:
         until = time.monotonic() + QUIET

@@ -69,11 +69,12 @@ def test_a_driver_that_wakes_up_before_a_poisoned_batch_is_told_that_it_is_the_o
 
 def test_a_decision_that_a_full_disk_does_not_let_go_keeps_its_files(tmp_path: Path) -> None:
     """The files that a decided batch was to show were deleted, and each start failed for good."""
-    start = DrawnStart(f"{tmp_path}/files", tmp_path, 5, drawn=Drawn("files", "files", ("files",), 1, False, False))
+    drawn = Drawn("files", "files", tuple(HELD["files"]), 1, False, False)
+    start = DrawnStart(f"{tmp_path}/files", tmp_path, 19, drawn=drawn)
     start.input.write(tmp_path)
-    full = run(replace(start, faults=(Fault("publish", "files", 3, action="full"),)))
+    full = run(replace(start, faults=(Fault("publish", "files", 17, action="full"),)))
     assert full.told[-1][0] == "error"
-    assert run(start).told[-1] == ("done", 5)
+    assert run(start).told[-1] == ("done", 19)
     assert all(found == expected for found, expected in HELD["files"]["files"].pairs(start.url, start.input.fold()))
 
 
