@@ -34,7 +34,7 @@ spark-matrix: setup ## every version of Spark from 3.5 on, each with its Python 
 	@.venv/bin/python scripts/spark_matrix.py </dev/null
 
 faults: services ## random faults over every state and store, as many as you like: make faults SEED=7 ROUNDS=100
-	@PYTHONPATH=tests .venv/bin/python -m faults.rounds --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) $(if $(STORES),--stores $(STORES)) </dev/null
+	@PYTHONPATH=tests .venv/bin/python -m faults.campaign --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) $(if $(STORES),--stores $(STORES)) $(if $(PROCESSES),--processes $(PROCESSES)) $(if $(RECORDS),--records $(RECORDS)) </dev/null
 
 host-faults: services ## hosts killed, cut off, slowed, stopped, as many as you like: make host-faults SEED=1 ROUNDS=10 (root)
 	@PYTHONPATH=tests:tests/kafka .venv/bin/python -m hosts.rounds --seed $(or $(SEED),1) --stories $(or $(ROUNDS),10) </dev/null

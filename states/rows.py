@@ -10,7 +10,7 @@ from trident_py.errors import DefinitionError
 from trident_py.model.requirements import role
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SilentCollector, StatePlace, StateUpdater
-from trident_py.state.queries import TupleCollectionGet
+from trident_py.state.updaters import TupleCollectionGet
 from trident_py.tuples import TridentTuple
 
 
@@ -19,7 +19,6 @@ class RowState(Protocol):
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Write the tuples as rows; with ``tell`` returns the new ones, else nothing."""
-        ...
 
 
 @role

@@ -154,5 +154,27 @@ class PostgreSql(Server):
         return [str(self._programs() / "postgres"), "-D", f"{self.folder}/data", "-p", str(self.port), *settings]
 
 
+class PostgreSqlStandby(PostgreSql):
+    """A replica of a running PostgreSQL, read at ``port``: of the primary itself, or of a proxy before it, so that the
+    replica can be made to lag. Read-only until `promote`."""
+
+    def __init__(self, port: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.primary_port = port
+
+    def promote(self) -> None:
+        """It stops following, and takes writes."""
+        with connection(self.url_of(self._maintenance)) as promoting:
+            promoting.exec_driver_sql("SELECT pg_promote()")
+
+    def _make_data(self, programs: Path) -> list[str]:
+        primary = ["-h", HOST, "-p", str(self.primary_port), "-U", self.user]
+        copied = ["-D", f"{self.folder}/data", "-R", "-c", "fast", "--no-sync"]
+        return [str(find("pg_basebackup", [str(programs)], "postgresql") / "pg_basebackup"), *primary, *copied]
+
+    def _first_started(self) -> None:
+        """It has what its primary has."""
+
+
 def _version(folder: Path) -> int:
     return int(re.sub(r"\D", "", folder.parent.name) or 0)

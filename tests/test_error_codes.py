@@ -20,8 +20,8 @@ from trident_py.databases.error_codes import (
     mysql_is_away,
     postgresql_is_away,
 )
-from trident_py.extras.gateway.sqldialects import MySqlDialect
-from trident_py.extras.gateway.sqldialects import SqlDialect as PostgreSqlClaims
+from trident_py.extras.gateway.sqlstore import MySqlDialect
+from trident_py.extras.gateway.sqlstore import SqlDialect as PostgreSqlClaims
 
 SQLSTATES = sorted(code for code in _sqlcodes if re.fullmatch(r"[0-9A-Z]{5}", code) and re.search(r"\d", code))
 LOCKED = ["40000", "40001", "40P01", "55P03", "72000"]

@@ -43,7 +43,7 @@ from trident_py.report.guarantees import (
     announce,
     replay_of,
 )
-from trident_py.report.guarantees.trace import key_fields, origin
+from trident_py.report.guarantees.table import key_fields, origin
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout, SparkSpout
 from trident_py.state import Location, StateFactory
 from trident_py.testing import Crashing, FixedBatchSpout, LoggingBackingMap, MemoryMapState

@@ -70,7 +70,6 @@ def test_no_two_public_classes_share_a_name() -> None:
 # Modules that end in -ing and are terms of the field, or of Storm.
 TERMS = {
     "backing", "failing", "lowering", "ordering", "partitioning", "pickling", "recording", "spark_listing",
-    "staging",
 }  # fmt: skip
 # What modules were called before they were named after a term of the field.
 NO_MODULES = {

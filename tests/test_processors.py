@@ -209,7 +209,7 @@ COLUMNS = st.one_of(
 
 @given(columns=st.lists(COLUMNS, max_size=6), held=st.sampled_from([1, 40, 1 << 22]))
 def test_counts_are_exact_whatever_the_types_of_the_columns(columns: list[Any], held: int) -> None:
-    with mock.patch("trident_py.engine.processors.column_counter.HELD_BYTES", held):
+    with mock.patch("trident_py.engine.processors.columns.HELD_BYTES", held):
         processor, emitted = made(counting(Count()), ["k", "v"], ["k", "a"])
         assert isinstance(processor, KernelProcessor) and processor.counting
         for column in columns:

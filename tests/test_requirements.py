@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from states.kafka.append.topic import TopicState
+from states.kafka.append.transactional import TopicState
 from states.sql import AppendState, SqlMapState
 from trident_py.errors import DefinitionError
 from trident_py.extras.gateway.processed import ProcessedState

@@ -80,7 +80,7 @@ def test_whatever_decides_where_a_tuple_goes_makes_another_way() -> None:
 
 
 def test_another_version_of_the_hash_makes_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trident_py.engine.routing_digest.ROUTING_VERSION", -1)
+    monkeypatch.setattr("trident_py.engine.program.ROUTING_VERSION", -1)
     assert way(shuffled) != USUAL
 
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from trident_py.rpc import service as home
-from trident_py.rpc.dedup import Calls
-from trident_py.rpc.service import HomeAddress, HomeError, HomeService, Proxy
+from trident_py.rpc.service import Calls, HomeAddress, HomeError, HomeService, Proxy
 
 
 class Odd(Exception):

@@ -63,9 +63,18 @@ def test_no_part_of_a_password_is_shown_however_it_is_written(form: str, passwor
     assert password in secrets_in(url) or any(password in each for each in secrets_in(url))
 
 
+@pytest.mark.parametrize("url", [
+    "mysql+pymysql:/me:geheim@host/db", "mysql//me:geheim@host/db", "me:geheim@host", "mysql://me:geheim`host:1/db",
+    "mysql://me/x:geheim@host", "mysql://me you:geheim@host", "redis://:geheim-host:1/0",
+])  # fmt: skip
+def test_a_mistyped_url_does_not_show_its_password(url: str) -> None:
+    assert "geheim" not in redact_url(url) and any("geheim" in each for each in secrets_in(url))
+
+
 @given(st.text("abc019-_.", min_size=1, max_size=8))
 def test_a_url_without_secrets_is_shown_as_it_is(name: str) -> None:
-    for url in (f"sqlite:///{name}.db", f"mysql://me@{name}:3306/db?charset=utf8", f"redis://{name}:1/0"):
+    for url in (f"sqlite:///{name}.db", f"mysql://me@{name}:3306/db?charset=utf8", f"redis://{name}:1/0",
+                "${{U:-mysql://h:${{PORT}}/x}}", f"{name}:1,{name}:2", f"redis://[::1]:1/{name}"):
         assert redact_url(url) == hidden(url) == url
 
 

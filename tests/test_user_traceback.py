@@ -161,9 +161,9 @@ LAZY = {"map": 0, "filter": 0, "starmap": 0, "takewhile": 0, "dropwhile": 0, "fi
 OURS_OR_A_LIBRARYS = {
     "states/kafka/compacted/codec.py": {"text"},
     "states/kafka/compacted/local_table.py": {"rows.get"},
-    "states/kafka/partitions.py": {"call"},
+    "states/kafka/owner.py": {"call"},
     "states/kafka/sender.py": {"self.producer.produce"},
-    "states/kafka/append/json_codec.py": {"simple"},
+    "states/kafka/append/records.py": {"simple"},
     "states/sql/rows/sequence/state.py": {"arrived.position"},
     "states/sql/table.py": {"dialect.address", "dialect.fold_name"},
     "states/sql/inspect.py": {"_GRANT.match"},

@@ -1,9 +1,4 @@
-"""The ledger of a folder: its newest version says which driver may write, which batch is complete, and which files
-hold rows. It is also the manifest.
-
-``_trident/ledger/<number>.json``: each change makes the file of the next number, which must not exist. Of two drivers
-that change it at once, one finds the number taken. The highest number counts.
-"""
+"""The ledger of a folder, also its manifest: one file for each version, whose number nobody else has taken."""
 
 from __future__ import annotations
 

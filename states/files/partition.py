@@ -46,8 +46,7 @@ class FilePartition(State):
         self._files: list[_StagedFile] = []
 
     def beginCommit(self, txid: int | None) -> None:
-        """Read the ledger. Raises ZombieError for an older driver, attempt or batch, FailedException if the store is
-        away, StateError without a driver or a txid."""
+        """Read the ledger. Raises StateError without a driver or a txid."""
         if self._fence is None or txid is None:
             raise StateError(
                 f"{self.factory.shown}: a FileState shows the rows of a txid when its driver decides to, but there is "
@@ -71,7 +70,6 @@ class FilePartition(State):
         return tuples if tell else []
 
     def commit(self, txid: int | None) -> Any:
-        """End the files, and return the receipt when they are durable."""
         for file in self._files:
             file.close()
         if self._files:

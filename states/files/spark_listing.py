@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-from .folder import StateFolder
+from .folder import StateFolder, spark_uri
 from .ledger import KEPT, Record
-from .location import spark_uri
 
 FOLDER = "_spark_metadata"
 

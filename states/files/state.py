@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,14 +16,29 @@ from trident_py.tuples import Fields, FieldsLike
 
 from ..diagnostics import Finding
 from ..rows import RowUpdater
-from .folder import StateFolder, open_folder
+from .folder import StateFolder, can_rename_folders, location_of, needs_of, normalize_uri, open_folder
 from .formats import FileFormat, RecordFormat, format_of
 from .ledger import FileFence, FileLedger, Record
-from .location import can_rename_folders, location_of, needs_of, normalize_uri
 from .names import BATCHES, FILES, MANIFEST, VISIBLE
 from .participant import FileParticipant, check_empty
 from .partition import FilePartition, check_columns, schema_of
-from .units import SIZES, TIMES, amount
+
+SIZES = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
+TIMES = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_AMOUNT = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
+
+
+def amount(name: str, value: float | str, units: Mapping[str, int], most: int | None = None, least: int = 1) -> int:
+    """Raise DefinitionError for something else than an amount between these bounds."""
+    match = None if isinstance(value, bool) else _AMOUNT.fullmatch(str(value))
+    if match is not None and match[2].lower() in units:
+        found = int(match[1]) * units[match[2].lower()]
+        if least <= found and (most is None or found <= most):
+            return found
+    known = ", ".join(unit for unit in units if unit)
+    upto = f", up to {most}" if most is not None else ""
+    raise DefinitionError(f"{name} must be a whole number from {least} on{upto}, with one of {known}; got {value!r}")
+
 
 SYNC = ("batch", "never")
 LARGEST = 4 << 30  # S3 copies up to 5 GB in one request
@@ -133,11 +149,9 @@ class FileState(StateFactory):
         return None if fence is None else replace(fence, where=self.folder().where)
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run; it shows the batches."""
         return FileParticipant(self)
 
     def check_place(self, place: StatePlace) -> None:
-        """Raise DefinitionError for a query behind the update: the rows are shown only when the batch is over."""
         if place.queries:
             raise DefinitionError(
                 f"{self.shown}: a query follows the update of state {place.state!r} in the same batch, and must see "
@@ -146,7 +160,6 @@ class FileState(StateFactory):
             )
 
     def check(self) -> Sequence[Finding]:
-        """Look at the folder and write nothing."""
         record = self.newest()
         if record is None:
             try:

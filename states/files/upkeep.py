@@ -1,8 +1,4 @@
-"""Compaction and retention, on the driver, after a batch has become visible. Both are one new version of the ledger.
-
-A reader by the ledger or by Spark's list has the files of one version: small ones, or the one that replaces them.
-Files that no longer count stay for ``grace`` seconds, for readers who have begun.
-"""
+"""Compaction and retention, on the driver, after a batch has become visible. Both are one new version of the ledger."""
 
 from __future__ import annotations
 

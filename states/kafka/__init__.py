@@ -6,8 +6,7 @@ from trident_py.model.replaced import answer
 
 from ..rows import RowUpdater
 from .append.records import FieldNameBasedTupleToKafkaMapper
-from .append.topic import TopicState
-from .append.transactional import TransactionalTopicState
+from .append.transactional import TopicState, TransactionalTopicState
 from .compacted.state import CompactedTopicState
 
 __all__ = [

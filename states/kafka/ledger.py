@@ -24,8 +24,7 @@ from trident_py.state import BatchParticipant, Location, Remembered
 from ..ledger.fence import gone_back, newer_driver
 from ..ledger.partition_layout import Layout, check_whole
 from .marks import DRIVER, Mark, MarkPlace
-from .owner import TopicOwner
-from .partitions import Partitions
+from .owner import Partitions, TopicOwner
 from .producer import TransactionalProducer
 from .topic_admin import check_there, id_of, reach, run_when_available
 
@@ -137,7 +136,6 @@ class TopicLedger(BatchParticipant):
         return 0
 
     def open(self, conf: dict) -> int:
-        """Raise the generation and return it; wait while brokers are busy."""
         place = self._place = MarkPlace.of(self._cluster, self._topic, conf)
         self._admin = self._cluster.admin()
         self.close()
@@ -316,7 +314,6 @@ class UnfencedLedger(BatchParticipant):
         self._written: float | None = None
 
     def remembered(self, conf: dict) -> Remembered | None:
-        """Return None, since no txids are stored. Raises StateError if another state owns the topic."""
         run_when_available(self._topic.cluster, lambda: self._owner.check(conf))
         return None
 

@@ -1,9 +1,4 @@
-"""The owner of a table or topic: one state of one topology, noted in the store before its first batch is written.
-
-A state that reads back its writes would take the txids and values of another state for its own. So the start refuses
-what `build()` cannot see: two topologies, or two spellings of one place. Of two that start at once on a new place, the
-first to note itself continues.
-"""
+"""The owner of a table or topic: one state of one topology, noted in the store before its first batch is written."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The spread of a batch over the partitions of a state that recognizes a replay by partition number.
-
-A partition number stands for the same tuples only under one spread. The spread is recorded before the first write. If
-some partitions have written a batch under another spread, it is not written again: its replay only counts.
-"""
+"""The spread of a batch over the partitions of a state that recognizes a replay by partition number."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from trident_py.model.context import RunContext
 
 
 class Layout(NamedTuple):
-    """The number of partitions, and their routing (`trident_py.engine.routing_digest`; "" without a cluster)."""
+    """The number of partitions, and their routing (`trident_py.engine.program`; "" without a cluster)."""
 
     partitions: int
     way: str = ""

@@ -1,13 +1,8 @@
-"""States defined in a YAML file: `load`, the file's JSON `schema`, and the base class for authors of types.
-
-A package adds a type by an entry point of the group ``trident_py.states`` that refers to a `StateSettings`.
-"""
+"""States defined in a YAML file: `load`, the file's JSON `schema`, and the base class for authors of types."""
 
 from ..diagnostics import Finding
-from .entry_points import Installed, find_types
-from .loader import Look, define, load, look, look_at
-from .schema import schema
-from .settings import Count, FieldList, StateSettings
+from .loader import Look, define, load, look, look_at, schema
+from .settings import Count, FieldList, Installed, StateSettings, find_types
 
 __all__ = [
     "Count",

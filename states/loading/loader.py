@@ -1,4 +1,4 @@
-"""Reads a file, creates its state factories (``states.load``) and checks their stores (`trident states check`)."""
+"""Reads a file, creates its state factories (``states.load``), checks their stores, and gives the JSON schema."""
 
 from __future__ import annotations
 
@@ -8,15 +8,45 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic.json_schema import models_json_schema
 
-from trident_py.documents import Document, Where, close, describe_errors, read
+from trident_py.documents import Document, Where, close, describe_errors, open_to_variables, read
 from trident_py.errors import TridentError
 from trident_py.model.secrets import hidden
 from trident_py.state import StateFactory
 
 from ..diagnostics import Finding
-from .entry_points import Installed, find_types
-from .settings import StateSettings
+from .settings import Installed, StateSettings, find_types
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) of a file with the types installed here."""
+    models = {name: entry.settings for name, entry in find_types().items() if entry.settings is not None}
+    references, generated = models_json_schema(
+        [(model, "validation") for model in models.values()], ref_template="#/$defs/{model}"
+    )
+    definitions = {name: open_to_variables(definition) for name, definition in generated.get("$defs", {}).items()}
+    states = []
+    for name, model in models.items():
+        definition = definitions[references[model, "validation"]["$ref"].rpartition("/")[2]]
+        # ``type`` comes first: its value selects the type's schema.
+        states.append(definition | {
+            "title": name,
+            "properties": {"type": {"const": name}, **definition.get("properties", {})},
+            "required": ["type", *definition.get("required", [])],
+        })  # fmt: skip
+    return {
+        "$schema": DRAFT,
+        "title": "States of trident_py",
+        "type": "object",
+        "required": ["states"],
+        "properties": {"states": {"type": "object", "additionalProperties": {"oneOf": states}}},
+        "patternProperties": {"^x-": {}},
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from trident_py.state import StateFactory
 from trident_py.tuples import Fields
 
 from ..columns.values import Column
 from ..sql.store import parse_url
-from .settings import Count, FactorySettings, FieldList
+from .settings import Count, FactorySettings, FieldList, MapKind, MapSettings
 
 
 def _url(value: str) -> str:
@@ -60,28 +58,17 @@ class SqlSettings(FactorySettings):
     table: str = Field(min_length=1, description="Name of the table; a missing table is created")
 
 
-class SqlMap(SqlSettings):
+class SqlMap(MapSettings, SqlSettings):
     """Map states in one SQL table: a value for each key, updated by persistentAggregate."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("opaque", "transactional", "non-transactional")
     factory: ClassVar[str] = "states.sql:SqlMapState"
 
-    kind: Literal["non-transactional", "transactional", "opaque"] = Field(
-        description="Kind of map: opaque stores the txid and the previous value with each value, transactional stores "
-        "the txid, non-transactional stores neither"
-    )
+    kind: MapKind
     key: Key | None = Field(
         None, description="Fields of the key; default: none, for the one value of a global aggregate"
     )
     value: Columns = Field(["count bigint"], description="Field of the value, or several fields if the value is a row")
     files: Files = 1
-
-    def make(self) -> StateFactory:
-        constructor = "nonTransactional" if self.kind == "non-transactional" else self.kind
-        arguments = self.arguments()
-        del arguments["kind"]
-        factory: StateFactory = resolve_name(f"{self.factory}.{constructor}")(**arguments)
-        return factory
 
 
 class InsertIgnore(SqlSettings):

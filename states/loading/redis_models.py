@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from trident_py.state import StateFactory
-
 from ..redis.rows import FieldMapper
 from ..redis.server import check_url
-from .settings import FactorySettings
+from .settings import FactorySettings, MapKind, MapSettings
 
 Hash = Field(
     None, min_length=1, description="Hash that holds the values; default: none, each value is a string of the database"
@@ -46,16 +43,12 @@ class RedisTexts(RedisSettings):
         return {**arguments, "mapper": mapper}
 
 
-class RedisMap(RedisSettings):
+class RedisMap(MapSettings, RedisSettings):
     """Map states in Redis, in Storm's bytes: a value for each key, updated by persistentAggregate."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("opaque", "transactional", "non-transactional")
     factory: ClassVar[str] = "states.redis:RedisMapState"
 
-    kind: Literal["non-transactional", "transactional", "opaque"] = Field(
-        description="Kind of map: opaque stores the txid and the previous value with each value, transactional stores "
-        "the txid, non-transactional stores neither"
-    )
+    kind: MapKind
     hash: str | None = Hash
     globalKey: str = Field(
         "$REDIS-MAP-STATE-GLOBAL", min_length=1, description="Name of the value of a global aggregate"
@@ -64,10 +57,3 @@ class RedisMap(RedisSettings):
         0, ge=0, lt=1e9,
         description="Seconds after which a value that is not updated is forgotten, a hash as a whole; 0: never",
     )  # fmt: skip
-
-    def make(self) -> StateFactory:
-        constructor = "nonTransactional" if self.kind == "non-transactional" else self.kind
-        arguments = self.arguments()
-        del arguments["kind"]
-        factory: StateFactory = resolve_name(f"{self.factory}.{constructor}")(**arguments)
-        return factory

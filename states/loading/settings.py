@@ -1,18 +1,64 @@
-"""The base class for authors of state types: a pydantic model of the settings that creates the StateFactory."""
+"""The base class for authors of state types (a pydantic model each), and those installed here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from pkgutil import resolve_name
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from trident_py.entry_points import find_points
 from trident_py.errors import DefinitionError
 from trident_py.state import StateFactory
 from trident_py.tuples import Fields
 
 from ..diagnostics import Checkable, Finding
+
+GROUP = "trident_py.states"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One type: its name, its package, and its settings or the reason why it cannot be used."""
+
+    name: str
+    package: str
+    settings: type[StateSettings] | None
+    problem: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """The first line of the settings' docstring."""
+        text = (self.settings.__doc__ or "").strip() if self.settings is not None else ""
+        return text.splitlines()[0] if text else ""
+
+
+def find_types() -> dict[str, Installed]:
+    """Return all types by name. ``problem`` tells why a type cannot be loaded, or that two have the same name."""
+    points: dict[str, list[EntryPoint]] = {}
+    for point in find_points(GROUP):
+        points.setdefault(point.name, []).append(point)
+    return {name: _type_of(name, points[name]) for name in sorted(points)}
+
+
+def _type_of(name: str, points: list[EntryPoint]) -> Installed:
+    packages = " and ".join(sorted({_package(point) for point in points}))
+    if len({point.value for point in points}) > 1:
+        return Installed(name, packages, None, f"the packages {packages} both define a type of this name")
+    try:
+        target: Any = points[0].load()
+    except Exception as error:  # a third-party package may raise anything when imported
+        return Installed(name, packages, None, f"{points[0].value} cannot be loaded: {type(error).__name__}: {error}")
+    if not (isinstance(target, type) and issubclass(target, StateSettings)):
+        return Installed(name, packages, None, f"{points[0].value} is not a subclass of states.loading.StateSettings")
+    return Installed(name, packages, target)
+
+
+def _package(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "?"
 
 
 class StateSettings(BaseModel):
@@ -71,6 +117,25 @@ class FactorySettings(StateSettings):
     def make(self) -> StateFactory:
         factory: StateFactory = resolve_name(self.factory)(**self.arguments())
         return factory
+
+
+class MapSettings(FactorySettings):
+    """Settings of a map state, whose kind names the constructor of its factory."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("opaque", "transactional", "non-transactional")
+
+    def make(self) -> StateFactory:
+        arguments = self.arguments()
+        constructor = arguments.pop("kind").replace("non-transactional", "nonTransactional")
+        factory: StateFactory = resolve_name(f"{self.factory}.{constructor}")(**arguments)
+        return factory
+
+
+MapKind = Annotated[
+    Literal["non-transactional", "transactional", "opaque"],
+    Field(description="Kind of map: opaque stores the txid and the previous value with each value, transactional "
+                      "stores the txid, non-transactional stores neither"),
+]  # fmt: skip
 
 
 def _as_list(value: Any) -> Any:

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from trident_py.model.replaced import answer
 
-from .maps.state import RedisMapState
-from .maps.storm_codec import DefaultKeyFactory, KeyFactory
+from .maps.state import DefaultKeyFactory, KeyFactory, RedisMapState
 from .rows import (
     FieldMapper,
     RedisDataType,

@@ -14,9 +14,47 @@ from urllib.parse import quote
 
 from trident_py.errors import DefinitionError
 from trident_py.model import secrets
-from trident_py.state import Location
+from trident_py.state import Location, Needs, Reading
 
-from .server import AT_ONCE, RedisDatabase, address, server_of
+from ..diagnostics import Finding
+from . import durability
+from .server import AT_ONCE, RedisDatabase, address, needs_of_server, server_of
+
+
+class RedisFactory:
+    """Inherited before StateFactory by the factories, which are frozen dataclasses with these fields."""
+
+    url: str
+    hash: str | None
+
+    @property
+    def stateName(self) -> str:
+        return "strings" if self.hash is None else self.hash
+
+    @property
+    def needs(self) -> Needs:
+        return needs_of_server(self.url)
+
+    @property
+    def location(self) -> Location:
+        return self.place.location
+
+    @property
+    def reading(self) -> Reading:
+        return Reading.CURRENT
+
+    @property
+    def place(self) -> RedisPlace:
+        return RedisPlace(self.url, self.hash)
+
+    @property
+    def remark(self) -> str:
+        """The condition of the guarantee, for the table."""
+        return durability.REMARK
+
+    def check(self) -> Sequence[Finding]:
+        return durability.findings(self.place.server)
+
 
 OURS = "trident:"
 

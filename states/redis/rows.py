@@ -25,9 +25,8 @@ from trident_py.state import (
 from trident_py.state.serializers import json_text
 from trident_py.tuples import TridentTuple
 
-from .factory import RedisFactory
 from .ledger import RedisFence, RedisLedger
-from .location import OURS, RedisPlace, check_hash
+from .location import OURS, RedisFactory, RedisPlace, check_hash
 from .server import check_url
 from .writer import RedisWriter, check_expiry
 
@@ -124,12 +123,10 @@ class RedisRows(State):
         return self.writer.place
 
     def beginCommit(self, txid: int | None) -> None:
-        """Raise ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
         self._expire = 0
         self.writer.begin(txid)
 
     def commit(self, txid: int | None) -> Any:
-        """Write the partition's values in one step; return how many."""
         return {"partition": self.writer.partition, "written": self.writer.commit(txid, self._expire)}
 
     def rollback(self, txid: int | None) -> None:
@@ -253,7 +250,6 @@ class RedisState(RedisFactory, StateFactory):
         return RedisRows(RedisWriter(self.place, RedisFence.of(conf), partitionIndex))
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run."""
         return RedisLedger(self.place, lambda: 0)
 
     def stored(self) -> dict[tuple, Any]:

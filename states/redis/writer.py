@@ -7,9 +7,8 @@ from typing import Any
 from trident_py.errors import DefinitionError, StateError
 
 from ..ledger.fence import LedgerRow
-from .ledger import RedisFence, as_arguments, mark
+from .ledger import COMMIT, RedisFence, as_arguments, mark
 from .location import RedisPlace
-from .scripts import COMMIT
 
 MOST = 400_000
 

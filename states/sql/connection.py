@@ -26,7 +26,6 @@ class Connection(Protocol):
         Raises the driver's error of the first that fails; those behind it are not executed. What those before it did
         is the transaction's.
         """
-        ...
 
 
 class QueryResult(NamedTuple):

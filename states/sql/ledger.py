@@ -1,15 +1,4 @@
-"""The ledger: which driver may write a state, and the last batch it completed.
-
-``trident_fence`` has one row for each (topology, state), in every file of the store. A new driver raises the
-generation. Every partition reads the row under a share lock inside the transaction that writes its data, so an older
-driver, batch or attempt cannot write. ``txid`` is the last batch that all partitions have committed. ``started`` and
-``attempt`` name the latest attempt that the driver has let in: a task of an abandoned attempt may still run, and must
-not write over its successor.
-
-``trident_part`` has one row (a mark) for each partition of the current batch, written with the partition's data. It
-tells a replay, and a task whose COMMIT got no answer, what was committed. The row of part -1 holds the number of
-partitions. The rows of a batch are deleted when the whole batch is committed.
-"""
+"""The ledger in SQL: `trident_fence` and `trident_part`, which docs/states.md and docs/protocol.md describe."""
 
 from __future__ import annotations
 

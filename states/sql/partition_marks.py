@@ -1,7 +1,7 @@
 """Recognizes a replay where rows have no key: which partitions have written their part of the batch.
 
 A partition number stands for the same rows only if the number of partitions and the way
-(`trident_py.engine.routing_digest`) are the same. So before the first write the driver records both under the txid,
+(`trident_py.engine.program`) are the same. So before the first write the driver records both under the txid,
 with an open mark for each partition; a lost mark thus differs from one never written. A batch begun under another
 spread is not written again: its replay only counts rows. The batch was whole if the count equals that of the written
 parts, or if every part is written (the part of a partition without rows stays open). Otherwise the replay cannot tell

@@ -121,7 +121,7 @@ class Transaction:
                     raise
                 txid, lazily = self.txid, self._lazily
                 self.rollback()
-                time.sleep(random.uniform(0.5, 1.5) * 0.01 * 2**tried)
+                time.sleep(random.uniform(0.5, 1.5) * 0.01 * 2**tried)  # noqa: S311  a pause
                 self.begin(txid, lazily)
                 self._worked = True
                 restart()

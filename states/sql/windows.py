@@ -64,7 +64,6 @@ class SqlWindowsStoreFactory(MakesWindows):
         return SqlWindow(config, name, self)
 
     def check(self) -> Sequence[Finding]:
-        """Look at the table and write nothing."""
         return check(self.place, _KEYS, _OTHERS, [], False, {})
 
 
@@ -99,7 +98,6 @@ class SqlWindow(WindowFactory):
         return self.window(conf, SqlWindowBacking(self, SqlFence.of(conf), partitionIndex))
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run."""
         return WindowLedger(self)
 
 

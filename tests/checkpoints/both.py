@@ -22,8 +22,7 @@ from states.sql import BatchState, RowUpdater, SqlMapState
 from trident_py import LocalCluster, TridentTopology
 from trident_py.model.context import with_context
 from trident_py.operations.builtin import Sum
-from trident_py.testing.faults.kill_point import KillPoint
-from trident_py.testing.faults.points import Point
+from trident_py.testing.faults.kill_point import KillPoint, Point
 
 NAME = "both"
 TESTS = Path(__file__).parents[1]

@@ -59,7 +59,7 @@ class DialectContract:
         if request.param != "few rows":
             monkeypatch.setattr("states.sql.dialects.mysql.maps._ROWS_TO_BUILD", 1)
         if request.param == "many rows":
-            for module in ("mysql.maps", "postgresql.maps"):
+            for module in ("mysql.maps", "postgresql.dialect"):
                 monkeypatch.setattr(f"states.sql.dialects.{module}._ROWS_TO_WRITE_STAGED", 1)
 
     def table(self, store: Store, *columns: Column, name: str = "t") -> tuple[list[Column], list[Column]]:

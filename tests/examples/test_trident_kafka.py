@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from kafka.topic_reading import read
 from ported import finished, printed
+from topic_reading import read
 
 from examples import trident_kafka_named_topics as named
 from examples import trident_kafka_wildcard_topics as wildcard

@@ -23,6 +23,8 @@ from .stores import EXACT, build
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
+PRELOADED = ["faults.preloaded"]
+"""What the server of forks imports before its first fork. A module that a start is of belongs here, if it is large."""
 _CONTEXT = multiprocessing.get_context("forkserver")
 
 
@@ -100,7 +102,7 @@ class Driver:
 def _warm() -> None:
     """The server of forks imports this module once; it knows the test's path by its environment only."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
-    _CONTEXT.set_forkserver_preload(["faults.preloaded"])
+    _CONTEXT.set_forkserver_preload(PRELOADED)
 
 
 def run(start: Start) -> Driver:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import signal
+import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -11,8 +13,10 @@ from trident_py import Config
 from trident_py.spark.driver_execution import HERE
 
 from .driver import WHERE, Order
+from .evidence import evidence
 from .hooks import POINTS, STATES
 from .processes import Driver, Drivers
+from .test_replays import holds_exactly
 from .topology import Shape
 
 LAST = 8
@@ -65,3 +69,17 @@ class MixedRound:
                 self.counts["in the driver" if told[2] == HERE else "as jobs"] += 1
             if kind == "moved":
                 self.counts["moved"] += 1
+
+
+def on_spark(seed: int, rounds: int) -> str:
+    """Runs the rounds; the first that is not exact raises. Returns what happened, in words."""
+    total: Counter[str] = Counter()
+    for number in range(seed, seed + rounds):
+        one = MixedRound(number)
+        with tempfile.TemporaryDirectory() as folder:
+            one.run(Path(folder))
+            holds_exactly(evidence(Path(folder)), LAST)
+        total += one.counts
+        print(f"spark: {number - seed + 1} of {rounds} rounds", file=sys.stderr, flush=True)
+    seen = ", ".join(f"{name} {total[name]}" for name in ("driver killed", "in the driver", "as jobs", "moved"))
+    return f"spark: {rounds} rounds from seed {seed}: {seen}; every row of every state as in the fold"

@@ -1,6 +1,10 @@
-"""What every forked driver needs, imported once: also what pyarrow, SQLAlchemy and the stores load at first use."""
+"""What every forked driver needs, imported once, and what a first run makes: entry points, dialects."""
 
 from __future__ import annotations
+
+import gc
+import tempfile
+from pathlib import Path
 
 import psycopg
 import pymysql
@@ -9,13 +13,22 @@ from sqlalchemy import create_engine
 from states.sql.dialects.mysql import dialect as mysql
 from states.sql.dialects.postgresql import dialect as postgresql
 from states.sql.dialects.sqlite import dialect as sqlite
-from trident_py.model.chunks import Chunk
-from trident_py.tuples import Fields
+from states.sql.store import close_stores
 
 from . import forks
+from .forks import Start, drive
 
-Chunk.of_rows(Fields("n bigint", "word string"), [(1, "w")])
-for url in ("mysql+pymysql://", "postgresql+psycopg://", "sqlite://"):
+
+class _Nobody:
+    def send(self, event: tuple) -> None: ...
+
+
+for url in ("mysql+pymysql://", "postgresql+psycopg://"):
     create_engine(url)
+with tempfile.TemporaryDirectory() as folder:
+    drive(Start(f"sqlite:///{folder}/first.db", Path(folder), 2), _Nobody())
+    close_stores()
+gc.collect()
+gc.freeze()  # what is there is never freed, and its pages stay shared with the drivers
 
 __all__ = ["forks", "mysql", "postgresql", "psycopg", "pymysql", "sqlite"]

@@ -16,7 +16,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +31,14 @@ from trident_py.state.participants import participant_of
 
 STEPS = ("begin", "begun", "half", "written", "committed", "publish", "published")
 DRIVER = -1
+ANY = -2  # the partition that comes first
 ONE_BY_ONE = ("execute", "executemany")  # SQLite has no requests: each statement counts
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is to happen, once, in one start of a driver."""
+    """What is to happen, once, in one start of a driver. ``action``: kill; die, and say so; ask the test, which does
+    something and says go on; full, no file grows any more; jump, the clock jumps by ``number`` seconds."""
 
     step: str
     state: str
@@ -42,6 +46,23 @@ class Fault:
     partition: int = 0
     action: str = "kill"
     number: int = 0
+
+
+def _fill_disk(fault: Fault) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+
+def _jump(fault: Fault) -> None:
+    clock = time.time
+    time.time = lambda: clock() + fault.number
+
+
+def _die(fault: Fault) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+SELF_HELP = {"die": _die, "full": _fill_disk, "jump": _jump}
+"""What a process says that it does to itself, and does."""
 
 
 class Hook:
@@ -56,8 +77,8 @@ class Hook:
         if step in ("begin", "publish"):
             self.place, self.statements = (state, partition, txid), 0
         for fault in self.faults:
-            here = step == "over" or (state == fault.state and partition in (fault.partition, DRIVER))
-            if here and (step, txid) == (fault.step, fault.txid):
+            there = partition == DRIVER or fault.partition in (partition, ANY)
+            if (step == "over" or (there and state == fault.state)) and (step, txid) == (fault.step, fault.txid):
                 self.act(fault)
                 return
 
@@ -65,15 +86,24 @@ class Hook:
         """Before each request to a database."""
         self.statements += 1
         for fault in self.faults:
-            here = (fault.state, fault.partition, fault.txid, fault.number)
-            if fault.step == "statement" and self.place is not None and here == (*self.place, self.statements):
+            if fault.step == "statement" and self.place is not None and self._is_here(fault):
                 self.act(fault)
                 return
+
+    def _is_here(self, fault: Fault) -> bool:
+        assert self.place is not None
+        state, partition, txid = self.place
+        here = fault.partition == partition or (fault.partition == ANY and partition != DRIVER)
+        return here and (state, txid, self.statements) == (fault.state, fault.txid, fault.number)
 
     def act(self, fault: Fault) -> None:
         self.faults.remove(fault)
         if fault.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        if fault.action in SELF_HELP:
+            self.pipe.send(("did", fault.step, fault.txid))
+            SELF_HELP[fault.action](fault)
+            return
         self.pipe.send(("at", fault.step, fault.txid))
         self.pipe.recv()
 
@@ -91,7 +121,7 @@ def use(hook: Hook) -> None:
     HOOK = hook
     for owner, requests in ((FormatConnection, ("execute", "executemany", "together")), (FileConnection, ONE_BY_ONE)):
         for name in requests:
-            setattr(owner, name, counted(getattr(owner, name)))
+            count(owner, name)
 
 
 class DriverSteps:
@@ -102,14 +132,18 @@ class DriverSteps:
             HOOK.at(step, "", DRIVER, txid)
 
 
-def counted(request: Any) -> Any:
-    """A method of a connection that tells the hook first."""
+def count(owner: type, name: str) -> None:
+    """From now on in this process, a method of a connection or a store tells the hook first."""
+    request = getattr(owner, name)
+    if hasattr(request, "counted"):
+        return
 
     def telling(*arguments: Any) -> Any:
         HOOK.statement()
         return request(*arguments)
 
-    return telling
+    telling.counted = True  # type: ignore[attr-defined]
+    setattr(owner, name, telling)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def differences(urls: Urls, fold: Fold, only: Sequence[str] = EXACT) -> list[Dif
     """One for each state whose tables are not what they must be."""
     made = []
     for name in only:
-        pairs = _PAIRS[name](url_of(urls, name), fold)
+        pairs = PAIRS[name](url_of(urls, name), fold)
         lost = sum((expected - found for found, expected in pairs), Counter[Any]())
         doubled = sum((found - expected for found, expected in pairs), Counter[Any]())
         if lost or doubled:
@@ -155,7 +155,7 @@ def _sequence(url: str, fold: Fold) -> Pairs:
     return [(there, Counter(applied)), (waiting, Counter(held))]
 
 
-_PAIRS: dict[str, Callable[[str, Fold], Pairs]] = {
+PAIRS: dict[str, Callable[[str, Fold], Pairs]] = {
     "rows": _rows("rows_by_id", True), "trans": _sums("transactional", 3), "opaque": _sums("opaque", 4),
     "general": _sums("general", 4), "append": _rows("appended", False), "batch": _rows("batched", False),
     "keyed": _rows("keyed", True), "sequence": _sequence,

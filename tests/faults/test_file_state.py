@@ -7,30 +7,25 @@ compared with a plain fold of the input.
 from __future__ import annotations
 
 import itertools
-import json
 import signal
 import uuid
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from states.files import FileState, RowUpdater
-from states.files.folder import StateFolder
 from trident_py import TridentTopology
 
-from . import steps
+from .file_rows import count_calls, files_state, rows_in_files
 from .forks import Start, run
 from .readings import PARTITIONS, Fold, Readings
 from .steps import DRIVER, STEPS, Fault, InHalves, Stepped
 from .stores import ROW, Source
 
 SEED = 5
-CALLS = ("list_folder", "read", "create", "open", "open_writer", "rename", "rename_folder", "sync", "delete")
 MODES = ("files", "batches", "manifest")
 NAME = "rows"
 
@@ -43,9 +38,8 @@ class FileStart(Start):
     storage: tuple[tuple[str, str], ...] = ()
 
     def topology(self) -> Any:
-        _count_calls()
-        compact = "1MB" if self.mode == "manifest" else None
-        factory = FileState(self.url, columns=ROW, storage=self.storage, visible=self.mode, compact=compact, grace=0)
+        count_calls()
+        factory = files_state(self.url, self.mode, storage=self.storage)
         topology = TridentTopology()
         stream = topology.newStream("readings", Source(Readings(self.seed), self.last)).parallelismHint(PARTITIONS)
         stream = stream.partitionBy("sender")
@@ -54,35 +48,11 @@ class FileStart(Start):
         return topology.build()
 
 
-def _count_calls() -> None:
-    """Every call of the store is a statement to the hook."""
-    for name in CALLS:
-        setattr(StateFolder, name, _counted(getattr(StateFolder, name)))
-
-
-def _counted(method: Any) -> Any:
-    def call(self: StateFolder, *args: Any) -> Any:
-        steps.HOOK.statement()
-        return method(self, *args)
-
-    return call
-
-
-def found(folder: Path, listing: bool) -> Counter[tuple]:
-    """The rows that pandas reads, by the ledger or from the listed folder."""
-    files: Any = folder
-    if not listing:
-        newest = max((folder / "_trident" / "ledger").glob("[0-9]*.json"))
-        files = [str(folder / file["name"]) for file in json.loads(newest.read_text())["files"]]
-    frame = pd.read_parquet(files)
-    return Counter(frame[list(ROW)].itertuples(index=False, name=None))
-
-
 def holds(folder: Path, mode: str, last: int) -> None:
     expected = Fold(Readings(SEED), last).counted()
-    assert found(folder, False) == expected
+    assert rows_in_files(folder, False) == expected
     if mode != "manifest":
-        assert found(folder, True) == expected
+        assert rows_in_files(folder, True) == expected
     hidden = [path.name for path in (folder / "_trident").rglob("*") if path.is_file()]
     assert [name for name in hidden if not name.endswith(".json")] == []
 

@@ -14,6 +14,7 @@ from trident_py import LocalCluster, TopologyError
 from trident_py.errors import StateError
 
 from .test_recovery import CLUSTERS, Make, world
+from .weak import RAISED, raises
 from .worlds import World
 
 __all__ = ["world"]  # the fixture
@@ -81,3 +82,26 @@ def test_a_backup_restored_under_a_driver_of_each_cluster(world: Make, cluster: 
     made.restore(kept[5])
     made.start(8)
     made.holds(*range(1, 9))
+
+
+@pytest.mark.parametrize("cluster", ["local"])
+def test_a_log_that_lost_its_end_is_told_by_the_batch_that_the_store_has_begun(world: Make, cluster: str) -> None:
+    """The store has batch 3, and has begun batch 4; the log has begun batch 3. It was told by no start, and each ended
+    in batch 3 as if another driver were there."""
+    made = world(cluster)
+    publishes: list[Path] = []
+
+    def copied(call: str) -> None:
+        if call == "publish":
+            publishes.append(made.copy(f"log-{len(publishes)}"))
+
+    only = ("rows", "opaque")
+    made.start(3, only=only, weak={"rows": copied})
+    with pytest.raises(TopologyError, match=RAISED):
+        made.start(4, only=only, weak={"opaque": raises("prepare")})
+    newest = made.copy("newest")
+    made.put_back(publishes[2])
+    made.refused("has begun batch 4; the checkpoint .* has committed batch 2", 5, only=only)
+    made.put_back(newest)
+    made.start(5, only=only)
+    made.holds(1, 2, 3, 4, 5, only=only)

@@ -23,8 +23,8 @@ import trident_py.kafka
 from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState, marks
 from states.kafka import producer as transactions
 from states.kafka import topic_admin as topics
-from states.kafka.compacted import compaction, local_table
-from states.kafka.compacted import writer as compacted_writer
+from states.kafka.compacted import backing, local_table
+from states.kafka.compacted import state as compaction
 from states.kafka.compacted.backing import CompactedMap
 from testbed.kafka_broker import KafkaBroker
 from testbed.service import HOST, free_port
@@ -52,7 +52,7 @@ def broker(own_kafka_of_module: Callable[..., Any]) -> Any:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits half a minute for an answer."""
-    for module in (marks, topics, compaction, compacted_writer, local_table, transactions):
+    for module in (marks, topics, compaction, backing, local_table, transactions):
         monkeypatch.setattr(module, "ANSWER", 0.5)
     monkeypatch.setattr(transactions, "PATIENCE", 0.5)
     monkeypatch.setattr(blocking_calls, "SPARE", 0.2)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from states.kafka.append.json_codec import UnwritableError, as_bytes, json_texts
+from states.kafka.append.records import UnwritableError, as_bytes, json_texts
 from states.kafka.compacted.codec import Codec
 from trident_py import Fields
 from trident_py.errors import StateError

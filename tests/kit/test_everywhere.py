@@ -14,7 +14,7 @@ import pytest
 
 from trident_py import DefinitionError
 from trident_py.testing.faults import STEPS, FaultCase, FaultFound, FaultReport, Point, Undisturbed, everywhere
-from trident_py.testing.faults.points import LINE
+from trident_py.testing.faults.kill_point import LINE
 
 from . import wordcount, wrong
 from .wordcount import BATCHES, FIELDS

@@ -8,8 +8,7 @@ import pytest
 
 from trident_py import DefinitionError
 from trident_py.testing.faults import Story
-from trident_py.testing.faults.feed import Feed
-from trident_py.testing.faults.selection import choose, from_text, select_all, shrink, to_text
+from trident_py.testing.faults.feed import Feed, choose, from_text, select_all, shrink, to_text
 
 from . import wordcount
 from .wordcount import FIELDS

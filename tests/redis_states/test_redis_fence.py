@@ -18,8 +18,7 @@ from redis_contract import COUNT
 from servers.waiting import soon
 
 from states.redis import RedisMapState
-from states.redis.ledger import as_arguments, mark
-from states.redis.scripts import CHANGE, COMMIT
+from states.redis.ledger import CHANGE, COMMIT, as_arguments, mark
 from states.redis.server import close_servers
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.operations.builtin import Sum

@@ -22,7 +22,7 @@ from trident_py.model.retry import again_for
 from trident_py.operations.builtin import Sum
 from trident_py.spouts import FixedBatchSpout
 from trident_py.state import MapCombinerAggStateUpdater, OpaqueValue, TransactionalValue
-from trident_py.state.queries import MapGet
+from trident_py.state.updaters import MapGet
 from trident_py.tuples import TridentTuple
 
 SUM = MapCombinerAggStateUpdater(Sum(), "word", "n")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trident_py.spark import stage
-from trident_py.spark.active_runs import ActiveRuns
+from trident_py.spark.component import ActiveRuns
 
 
 @pytest.fixture

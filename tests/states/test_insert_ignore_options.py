@@ -14,8 +14,7 @@ import pytest
 from contracts.asking import exact_texts
 
 from states.sql import InsertIgnoreState, RowUpdater
-from states.sql.rows.staging import Stage
-from states.sql.rows.table_writer import TableWriter
+from states.sql.rows.table_writer import Stage, TableWriter
 from states.sql.store import parse_url, store_of
 from trident_py.errors import StateError
 from trident_py.model.chunks import Chunk, TupleList

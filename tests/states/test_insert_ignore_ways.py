@@ -18,8 +18,7 @@ from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.dialects.mysql.bulk import MySqlBulk
 from states.sql.dialects.postgresql.bulk import PostgreSqlBulk
 from states.sql.rows import table_writer
-from states.sql.rows.staging import Stage
-from states.sql.rows.table_writer import TableWriter
+from states.sql.rows.table_writer import Stage, TableWriter
 from states.sql.store import parse_url, store_of
 from trident_py.model.chunks import Chunk, TupleList
 from trident_py.operations.base import TridentCollector

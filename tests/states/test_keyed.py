@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from states.columns.keyed import KeyedRows
+from states.columns.arrow import KeyedRows
 from states.columns.values import Column
 
 DRAW = random.Random(3)
@@ -40,7 +40,7 @@ def order(made: KeyedRows) -> list[int]:
 def test_rows_are_sorted_by_key_and_equal_keys_stay_in_their_order(
     ddl: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("states.columns.keyed._AT_ONCE", at_once)
+    monkeypatch.setattr("states.columns.arrow._AT_ONCE", at_once)
     keys = KEYS[ddl]
     made = rows([ddl], keys)
     assert order(made) == sorted(range(1000), key=lambda i: (keys[i], i))
@@ -50,7 +50,7 @@ def test_rows_are_sorted_by_key_and_equal_keys_stay_in_their_order(
 
 @pytest.mark.parametrize("at_once", [100_000, 10])
 def test_keys_of_two_columns(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("states.columns.keyed._AT_ONCE", at_once)
+    monkeypatch.setattr("states.columns.arrow._AT_ONCE", at_once)
     pairs = list(zip(KEYS["boolean"], KEYS["date"], strict=True))
     made = rows(["boolean", "date"], KEYS["boolean"], KEYS["date"])
     assert order(made) == sorted(range(1000), key=lambda i: (*pairs[i], i))

@@ -13,7 +13,7 @@ from contracts.asking import POSTGRES, run
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater
 from states.sql.ledger import SqlFence
-from states.sql.rows.rejects import Reject, Rejects, shorten
+from states.sql.rows.row_checks import Reject, Rejects, shorten
 from states.sql.store import parse_url, store_of
 from trident_py.errors import StateError
 from trident_py.state import SILENT, persist

@@ -163,7 +163,7 @@ def test_random_batches_store_what_the_general_path_stores(
         made = [getattr(SqlMapState, kind)(database, name, ["w string", "i bigint"], f"n {ddl}") for name in names]
         states[ddl] = [(each.makeState({}, None, 0, 1), name) for each, name in zip(made, names, strict=True)]
     for number in range(CASES // len(KINDS)):
-        for module in ("mysql.maps", "postgresql.maps"):
+        for module in ("mysql.maps", "postgresql.dialect"):
             for limit in ("_ROWS_TO_STAGE", "_ROWS_TO_WRITE_STAGED"):
                 monkeypatch.setattr(f"states.sql.dialects.{module}.{limit}", random.Random(number).choice([4, 10**6]))
         ddl = list(NUMBERS)[number % len(NUMBERS)]

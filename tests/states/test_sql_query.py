@@ -12,7 +12,7 @@ import pytest
 from contracts.asking import run
 
 from states.sql import SqlQuery
-from states.sql.selection import Select
+from states.sql.query import Select
 from states.sql.store import parse_url, store_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, StateError

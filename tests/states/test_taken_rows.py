@@ -128,7 +128,7 @@ def test_values_of_a_map(
 ) -> None:
     """Half of the keys are there; then all, and not all of their values change."""
     count = 11 if way == "few" else 300
-    for module in ("mysql.maps", "postgresql.maps") if way == "staged" else ():
+    for module in ("mysql.maps", "postgresql.dialect") if way == "staged" else ():
         for name in ("_ROWS_TO_STAGE", "_ROWS_TO_WRITE_STAGED"):
             monkeypatch.setattr(f"states.sql.dialects.{module}.{name}", 1)
     factory = kind(database, "t", "k varchar(20)", "v bigint")
@@ -220,11 +220,11 @@ SENDING = ("executemany", "query", "load")
 APART = {"ledger.py", "owner.py", "key_types.py", "partition_marks.py", "table.py"}
 """The bookkeeping of all states: what a row there says is compared whenever it is read."""
 UNCOUNTED = {
-    "rows/staging_table.py sweep": "rows that nobody shows any more; what stays is swept with the next batch",
+    "rows/batch.py sweep": "rows that nobody shows any more; what stays is swept with the next batch",
     "rows/sequence/tables.py _make": "a row may be there already; each is read back right behind it",
     "dialects/postgresql/bulk.py fill": "PostgreSQL's `load` compares",
     "dialects/postgresql/bulk.py _missing": "PostgreSQL's `load` compares",
-    "dialects/postgresql/maps.py _stage_rows": "PostgreSQL's `load` compares",
+    "dialects/postgresql/dialect.py _stage_rows": "PostgreSQL's `load` compares",
     "connection.py executemany": "the cursor's: it has the count",
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
+import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
@@ -106,8 +107,13 @@ class VersionedStore(SharedMetadataStore):
         return self._entries[path]
 
     def _parse(self, path: str, version: int, data: bytes | None) -> dict[int, Any]:
+        if data is None:
+            return {}
         try:
-            entries = json.loads(data or b'{"entries": {}}')["entries"]
+            found = json.loads(data)
+            entries = found["entries"]
+            if found.keys() != {"by", "entries"} and found["sum"] != _sum(entries):
+                raise ValueError("its content is not what was written")
             return {int(txid): value for txid, value in entries.items()}
         except (ValueError, AttributeError, KeyError, TypeError) as error:
             name = f"{self._folder.where}/{_file(path, version)}"
@@ -124,7 +130,8 @@ class VersionedStore(SharedMetadataStore):
         raise overwrite_error(f"{self._folder.where}/{quote(path, safe='')}")
 
     def _write(self, path: str, entries: dict[int, Any]) -> None:
-        text = json.dumps({"by": self._id, "entries": {str(txid): entries[txid] for txid in sorted(entries)}})
+        kept = {str(txid): entries[txid] for txid in sorted(entries)}
+        text = json.dumps({"by": self._id, "entries": kept, "sum": _sum(kept)})
         version = self._make(path, self._versions.get(path, 0) + 1, text.encode())
         stored = self._list_versions(path)
         if max(stored, default=version) > version:
@@ -170,3 +177,8 @@ class VersionedStore(SharedMetadataStore):
 
 def _file(path: str, version: int) -> str:
     return f"{quote(path, safe='')}/{version}{_SUFFIX}"
+
+
+def _sum(entries: Any) -> int:
+    """Return the checksum of a file's entries. Files of older versions have none."""
+    return zlib.crc32(json.dumps(entries).encode())

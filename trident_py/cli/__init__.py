@@ -34,7 +34,7 @@ def _pin_hash_seed(arguments: list[str]) -> None:
     runs = arguments[:1] in (["run"], ["profile"]) or arguments[:2] == ["drpc", "serve"]
     if runs and "--local" in arguments and "PYTHONHASHSEED" not in os.environ:
         os.environ["PYTHONHASHSEED"] = "0"
-        os.execv(sys.executable, sys.orig_argv)
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606  this command again
 
 
 def main() -> None:

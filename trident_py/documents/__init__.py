@@ -1,11 +1,6 @@
-"""Settings in YAML: values with their line numbers, environment variables, and problems in plain words.
+"""Settings in YAML: values with their line numbers, environment variables, and problems in plain words."""
 
-Used by `states.load`, by topology files and by the events gateway. All name file, line and key of each problem, and
-show no secret.
-"""
-
-from .document import Document, Where, dotted, read, stop
+from .document import Document, Where, dotted, open_to_variables, read, stop
 from .problems import close, describe_errors
-from .schema import open_to_variables
 
 __all__ = ["Document", "Where", "close", "describe_errors", "dotted", "open_to_variables", "read", "stop"]

@@ -14,6 +14,26 @@ import yaml
 from ..errors import DefinitionError
 from ..model.secrets import HIDDEN, is_secret, redact_url, secrets_in
 
+MOST_VALUES, MOST_LEVELS = 100_000, 100
+_VARIABLE = {"type": "string", "pattern": r"\$\{"}
+
+
+def open_to_variables(definition: dict[str, Any]) -> dict[str, Any]:
+    """Allow a variable of the environment where another type than text is expected."""
+    properties = {name: _or_variable(value) for name, value in definition.get("properties", {}).items()}
+    return definition | ({"properties": properties} if properties else {})
+
+
+def _or_variable(value: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in value or any(choice.get("type") == "string" for choice in value.get("anyOf", [])):
+        return value
+    notes = {key: value[key] for key in ("title", "description", "default") if key in value}
+    rest = {key: part for key, part in value.items() if key not in notes}
+    if rest.get("type") in ("string", "array", "object") and "enum" not in rest:
+        return value
+    return notes | {"anyOf": [rest, _VARIABLE]}
+
+
 _PART = re.compile(r"\$\$|\$\{(?P<inside>[^}]*)\}|\$\{")
 _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?\Z", re.DOTALL)
 
@@ -154,6 +174,9 @@ def read(path: str | Path, purpose: str, begins: str, free: int = 0) -> Document
     try:
         _find_duplicates(document, node, (), set())
         document.data = _Values(document, loader).of(node, ())
+    except _TooLarge as error:
+        document.problems = [Problem(1, (), str(error))]
+        document.stop()
     finally:
         loader.dispose()
     return document
@@ -162,9 +185,14 @@ def read(path: str | Path, purpose: str, begins: str, free: int = 0) -> Document
 def _text(path: str | Path, purpose: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "its name has a NUL byte"
+        why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else why
         raise DefinitionError(f"{path}: cannot be read: {why}. It is the YAML file {purpose}") from None
+
+
+_TOO_DEEP = f"the file is nested more than {MOST_LEVELS} levels deep; write it flatter"
+_TOO_MANY = f"the file has more than {MOST_VALUES:,} values, an alias counted each time; keep data in a file of its own"
 
 
 def _composed(document: Document, text: str) -> Any:
@@ -180,6 +208,10 @@ def _composed(document: Document, text: str) -> Any:
     except yaml.reader.ReaderError as error:  # has a position instead of a line
         before = text[: error.position] if isinstance(error.position, int) else ""
         document.add((), f"this is not YAML: {error.reason}", before.count("\n") + 1)
+    except ValueError as error:  # an escaped character beyond Unicode
+        document.add((), f"this is not YAML: {error}")
+    except RecursionError:
+        document.add((), _TOO_DEEP)
     document.stop()
     return None
 
@@ -202,6 +234,10 @@ def _find_duplicates(document: Document, node: Any, where: Where, visited: set[i
         _find_duplicates(document, value, (*where, name), visited)
 
 
+class _TooLarge(Exception):
+    """A file with more values or levels than anyone writes, such as one of aliases of aliases."""
+
+
 class _Values:
     """Turns YAML nodes into plain values."""
 
@@ -209,8 +245,12 @@ class _Values:
         self.document = document
         self.loader = loader
         self.above: list[int] = []
+        self.count = 0
 
     def of(self, node: Any, where: Where) -> Any:
+        self.count += 1
+        if self.count > MOST_VALUES or len(self.above) > MOST_LEVELS:
+            raise _TooLarge(_TOO_MANY if self.count > MOST_VALUES else _TOO_DEEP)
         self.document.lines.setdefault(where, node.start_mark.line + 1)
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, where)
@@ -250,7 +290,7 @@ class _Values:
             self.document.add(where, str(error))
         except yaml.constructor.ConstructorError as error:
             self.document.add(where, f"this value {error.problem or error.context}")
-        except ValueError:
+        except (ValueError, LookupError, AttributeError):  # what PyYAML's constructors raise for a text of another kind
             kind = node.tag.rpartition(":")[2]
             self.document.add(where, f"found {self.document.quote(where)}, which is not a valid {kind}")
         return None

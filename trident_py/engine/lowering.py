@@ -1,6 +1,6 @@
 """Lowers a plan to levels of stages: which nodes run together, in how many partitions, and which tuples go where.
 
-A *stage* is a spout or a bolt (see `bolts`): its nodes run in one task and finish together, in Storm's order. Nodes
+A *stage* is a spout or a bolt (see `stages`): its nodes run in one task and finish together, in Storm's order. Nodes
 that no repartition separates, and all nodes of one state, have the same number of partitions: the largest hint, capped
 by the spout and by the configuration, or the number of a StateSpec. A repartition to other partitions begins the next
 level. States commit in the last level of the batch phase or later, so that a failing function fails the batch before
@@ -18,8 +18,7 @@ from ..errors import DefinitionError
 from ..model.partitioning import Identity, Partitioner
 from ..model.plan import DisjointSets, Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..tuples import Fields
-from .bolts import bolts_of
-from .stages import Staging, inputs_of
+from .stages import Staging, bolts_of, inputs_of
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,4 @@
-"""Commits partitions concurrently when a commit only waits for its store.
-
-On Spark the partitions of a level commit at the same time, each in its process. In one process they do so in threads;
-so do several states in one task.
-"""
+"""Commits partitions concurrently when a commit only waits for its store."""
 
 from __future__ import annotations
 
@@ -44,7 +40,6 @@ class CommitTask(Protocol):
 
     def concurrent_stages(self) -> list[TaskStage]:
         """Return the stages that may commit beside others."""
-        ...
 
     def begin_commit(self, stage: TaskStage, pool: Executor) -> None: ...
 

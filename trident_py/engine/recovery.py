@@ -228,10 +228,13 @@ def _explain_gone(case: Recovery, answer: Remembered, names: list[str]) -> Text:
 
 def _explain_ahead(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     standing = case.standing
-    undecided = " and has no decision about it" if standing.begun and answer.written == case.txid + 1 else ""
+    begun = answer.written <= case.txid + 1 < answer.last
+    has = f"begun batch {answer.last}" if begun else f"batch {answer.written}"
+    between = standing.begun and answer.written == case.txid + 1
+    undecided = " and has no decision about it" if between and not begun else ""
     return (
-        f"has batch {answer.written}; the checkpoint {standing.where} has committed batch {case.txid}{undecided}: the "
-        "checkpoint is older than the store, or a copy of it was continued elsewhere. Its batches would be skipped or "
+        f"has {has}; the checkpoint {standing.where} has committed batch {case.txid}{undecided}: the checkpoint is "
+        "older than the store, or a copy of it was continued elsewhere. Its batches would be skipped or "
         "counted twice",
         ["restore the newest checkpoint", _offer_new_checkpoint_for(case), _AGAIN],
     )

@@ -211,8 +211,8 @@ class Recovery:
     def _of_same_lineage(self, name: str, answer: Remembered) -> StorePosition:
         standing = self.standing
         between = standing.begun and (name not in self.deciding or standing.decided)
-        if answer.written > self.txid + 1 or (answer.written == self.txid + 1 and not between):
-            return StorePosition.AHEAD
+        if answer.highest > self.txid + 1 or (answer.written == self.txid + 1 and not between):
+            return StorePosition.AHEAD  # a store that has begun a batch was told that the one before is over
         if answer.least < self.txid:
             joined = standing.joined(name)
             agreed = joined is not None and joined.least == answer.least and self._is_unchanged(name)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from ..entry_points import names_of
 from ..model.replaced import answer
 from .consumed_offsets import Consumed, consumed, partitions_of_task
+from .coordinator import KafkaSpout
 from .formats import Bytes, Format, Json, Text
 from .records import KafkaRecord
-from .spout import KafkaSpout
 
 __all__ = [
     "Avro",

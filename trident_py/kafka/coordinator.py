@@ -1,4 +1,4 @@
-"""The driver side of `KafkaSpout`: decides the offset ranges of each batch."""
+"""`KafkaSpout` and its driver side, which decides the offset ranges of each batch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 from ..errors import FailedException, SpoutError, TridentError
 from ..model.context import RunContext
+from ..model.requirements import Needs, needs_of, together
 from ..model.retry import start_wait
-from ..spouts.interfaces import OPAQUE, ITridentSpout
+from ..spouts.interfaces import OPAQUE, ITridentSpout, SpoutContext
+from ..tuples import Fields
 from .batches import (
     Place,
     Positions,
@@ -24,7 +26,49 @@ from .clients import log
 from .consumed_offsets import shared
 from .offsets import AbandonedTopics, BrokenPromise, Judge, View, settle, starting
 from .options import KafkaOptions
+from .reader import KafkaEmitter
 from .topic_metadata import Absence, Watch
+
+
+class KafkaSpout(KafkaOptions, ITridentSpout):
+    """Reads Kafka topics: ``KafkaSpout("localhost:9092", "words", value="string", fields="value")``.
+
+    For each batch the driver fixes an offset range of every partition and stores it before the batch runs; tasks read
+    exactly these ranges. On replay: the same ranges again. For ``kind="transactional"`` these are the same records: a
+    compacted topic, lost or truncated data, or a topic deleted and created anew ends the run with a SpoutError.
+    ``kind="opaque"`` goes on from what exists and reports the loss; each record succeeds in one batch only.
+
+    ``topics``: one name or several; ``pattern``: instead, a regular expression that matches whole names. New
+    partitions, and new topics of a pattern, are read from their beginning. ``fields``: any of topic, partition, offset,
+    key, value (the default), headers, timestamp. ``key``, ``value``: "bytes", "string", `Json`, `Avro` or a `Format`.
+    ``onBadRecord``: "fail" or "skip". ``translator``: a function of a `KafkaRecord` that returns the values of
+    ``fields``, or None for no tuple; or a dict of such functions by topic, with the key None for all other topics.
+
+    ``firstPollOffsetStrategy`` applies to a new checkpoint only: EARLIEST, LATEST, TIMESTAMP (``startTimestamp``, in ms
+    since 1970), or UNCOMMITTED_EARLIEST / UNCOMMITTED_LATEST: the committed offsets of group ``groupId``, else the
+    earliest / latest. ``isolationLevel``: "read_committed" or "read_uncommitted". ``maxRecordsPerBatch`` and
+    ``maxRecordsPerSecond`` count offsets, over all partitions. ``endingOffsets="latest"``: the spout ends where the
+    topics ended when the run began. ``shareOffsets``: see `trident_py.kafka.consumed`. ``settings`` go to librdkafka
+    (``security.protocol`` ...) and are never shown.
+
+    Raises DefinitionError for options that contradict each other, and if the client is missing (pip install
+    'trident-py[kafka]').
+    Source in Storm: KafkaTridentSpoutConfig, KafkaTridentSpoutTransactional, KafkaTridentSpoutOpaque.
+    """
+
+    def getOutputFields(self) -> Fields:
+        return self.output
+
+    @property
+    def needs(self) -> Needs:
+        return together(self.cluster.needs, needs_of(self.keyFormat), needs_of(self.valueFormat))
+
+    def getCoordinator(self, txStateId: str, conf: dict, context: SpoutContext) -> KafkaCoordinator:
+        return KafkaCoordinator(self, txStateId, conf)
+
+    def getEmitter(self, txStateId: str, conf: dict, context: SpoutContext) -> KafkaEmitter:
+        return KafkaEmitter(self, txStateId)
+
 
 IDLE = 0.010  # seconds between two reads of the logs' ends, while there is nothing to read
 CALM = 5  # ... or this many times the duration of a read, if that is longer
@@ -69,12 +113,10 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             self._positions, self._behind = positions_of(metadata), metadata
 
     def isReady(self, txid: int) -> bool:
-        """Return whether there are records to read."""
         self._look_if_due()
         return self._problem is not None or (not self._away and self._rate.worth(self._waiting))
 
     def isPending(self) -> bool:
-        """Return whether the rate limit holds records back, or the cluster does not answer."""
         return self._away or self._waiting > 0
 
     def isExhausted(self) -> bool:
@@ -113,11 +155,9 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return shared(group, positions_of(self._initialized[1]))
 
     def close(self) -> None:
-        """Drop the client with its threads and connections."""
         self._watch.close()
 
     def backlog(self) -> dict[str, int]:
-        """Return the number of waiting offsets after the last batch by partition, as last seen. Sends no request."""
         view, positions = self._view, self._positions
         if view is None or positions is None:
             return {}

@@ -110,11 +110,12 @@ class RecordParser:
             return self._translate(group)
         messages = [message for segment in group for message in segment.messages]
         columns: dict[str, Column] = {}
-        needed, bad = set(wanted), set()
+        needed, bad = set(wanted), set[int]()
         for name in self._options.columns:
             if name in self._formats:
                 form = self._formats[name]
-                decoded, unreadable = self._decode_part(name, group, messages, needed, partial(form.columns, name))
+                read = partial(form.columns, name)
+                decoded, unreadable = self._decode_part(name, group, messages, bad, needed, read)
                 columns |= decoded
                 bad |= unreadable
             elif name in needed:
@@ -123,10 +124,11 @@ class RecordParser:
         return chunk if not bad else chunk.take([at for at in range(len(messages)) if at not in bad])
 
     def _decode_part(
-        self, name: str, group: list[PartitionMessages], messages: list[Any], needed: set[str], read: Callable[..., Any]
-    ) -> tuple[Any, set[int]]:
+        self, name: str, group: list[PartitionMessages], messages: list[Any], left_out: set[int], needed: set[str],
+        read: Callable[..., Any],
+    ) -> tuple[Any, set[int]]:  # fmt: skip
         """Return one part of the records, and the rows where it is unreadable; those hold the value of a record without
-        it.
+        it. Those that another part has ``left_out`` count once.
 
         Reads it even if no field is wanted: which records are bad must not depend on the wanted fields.
         """
@@ -134,7 +136,7 @@ class RecordParser:
         declared = set(Fields(form.declared(name)))
         if isinstance(form, Bytes) and not declared & needed:
             return {}, set()
-        raw = list(map(RAW[name], messages))
+        raw = [None if at in left_out else RAW[name](message) for at, message in enumerate(messages)]
         try:
             return read(raw), set()
         except Exception:
@@ -200,7 +202,7 @@ class RecordParser:
         parts: list[list[Any]] = []
         bad: set[int] = set()
         for name in ("key", "value", "headers"):
-            objects, unreadable = self._decode_part(name, group, messages, {name}, self._formats[name].objects)
+            objects, unreadable = self._decode_part(name, group, messages, bad, {name}, self._formats[name].objects)
             parts.append(objects)
             bad |= unreadable
         places = (segment.place for segment in group for _ in segment.messages)

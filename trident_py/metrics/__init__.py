@@ -11,27 +11,24 @@ from __future__ import annotations
 
 from .context import IMetricsContext
 from .metric_types import (
-    Counter,
-    Gauge,
-    Histogram,
-    Meter,
-    Metric,
-    MetricSet,
-    Timer,
-)
-from .reservoir import Snapshot
-from .storm_metrics import (
     AssignableMetric,
     CombinedMetric,
+    Counter,
     CountMetric,
+    Gauge,
+    Histogram,
     ICombiner,
     IMetric,
     IReducer,
     MeanReducer,
+    Meter,
+    Metric,
+    MetricSet,
     MultiCountMetric,
     ReducedMetric,
+    Timer,
 )
-from .tallies import Reported, Tallies
+from .tallies import Reported, Snapshot, Tallies
 
 __all__ = [
     "AssignableMetric",

@@ -6,8 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import DefinitionError
-from .metric_types import Counter, Gauge, Histogram, Meter, Metric, MetricSet, Timer
-from .storm_metrics import CombinedMetric, ICombiner, IMetric, IReducer, ReducedMetric
+from .metric_types import (
+    CombinedMetric,
+    Counter,
+    Gauge,
+    Histogram,
+    ICombiner,
+    IMetric,
+    IReducer,
+    Meter,
+    Metric,
+    MetricSet,
+    ReducedMetric,
+    Timer,
+)
 from .tallies import Reported
 
 

@@ -148,7 +148,7 @@ class Chunk:
         short = False
         for key, value in metadata.items():
             if key.startswith(_PICKLED):
-                column = pickle.loads(value)
+                column = pickle.loads(value)  # noqa: S301  from a task of the same run
                 columns[key[len(_PICKLED) :].decode()] = column
                 short = short or lacks(column)
         return cls(columns, int(metadata[b"rows"]), short)

@@ -41,7 +41,7 @@ class RunContext:
     """The place of a spout, an operation or a state in a run. A field that the conf lacks has its default.
 
     ``lineage``: the identity of the checkpoint. ``generation``: the state's fencing token, None without a driver.
-    ``way``: how tuples reach the state's partition (`trident_py.engine.routing_digest`). ``home``: the address of the
+    ``way``: how tuples reach the state's partition (`trident_py.engine.program`). ``home``: the address of the
     driver's objects (`trident_py.rpc.service`), None in the driver itself. ``running``: the attempt, and what spouts
     share. ``metadata``: the store of the spouts' metadata. ``report(error)`` records an event. When a participant is
     opened, ``txid`` is the last txid that the checkpoint has committed, and ``forget`` means that the user gives up the

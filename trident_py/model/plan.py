@@ -1,7 +1,4 @@
-"""A topology as data: frozen nodes of three kinds, spout, processor and partition, as in Storm's planner.
-
-This module runs nothing. `topology` makes the nodes; `engine.program` turns them into levels of tasks.
-"""
+"""A topology as data: frozen nodes of three kinds, spout, processor and partition, as in Storm's planner."""
 
 from __future__ import annotations
 

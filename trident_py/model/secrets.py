@@ -11,8 +11,13 @@ _NAMES = re.compile(
     r"pass|pwd|secret|token|cred|delegation|jaas|oauthbearer\.config|(api|private|access|account|ssl|sas)[._-]?key|\.key|\.pem",
     re.IGNORECASE,
 )
-_USER_INFO = r"(?P<before>://[^:/@\s?#]*:)(?P<secret>{})@"
-_OF_URL, _OF_TEXT = re.compile(_USER_INFO.format(".*"), re.DOTALL), re.compile(_USER_INFO.format(r"\S*"))
+# Also of a mistyped URL: without ://, or with something else for the @, so that the password stands for a port.
+_OF_URL = re.compile(
+    r"(?P<before>://[^:@]*:|\A(?!.*://)[^:@\s]*:)(?P<secret>.*)@"
+    r"|(?P<host>://[^:@/\s\[]*:)(?!\$\{|\d*(?:[/?#,\s'\"}]|\Z))(?P<port>[^/?@\s]+)",
+    re.DOTALL,
+)
+_OF_TEXT = re.compile(r"(?P<before>://[^:/@\s?#]*:)(?P<secret>\S*)@")
 _PARAMETER = re.compile(r"(?P<before>[?&](?P<name>[^=&?\s]*)=)(?P<secret>[^&\s]*)")
 _WORD = re.compile(r"(?P<before>(?P<name>[\w.-]+)\s*=\s*)(?P<secret>'[^']*'|\"[^\"]*\"|[^\s,;&)\"']+)")
 
@@ -26,7 +31,7 @@ def is_secret(name: str) -> bool:
 def redact_url(url: str) -> str:
     """Return a URL for messages and logs: its password and its secret parameters are hidden, however they are
     encoded."""
-    return _PARAMETER.sub(_hide_parameter, _OF_URL.sub(rf"\g<before>{HIDDEN}@", url))
+    return _PARAMETER.sub(_hide_parameter, _OF_URL.sub(_hide_user, url))
 
 
 def hidden(text: str, secrets: Iterable[str] = ()) -> str:
@@ -39,7 +44,8 @@ def hidden(text: str, secrets: Iterable[str] = ()) -> str:
 
 def secrets_in(url: str) -> list[str]:
     """Return the secrets of a URL: as they are written there, and decoded."""
-    secrets = [match["secret"] for match in _OF_TEXT.finditer(url)]
+    secrets = [match["secret"] or match["port"] for match in _OF_URL.finditer(url)]
+    secrets += [match["secret"] for match in _OF_TEXT.finditer(url)]
     secrets += [match["secret"] for match in _PARAMETER.finditer(url) if _is_secret_parameter(match["name"])]
     return list(dict.fromkeys(form for secret in filter(None, secrets) for form in (secret, unquote(secret))))
 
@@ -47,6 +53,10 @@ def secrets_in(url: str) -> list[str]:
 def _is_secret_parameter(name: str) -> bool:
     """Return whether a URL parameter is secret. Unlike in fields and settings, any name with "key" is."""
     return is_secret(unquote(name)) or "key" in unquote(name).lower()
+
+
+def _hide_user(match: re.Match[str]) -> str:
+    return f"{match['before']}{HIDDEN}@" if match["host"] is None else f"{match['host']}{HIDDEN}"
 
 
 def _hide_parameter(match: re.Match[str]) -> str:

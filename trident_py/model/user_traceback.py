@@ -1,7 +1,4 @@
-"""Finds where user code raised an exception: the user's lines, and the arguments of the user's function.
-
-The results are text, so they can leave the process in which the exception was raised.
-"""
+"""Finds where user code raised an exception: the user's lines, and the arguments of the user's function."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load the three queries, which need the state interfaces: those may import operations, not the reverse."""
     if name in _QUERIES:
-        return vars(importlib.import_module("trident_py.state.queries"))[name]
+        return vars(importlib.import_module("trident_py.state.updaters"))[name]
     raise absent(__name__, name)
 
 

@@ -1,8 +1,4 @@
-"""The roles of user code, named as Storm's interfaces: an object plays a role if it has its methods.
-
-mypy and run-time checks use the same protocols, so both accept the same objects, whether or not they inherit from the
-class of that role in `trident_py.operations`.
-"""
+"""The roles of user code, named as Storm's interfaces: an object plays a role if it has its methods."""
 
 from __future__ import annotations
 

@@ -20,8 +20,10 @@ import pickle
 import secrets
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from multiprocessing.connection import Listener
 from typing import Any, TypeVar
@@ -31,8 +33,79 @@ from ..errors import TridentError
 from ..model.context import RunContext, with_context
 from ..model.pickling import dumps
 from ..model.user_traceback import blame, describe_error, note
-from .dedup import Calls
 from .transport import Channel
+
+GRACE = 60.0
+
+
+@dataclass(eq=False)
+class _Caller:
+    """A client: the number of its last call, the reply, its connections, and when the last one ended."""
+
+    number: int = 0
+    reply: Future[bytes] | None = None
+    connections: int = 0
+    left: float = 0.0
+
+
+class Calls:
+    """The calls of all clients of a service. Each is executed once, however often the client repeats it.
+
+    A reply is kept until the client has received it, makes its next call, or has been gone for ``grace`` seconds. A
+    client that comes back later is rejected, because it is then unknown whether its last call was executed.
+    """
+
+    def __init__(self, grace: float = GRACE) -> None:
+        self._grace = grace
+        self._lock = threading.Lock()
+        self._callers: dict[str, _Caller] = {}
+
+    def __len__(self) -> int:
+        return len(self._callers)
+
+    def kept(self) -> int:
+        """Return the number of bytes of all kept replies."""
+        with self._lock:
+            replies = [caller.reply for caller in self._callers.values()]
+        return sum(len(reply.result()) for reply in replies if reply is not None and reply.done())
+
+    def join(self, client: str, again: bool) -> bool:
+        """Add a connection of this client. Returns False if it comes back (``again``) but was already forgotten."""
+        with self._lock:
+            past = time.monotonic() - self._grace
+            self._callers = {n: c for n, c in self._callers.items() if c.connections or c.left > past}
+            if again and client not in self._callers:
+                return False
+            self._callers.setdefault(client, _Caller()).connections += 1
+            return True
+
+    def leave(self, client: str) -> None:
+        """Called when a connection of this client has ended."""
+        with self._lock:
+            caller = self._callers[client]
+            caller.connections -= 1
+            caller.left = time.monotonic()
+
+    def got(self, client: str) -> None:
+        """Called when the client has received its last reply."""
+        with self._lock:
+            self._callers[client].reply = None
+
+    def once(self, client: str, number: int, work: Callable[[], bytes]) -> bytes | None:
+        """Return the reply to a call; None if the client has already received it.
+
+        This thread executes the call, unless another thread executes or has executed it. ``work`` must not raise.
+        """
+        with self._lock:
+            caller = self._callers[client]
+            new = number > caller.number
+            if new:
+                caller.number, caller.reply = number, Future()
+            reply = caller.reply if number == caller.number else None
+        if new and reply is not None:
+            reply.set_result(work())
+        return None if reply is None else reply.result()
+
 
 T = TypeVar("T")
 
@@ -165,7 +238,7 @@ class HomeService:
                 self._calls.got(client)
 
     def _answer(self, client: str, request: bytes) -> bytes:
-        number, key, method, arguments = pickle.loads(request)
+        number, key, method, arguments = pickle.loads(request)  # noqa: S301  the other end has proved that it has the key
 
         def work() -> bytes:
             try:
@@ -180,7 +253,7 @@ class HomeService:
         return reply
 
     def _call(self, key: str, method: str, arguments: bytes) -> Any:
-        positional, named = pickle.loads(arguments)
+        positional, named = pickle.loads(arguments)  # noqa: S301  the other end has proved that it has the key
         if method == "":
             _ensure(key, positional[0])
             return None
@@ -308,7 +381,7 @@ def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
             f"the driver process does not answer at {address.host}:{address.port} ({error!r}); it has ended, "
             "or this task belongs to a run that has ended"
         ) from error
-    done, value = pickle.loads(reply)
+    done, value = pickle.loads(reply)  # noqa: S301  the other end has proved that it has the key
     if not done:
         raise value
     return value
@@ -352,7 +425,7 @@ def _dump_error(error: BaseException) -> bytes:
     """Pickle an exception. One that cannot be pickled is replaced by a HomeError with its text."""
     try:
         reply = dumps((False, error))
-        pickle.loads(reply)
+        pickle.loads(reply)  # noqa: S301  what this process has just pickled
         return reply
     except Exception:
         return dumps((False, HomeError(f"{describe_error(error)} (an exception that cannot be pickled)")))

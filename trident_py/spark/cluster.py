@@ -1,4 +1,4 @@
-"""SparkCluster: runs a topology on Spark, each component as one streaming query."""
+"""SparkCluster: runs a topology on Spark, each component as one streaming query; StormSubmitter for a ported main."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ..config import Config
 from ..drpc.functions import functions_of
 from ..engine.execution_mode import check_execution_mode
 from ..engine.phases import BatchPhases, Seen
@@ -23,13 +25,39 @@ from ..report.progress import Requests, RunningTopology, kill
 from ..rpc import service
 from ..topology import Topology
 from ..topology.topology import check_submission
-from .active_runs import active_runs
 from .checkpoint import Checkpoint, checkpoint_of
-from .component import SparkComponent
+from .component import SparkComponent, active_runs
 from .jobs import has_sources
 from .launcher import is_alone, master_of
 from .network import Homes
 from .session import session_of
+
+
+class StormSubmitter:
+    """Runs a topology on the cluster of this process, as spark-submit names it.
+
+    The driver is this process: Storm's method returns once the cluster has the topology, this one when the run has
+    ended. To run several topologies in one process, use `SparkCluster`.
+    """
+
+    @staticmethod
+    def submitTopology(
+        name: str, conf: dict | None, topology: Topology, opts: Any = None, progressListener: Any = None
+    ) -> RunningTopology:
+        """Run the topology until its spouts end or the process is stopped, and return the ended run.
+
+        Checkpoints are in the folder or URI ``conf["topology.checkpoints"]``; by default in ``checkpoints`` where the
+        process runs. ``opts`` and ``progressListener`` are ignored. Raises what ``SparkCluster.submitTopology`` and
+        ``awaitTermination`` raise.
+        """
+        checkpoints = (conf or {}).get(Config.TOPOLOGY_CHECKPOINTS) or str(Path("checkpoints").absolute())
+        with SparkCluster(checkpoints=checkpoints) as cluster:
+            running = cluster.submitTopology(name, conf, topology)
+            running.awaitTermination()
+            return running
+
+    submitTopologyWithProgressBar = submitTopology
+
 
 SCRATCH = "trident-queries-"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Sequence
@@ -25,7 +26,6 @@ from ..rpc import service
 from ..rpc.service import HomeService, Proxy
 from ..spouts.coordination import Descriptor
 from . import failures
-from .active_runs import active_runs
 from .checkpoint import Checkpoint
 from .driver_execution import DriverExecution, StoppableCoordination, bounds_of
 from .internals import Interrupted, source_offsets
@@ -37,6 +37,35 @@ from .session import query_settings, workers_seed
 from .stage import BATCH, RETRY, RUNS, load_program
 from .txids import MicroBatch, Txids
 from .worker_logs import driver_levels
+
+
+class ActiveRuns:
+    """The active runs, as JSON with a number that rises with each change. Thread safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: set[str] = set()
+        self._number = 0
+
+    def begin(self, run: str) -> None:
+        """Called before the first job of the run."""
+        with self._lock:
+            self._runs.add(run)
+            self._number += 1
+
+    def end(self, run: str) -> None:
+        """Called when the run starts no job any more."""
+        with self._lock:
+            self._runs.discard(run)
+            self._number += 1
+
+    def to_json(self) -> str:
+        with self._lock:
+            return json.dumps([self._number, sorted(self._runs)])
+
+
+active_runs = ActiveRuns()
+
 
 LOST_ATTEMPTS = 4
 OLDER_WAIT = 15.0

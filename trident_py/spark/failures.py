@@ -1,7 +1,4 @@
-"""Translates Spark's errors to errors of trident_py that name the root cause in a line or two.
-
-Spark hides a cause two levels down, in thousands of characters of stack trace.
-"""
+"""Translates Spark's errors to errors of trident_py that name the root cause in a line or two."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Which address workers call for what lives in the driver process: the loopback, or one of Spark's network.
-
-Replays, receipts and the metadata of spouts travel with Spark's jobs. A few things really live in the driver: memory
-states, and the metadata of a user's transactional partitioned spout, which must be durable before the batch commits. On
-one machine workers reach them over the loopback. On several machines they need a socket of ours between machines, which
-the user must allow.
-"""
+"""Which address workers call for what lives in the driver process: the loopback, or one of Spark's network."""
 
 from __future__ import annotations
 
@@ -22,7 +16,7 @@ from ..spouts import IPartitionedTridentSpout
 from .launcher import is_one_machine, master_of
 
 AUTHENTICATE = "spark.authenticate"
-_ANY = ("", "0.0.0.0", "::", "[::]")
+_ANY = ("", "0.0.0.0", "::", "[::]")  # noqa: S104  compared, not bound
 
 
 class Homes:

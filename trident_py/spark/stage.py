@@ -167,7 +167,7 @@ def _program(key: str, program: bytes | Broadcast[bytes]) -> Program:
     module."""
     if key not in _programs:
         try:
-            _programs[key] = pickle.loads(program if isinstance(program, bytes) else program.value)
+            _programs[key] = pickle.loads(program if isinstance(program, bytes) else program.value)  # noqa: S301  from the driver, by Spark
         except ImportError as error:
             raise ImportError(f"{error} (host {platform.node()}, {sys.executable})") from error
     return _programs[key]

@@ -1,15 +1,4 @@
-"""The equation: which txids a micro-batch of Spark runs, the one whose number foreachBatch gets as its batch id.
-
-Python spouts alone: a micro-batch is a turn of the clock. It runs the txids behind the last one that the log has as
-over, one after the other, until ``topology.inline.follow.millis`` have passed. So a micro-batch that Spark repeats runs
-none of them again, and nothing that Spark keeps is needed to go on. With 0 milliseconds each turn runs exactly one::
-
-    txid = base + batch id + 1        base: the last txid that was over when the query began
-
-With a SparkSpout: a micro-batch that reads on is exactly one txid, because Spark's log says what it reads. The
-log records the micro-batch with the txid. The one that it recorded last is repeated under its txid, or is over; any
-other must begin where that one ended.
-"""
+"""The equation: which txids a micro-batch of Spark runs (docs/txids.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The interfaces of spouts over partitioned sources: transactional and opaque.
-
-Coordinators run in the driver process, emitters in the tasks. By default each task has every numTasks-th partition.
-"""
+"""The interfaces of spouts over partitioned sources: transactional and opaque."""
 
 from __future__ import annotations
 

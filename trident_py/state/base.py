@@ -97,7 +97,7 @@ class StateFactory:
 
     `makeState` is called once per partition, where its tuples are, also for partitions that never get a tuple. ``conf``
     has topology.name, trident.state.name, trident.generation, trident.lineage, trident.way (see
-    `trident_py.engine.routing_digest`), and on a cluster trident.run and trident.home; ``metrics`` is an
+    `trident_py.engine.program`), and on a cluster trident.run and trident.home; ``metrics`` is an
     IMetricsContext, which takes the state's metrics (`trident_py.metrics`). A factory may also be a BatchParticipant.
 
     It may define ``requiredNumPartitions``, as in a StateSpec, and ``check_place(place: StatePlace)``, which is called

@@ -15,7 +15,7 @@ from typing import Any
 from ..engine.phases import phase
 from ..errors import StateError
 from ..model.canonical import keys_of
-from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
+from .base import BackingMap, Key, MapState, Snapshottable, StateType, ValueUpdater
 from .roles import CombinesInStore
 from .updates import Replaces, apply, combination_of
 from .values import OpaqueValue, TransactionalValue, is_behind
@@ -286,3 +286,11 @@ class SnapshottableMap(Snapshottable, MapState):
 
     def commit(self, txid: int | None) -> Any:
         return self.delegate.commit(txid)
+
+
+MAPS: dict[StateType, Any] = {
+    StateType.NON_TRANSACTIONAL: NonTransactionalMap,
+    StateType.TRANSACTIONAL: TransactionalMap,
+    StateType.OPAQUE: OpaqueMap,
+}
+"""The map of each kind; `build` makes one over a backing map."""

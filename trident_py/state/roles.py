@@ -1,7 +1,4 @@
-"""Optional roles of a state, its factory or its backing map, besides their interfaces.
-
-The protocols are checked at run time: an object plays a role if it has the methods, whatever it inherits from.
-"""
+"""Optional roles of a state, its factory or its backing map, besides their interfaces."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def drop_database(url: str) -> None:
         if not mysql:
             server.exec_driver_sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
             return
-        query = f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"
+        query = f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"  # noqa: S608  a name of our own
         for (client,) in server.exec_driver_sql(query).all():
             with contextlib.suppress(Exception):  # the connection has already ended
                 server.exec_driver_sql(f"KILL {client}")

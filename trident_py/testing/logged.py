@@ -15,26 +15,20 @@ from ..state import (
     BackingMap,
     ITupleCollection,
     MapState,
-    NonTransactionalMap,
-    OpaqueMap,
     OpaqueValue,
     Reading,
     Snapshottable,
     SnapshottableMap,
     StateFactory,
-    TransactionalMap,
     TransactionalValue,
 )
 from ..state.keys import ExactKey
+from ..state.maps import MAPS
 from ..tuples import TransactionAttempt
 
 GLOBAL_KEY = ("$GLOBAL$",)
 Hook = Callable[[list, TransactionAttempt | None], None]
-_MAPS: dict[str, Any] = {
-    "nontransactional": NonTransactionalMap,
-    "transactional": TransactionalMap,
-    "opaque": OpaqueMap,
-}
+_MAPS: dict[str, Any] = {kind.value.replace("-", ""): made for kind, made in MAPS.items()}
 
 
 class CallLog:

@@ -1,8 +1,4 @@
-"""States in memory, for tests and for data that may be lost with the driver process.
-
-They live in the user's driver process. On Spark the states in the Python workers reach it through the home service.
-Source in Storm: MemoryMapState, LRUMemoryMapState, testing.MemoryBackingMap.
-"""
+"""States in memory, for tests and for data that may be lost with the driver process, where they live."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..model.replaced import answer
-from .chained import ChainedAggregatorDeclarer
+from .per_tuple import ChainedAggregatorDeclarer
 from .stream import GroupedStream, Stream, TridentState
 from .topology import JoinOutFieldsMode, JoinType, Topology, TridentTopology
 

@@ -134,7 +134,7 @@ def check_fields(names: Fields, stream: Fields) -> Fields:
     for name in names:
         if name not in stream:
             raise DefinitionError(
-                f"Trying to select non-existent field: {name!r} from stream containing fields: {stream}; "
+                f"Trying to select non-existent field: {name!r} from stream containing fields: {stream}; "  # noqa: S608  no SQL
                 f"no field {name!r} in this stream{_near(name, stream)}"
             )
     return stream.only(names)

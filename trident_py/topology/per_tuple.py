@@ -1,18 +1,197 @@
-"""The operations of a stream that see one tuple at a time, or whole columns in its place."""
+"""The parts of a stream: operations on one tuple or whole columns, repartitions, aggregations, dead letters."""
 
 from __future__ import annotations
 
-from typing import Any, Self, overload
+from typing import Any, Generic, Literal, Self, TypeVar, overload
 
-from ..engine.processors import Each, Keep, Peek, Project, Replace
+from ..engine.processors import LETTER, DeadLetters, Each, Keep, Peek, Project, Replace
+from ..engine.processors.aggregate import Aggregate, Part, Single
 from ..errors import DefinitionError
-from ..operations.base import Consumer, Filter, FlatMapFunction, Function, MapFunction
+from ..model.partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Partitioner, Shuffle
+from ..model.plan import DRPCNode, SpoutNode
+from ..operations.base import (
+    CombinerAggregator,
+    Consumer,
+    CustomStreamGrouping,
+    Filter,
+    FlatMapFunction,
+    Function,
+    MapFunction,
+)
 from ..operations.columnar import Columnar
-from ..operations.roles import Accepts, Executes, Keeps, Maps
+from ..operations.roles import Accepts, Chooses, Executes, Keeps, Maps
 from ..tuples import Fields, FieldsLike
-from .arguments import arguments, check_object
+from .arguments import arguments, check_aggregator, check_object
 from .graph import NodeHandle
-from .roles import AnyConsumer, AnyFilter, AnyFlatMap, AnyFunction, AnyMap
+from .roles import AnyAggregator, AnyConsumer, AnyFilter, AnyFlatMap, AnyFunction, AnyGrouping, AnyMap
+
+StreamT = TypeVar("StreamT", bound=NodeHandle)
+
+
+class ChainedAggregatorDeclarer(Generic[StreamT]):
+    """Collects aggregators; chainEnd() plans them. Source in Storm: ChainedAggregatorDeclarer.
+
+    If all aggregators are combiners, each partition aggregates first, and only the partial values travel. A single
+    aggregator of another kind makes all tuples travel. With partitionAggregate, nothing travels.
+    """
+
+    def __init__(self, stream: StreamT, group: Fields | None, partitioner: Partitioner, single: Single) -> None:
+        self._stream = stream
+        self._group = group
+        self._partitioner = partitioner
+        self._single = single
+        self._parts: list[Part] = []
+        self._type: Literal["partition", "combine", "full"] | None = None
+        self._appended = stream.getOutputFields()
+
+    @overload
+    def aggregate(self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
+    @overload
+    def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
+    def aggregate(self, *args: Any, **named: Any) -> Self:
+        """Aggregate the whole batch, or each group of it: ``aggregate([fields,] aggregator, functionFields)``.
+
+        Without input fields the aggregator gets empty tuples.
+        """
+        if not self._declare("aggregate", arguments(ChainedAggregatorDeclarer.aggregate, args, named)):
+            self._type = "full"
+        elif self._type is None:
+            self._type = "combine"
+        return self
+
+    @overload
+    def partitionAggregate(
+        self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike
+    ) -> Self: ...
+    @overload
+    def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
+    def partitionAggregate(self, *args: Any, **named: Any) -> Self:
+        """Aggregate each partition: ``partitionAggregate([fields,] aggregator, functionFields)``. Nothing travels.
+
+        Without input fields the aggregator gets empty tuples.
+        """
+        self._declare("partitionAggregate", arguments(ChainedAggregatorDeclarer.partitionAggregate, args, named))
+        self._type = "partition"
+        return self
+
+    def _declare(self, name: str, call: dict[str, Any]) -> bool:
+        """Add a part and return whether it is a combiner."""
+        aggregator = check_aggregator(name, call["agg"])
+        read = self._stream.check(call.get("inputFields"))
+        outputs = with_output_type(aggregator, Fields.of(call["functionFields"]))
+        combiner = isinstance(aggregator, CombinerAggregator)
+        if combiner:
+            check_input(aggregator, read, self._stream.getOutputFields())
+            self._appended = self._appended.concat(outputs)
+        self._parts.append(Part(aggregator, read, outputs))
+        return combiner
+
+    def chainEnd(self) -> StreamT:
+        """End the chain and return the stream of the results. The group fields, if any, come first."""
+        fields = self._output_fields()
+        parts, stream = tuple(self._parts), self._stream
+        inits = sum(isinstance(part.aggregator, CombinerAggregator) for part in parts)
+        if self._type == "partition":
+            return stream._process(Aggregate(parts, self._group, inits=inits), fields)
+        if self._type == "combine":
+            partial = stream._process(Aggregate(parts, self._group, "partial", inits=inits), fields)
+            return partial._partition(self._partitioner)._process(
+                Aggregate(parts, self._group, "merge", self._single), fields
+            )
+        moved = stream._partition(self._partitioner)
+        return moved._process(Aggregate(parts, self._group, "full", self._single), fields)
+
+    def _output_fields(self) -> Fields:
+        names = [name for part in self._parts for name in part.outputs]
+        if len(set(names)) < len(names):
+            raise DefinitionError(f"Output fields for chained aggregators must be distinct: [{', '.join(names)}]")
+        fields = self._group if self._group is not None else Fields()
+        for part in self._parts:
+            fields = fields.concat(part.outputs)
+        return fields
+
+
+def check_input(combiner: CombinerAggregator, inputs: Fields, fields: Fields) -> None:
+    """Raise DefinitionError if the combiner reads an input field and gets none."""
+    if combiner.needs_input and len(inputs) == 0:
+        name = type(combiner).__name__
+        raise DefinitionError(
+            f"{name} reads its first input field, but no input fields are given. Name the field before the aggregator, "
+            f"as in aggregate('amount', {name}(), 'result'); the stream has the fields {fields}"
+        )
+
+
+def with_output_type(aggregator: AnyAggregator, fields: Fields) -> Fields:
+    """Return the function field, with the type that a built-in aggregator declares for its result."""
+    declared = aggregator.output_type
+    if declared is None or len(fields) != 1 or fields.types:
+        return fields
+    return Fields.named(fields, {fields[0]: declared})
+
+
+class Repartitions(NodeHandle):
+    """The part of a stream's handle that repartitions it."""
+
+    def partition(self, grouping: AnyGrouping) -> Self:
+        """Repartition by a custom grouping: ``chooseTasks(taskId, values)``, or a callable: tuple -> number.
+
+        With a callable, the partition is the number modulo the partition count.
+        """
+        check_object("partition", grouping, CustomStreamGrouping)
+        if isinstance(grouping, Partitioner):
+            return self._partition(grouping)
+        if not (isinstance(grouping, Chooses) or callable(grouping)):
+            raise DefinitionError(f"partition takes a CustomStreamGrouping or a callable, got {grouping!r}")
+        return self._partition(Custom(grouping, self.getOutputFields()))
+
+    def partitionBy(self, fields: FieldsLike) -> Self:
+        """Send tuples with equal values of these fields to one partition, the same in every batch."""
+        return self._partition(FieldsPartition(self.check(fields)))
+
+    def shuffle(self) -> Self:
+        """Distribute the tuples round robin."""
+        return self._partition(Shuffle())
+
+    def localOrShuffle(self) -> Self:
+        """Shuffle round robin: Spark places tasks itself."""
+        return self._partition(Shuffle(local=True))
+
+    def global_(self) -> Self:
+        """Send all tuples to partition 0. Java's ``global()``."""
+        return self._partition(Global())
+
+    def batchGlobal(self) -> Self:
+        """Send all tuples of a batch to one partition, a different one from batch to batch."""
+        return self._partition(BatchGlobal())
+
+    def broadcast(self) -> Self:
+        """Send every tuple to every partition."""
+        return self._partition(Broadcast())
+
+    def identityPartition(self) -> Self:
+        """Send the tuples of partition i to partition i."""
+        return self._partition(Identity())
+
+
+class Lettered(NodeHandle):
+    """The part of a stream's handle that adds dead letters."""
+
+    def deadLetters(self) -> Self:
+        """Return the tuples of this spout that ``topology.poison`` excludes from their batches; call it on the stream
+        that newStream returned.
+
+        Fields: ``txid``, ``spout``, ``partition`` (of the spout), ``index`` (in the order of emission, from 0),
+        ``tuple`` (its values as a JSON list), ``operation``, ``operationPartition``, and ``error`` (type and text). The
+        first four identify a letter. Persist it into any state: it is written in the batch that excludes the tuple. On
+        replay: the same letters. Raises DefinitionError for any other stream.
+        """
+        node = self.graph.node(self.node_id)
+        if not isinstance(node, SpoutNode) or isinstance(node, DRPCNode):
+            raise DefinitionError(
+                "deadLetters() belongs to the stream of a spout, as newStream returns it: the tuples that are excluded "
+                "are the spout's. Call it before the first operation"
+            )
+        return self._process(DeadLetters(node.spout_id), LETTER)
 
 
 class PerTuple(NodeHandle):

@@ -22,12 +22,9 @@ from ..state.updaters import (
 )
 from ..tuples import Fields, FieldsLike
 from .arguments import arguments, check_aggregator, check_object, no_general_aggregator
-from .chained import ChainedAggregatorDeclarer
 from .checks import check_fits, keys_of, own_updater
-from .dead_letters import Lettered
 from .graph import Graph, Handle
-from .per_tuple import PerTuple
-from .repartitions import Repartitions
+from .per_tuple import ChainedAggregatorDeclarer, Lettered, PerTuple, Repartitions
 from .roles import AnyAggregator, AnyFactory, AnyFilter, AnyFunction, KeepingAggregator
 from .windows import Windowed
 

@@ -139,22 +139,18 @@ class Backing(Protocol):
 
     def begin(self, txid: int | None) -> None:
         """Open what the batch needs. Raises ZombieError for an older driver, attempt or batch."""
-        ...
 
     def heads(self) -> list[Head]:
         """Return the partition's blocks, by txid and block, those of a failed attempt of this batch included."""
-        ...
 
     def latest(self, txid: int) -> int | None:
         """Return the greatest time of a tuple in all partitions and all batches below the txid; None if there is
         none."""
-        ...
 
     def data(self, heads: Sequence[Head]) -> list[bytes]: ...
 
     def write(self, blocks: Sequence[Block], dropped: Sequence[Head]) -> None:
         """Write the blocks of this batch and remove others."""
-        ...
 
     def commit(self) -> None: ...
 
@@ -162,4 +158,3 @@ class Backing(Protocol):
 
     def close(self) -> None:
         """End the run in this process."""
-        ...

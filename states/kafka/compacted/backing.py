@@ -1,10 +1,11 @@
-"""One partition of a CompactedTopicState, and its backing map."""
+"""One partition of a CompactedTopicState: its backing map, and the writer with or without a fence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
@@ -12,30 +13,139 @@ from trident_py.model.canonical import key_of
 from trident_py.state import (
     BackingMap,
     ITupleCollection,
-    NonTransactionalMap,
     OpaqueMap,
     OpaqueValue,
     RemovableMapState,
     SnapshottableMap,
+    StateType,
     TransactionalMap,
     TransactionalValue,
     ValueUpdater,
 )
 from trident_py.state.base import Key
+from trident_py.state.maps import MAPS
 from trident_py.tuples import Fields, TridentTuple
 
 from ...rows import share_rows
+from ..advice import kafka_errors
 from ..append.records import chunks_of
-from ..marks import ANSWER
-from .codec import GLOBAL_KEY, Codec, as_bytes
-from .local_table import PAGE, SETTLES, LocalTable, Row, table_of
-from .writer import KeyWriter
+from ..fence import TopicFence
+from ..marks import ANSWER, Mark
+from ..producer import TransactionalProducer
+from ..sender import Sender
+from .codec import GLOBAL_KEY, Codec, Text, as_bytes
+from .local_table import GENERATION, PAGE, PREV, SETTLES, TXID, LocalTable, Row, table_of
+
+
+class KeyWriter(Protocol):
+    """Call `begin`, then `send` any number of times, then `commit` or `rollback`. ``opened`` counts the producers
+    opened: before a new one, another process may have written."""
+
+    opened: int
+
+    def begin(self, txid: int | None) -> None: ...
+    def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None) -> None: ...
+    def commit(self, txid: int | None) -> None: ...
+    def rollback(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class FencedWriter:
+    """One Kafka transaction for each batch, under the fixed transactional id of the state partition."""
+
+    def __init__(self, fence: TopicFence, part: int, of: int, settings: Mapping[str, Any]) -> None:
+        self._fence = fence
+        self._part = part
+        self._of = of
+        self._producer = TransactionalProducer(fence.place, part, settings)
+        self._own = Mark()
+        self._txid: int | None = None
+        self.opened = 0
+
+    def begin(self, txid: int | None) -> None:
+        """Begin a transaction. Raises ZombieError for an older driver, attempt or batch; FailedException if the broker
+        is away."""
+        behind = txid is not None and txid < self._own.txid
+        stays = self._producer.is_open and self._fence.attempt == 0 and not behind
+        if not stays or not self._fence.shows(self._part, self._own):
+            _, self._own = self._fence.take_over(self._producer, self._part, txid, self._own)
+            self.opened += 1
+        self._txid = txid
+        self._producer.begin()
+
+    def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None = None) -> None:
+        """Write records. ``prevs``: the previous value of each record, or None; given, the records get headers."""
+        topic = self._fence.place.topic
+        if prevs is None:
+            self._producer.send(topic, values, keys)  # type: ignore[arg-type]
+            return
+        common = [(GENERATION, str(self._fence.generation).encode())]
+        if self._txid is not None:
+            common.append((TXID, str(self._txid).encode()))
+        headers = [common if prev is None else [*common, (PREV, prev)] for prev in prevs]
+        self._producer.send(topic, values, keys, headers)  # type: ignore[arg-type]
+
+    def commit(self, txid: int | None) -> None:
+        """Commit the records and the mark. Raises FailedException if the batch must be replayed."""
+        mark = self._fence.mark(self._own, txid, self._of)
+        self._producer.commit(mark)
+        self._own = mark
+
+    def rollback(self) -> None:
+        self._producer.abort()
+
+    def close(self) -> None:
+        self._producer.close()
+
+
+class PlainWriter:
+    """An idempotent producer without transactions: records are visible once sent, and no older writer is shut out."""
+
+    def __init__(self, cluster: Cluster, topic: str, settings: Mapping[str, Any]) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._settings = settings
+        self._sender: Sender | None = None
+        self.opened = 0
+
+    def begin(self, txid: int | None) -> None:
+        if self._sender is None:
+            self._sender = Sender(self._cluster, self._settings)
+            self.opened += 1
+
+    def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None = None) -> None:
+        assert prevs is None
+        with self._writing() as sender:
+            sender.send(self._topic, values, keys)  # type: ignore[arg-type]
+
+    def commit(self, txid: int | None) -> None:
+        """Return once every record is confirmed. Raises FailedException if the broker is away, StateError if it refuses
+        a record."""
+        with self._writing() as sender:
+            sender.confirm(f"Kafka at {self._cluster.bootstrap}: topic {self._topic!r}", ANSWER)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Sender]:
+        """The producer, which is closed if the work fails."""
+        assert self._sender is not None
+        try:
+            with kafka_errors(self._cluster, f"write to topic {self._topic!r}"):
+                yield self._sender
+        except BaseException:
+            self.close()
+            raise
+
+    def rollback(self) -> None:
+        """Drop the producer. Sent records stay; the replay writes the same keys again."""
+        self.close()
+
+    def close(self) -> None:
+        if self._sender is not None:
+            self._sender.close()
+        self._sender = None
+
 
 PLAIN = "plain"
-_MAPS: dict[str, Any] = {
-    PLAIN: NonTransactionalMap, "non-transactional": NonTransactionalMap,
-    "transactional": TransactionalMap, "opaque": OpaqueMap,
-}  # fmt: skip
 
 
 class TopicBacking(BackingMap):
@@ -198,15 +308,14 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
     def __init__(self, backing: TopicBacking, partition: int, of: int, settle: Callable[[], None] | None) -> None:
         """Make the partition. ``settle``: a driver's work before the first batch, for a state without a driver; else
         None."""
-        super().__init__(_MAPS[backing.kind].build(backing), GLOBAL_KEY)
+        kind = StateType("non-transactional" if backing.kind == PLAIN else backing.kind)
+        super().__init__(MAPS[kind].build(backing), GLOBAL_KEY)
         self.backing = backing
         self.partition = partition
         self.of = of
         self._settle = settle
 
     def beginCommit(self, txid: int | None) -> None:
-        """Begin the transaction. Raises ZombieError for an older driver, attempt or batch, FailedException if the
-        broker is away."""
         if self._settle is not None:
             self._settle()
             self._settle = None
@@ -215,7 +324,6 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         super().beginCommit(txid)
 
     def commit(self, txid: int | None) -> Any:
-        """Commit; return the number of records written once all are confirmed."""
         super().commit(txid)
         self.backing.commit(txid)
         return {"partition": self.partition, "written": self.backing.written}
@@ -277,7 +385,6 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         super().set(value)
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """Return this partition's share of the rows: the key's values, then the value's."""
         single = len(self.backing.codec.value) == 1
         for key, stored in share_rows(self.backing.rows(), self.partition, self.of):
             value = stored[1] if isinstance(self.delegate, TransactionalMap | OpaqueMap) else stored

@@ -277,7 +277,7 @@ class LocalTable:
             for at in range(0, len(wanted), ASKED):
                 some = wanted[at : at + ASKED]
                 marks = ",".join("?" * len(some))
-                selected = self._rows.execute(f"SELECT k, v, txid, prev FROM t WHERE k IN ({marks})", some)
+                selected = self._rows.execute(f"SELECT k, v, txid, prev FROM t WHERE k IN ({marks})", some)  # noqa: S608  columns of our own
                 rows.update((row[0], Row._make(row[1:])) for row in selected)
         return list(map(rows.get, keys))
 
@@ -292,7 +292,7 @@ class LocalTable:
         while True:
             where, after = ("", ()) if last is None else ("AND k > ?", (last,))
             with self.lock:
-                text = f"SELECT k, v, txid, prev FROM t WHERE v IS NOT NULL {where} ORDER BY k LIMIT {PAGE}"
+                text = f"SELECT k, v, txid, prev FROM t WHERE v IS NOT NULL {where} ORDER BY k LIMIT {PAGE}"  # noqa: S608  columns of our own
                 page = self._rows.execute(text, after).fetchall()
             if not page:
                 return

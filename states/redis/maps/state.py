@@ -2,41 +2,237 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import math
+import pickle
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from trident_py.errors import DefinitionError, StateError
+from trident_py.model.canonical import UnkeyableError, identity, key_of, to_plain
+from trident_py.model.chunks import encodable
+from trident_py.model.requirements import role
 from trident_py.model.secrets import redact_url
 from trident_py.state import (
+    BackingMap,
     BatchParticipant,
     ITupleCollection,
+    JSONNonTransactionalSerializer,
+    JSONOpaqueSerializer,
+    JSONTransactionalSerializer,
     NonTransactionalMap,
-    OpaqueMap,
+    OpaqueValue,
     SnapshottableMap,
     StateClass,
     StateFactory,
     StatePlace,
     StateType,
-    TransactionalMap,
+    TransactionalValue,
 )
+from trident_py.state.base import Key
 from trident_py.state.keys import ExactKey
+from trident_py.state.maps import MAPS
+from trident_py.state.serializers import json_text
 
 from ...rows import check_asked_behind
 from ...rows import share_rows as shared_rows
-from ..factory import RedisFactory
 from ..ledger import RedisFence, RedisLedger
-from ..location import check_hash
+from ..location import OURS, RedisFactory, RedisPlace, check_hash
 from ..server import check_url
 from ..writer import RedisWriter, check_expiry
-from .backing import MapLayout, RedisBackingMap
-from .storm_codec import DefaultKeyFactory, KeyFactory, check_factory
+
+SERIALIZERS: dict[StateType, Any] = {
+    StateType.NON_TRANSACTIONAL: JSONNonTransactionalSerializer(),
+    StateType.TRANSACTIONAL: JSONTransactionalSerializer(),
+    StateType.OPAQUE: JSONOpaqueSerializer(),
+}
+
+
+@role
+@runtime_checkable
+class KeyFactory(Protocol):
+    """Makes the name in Redis of a map's key. Called where the state is read and written, for each key of a batch, and
+    must be picklable. Two keys must not get one name. Source in Storm: KeyFactory."""
+
+    def build(self, key: Sequence[Any]) -> str: ...
+
+
+class DefaultKeyFactory:
+    """A key of one text is its own name. Raises StateError for any other key, as Storm's does."""
+
+    def build(self, key: Sequence[Any]) -> str:
+        if len(key) != 1:
+            raise StateError(
+                f"key {list(key)!r} has {len(key)} fields, and the default KeyFactory takes one. Give the state a "
+                "keyFactory, an object with build(key), that makes one text of them"
+            )
+        if not isinstance(key[0], str):
+            raise StateError(
+                f"key {list(key)!r} ({type(key[0]).__name__}): the default KeyFactory takes a text. Group by a text, "
+                "or give the state a keyFactory, an object with build(key)"
+            )
+        return key[0]
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return "DefaultKeyFactory()"
+
+
+def check_factory(factory: Any) -> KeyFactory:
+    """Raise DefinitionError for something that is not a KeyFactory, or cannot travel to tasks."""
+    if not isinstance(factory, KeyFactory):
+        raise DefinitionError(f"keyFactory must be an object with build(key), got {factory!r}")
+    try:
+        pickle.dumps(factory)
+    except Exception as error:
+        raise DefinitionError(f"keyFactory {factory!r} cannot be pickled for the tasks: {error}") from error
+    return factory
+
+
+def name_of(factory: KeyFactory, key: Key, strings: bool) -> str:
+    """Return the key's name in Redis. Raises StateError for a name that is no text, or one of ours."""
+    name = factory.build([to_plain(part) for part in key])
+    if not isinstance(name, str) or not encodable(name):
+        raise StateError(f"key {list(key)!r}: {factory!r} made {name!r} of it, which is not text. Nothing is written")
+    if strings and name.startswith(OURS):
+        raise StateError(
+            f"key {list(key)!r}: names that begin with {OURS!r} are those of the ledger. Keep the state in a hash"
+        )
+    return name
+
+
+def text_of(kind: StateType, stored: Any) -> bytes:
+    """Return a map's value in Storm's bytes. Raises StateError for a part that would come back as another value."""
+    serialize: Callable[[Any], bytes] = SERIALIZERS[kind].serialize
+    if kind is StateType.TRANSACTIONAL:
+        return serialize(TransactionalValue(stored[0], exact(stored[1])))
+    if kind is StateType.OPAQUE:
+        return serialize(OpaqueValue(stored[0], exact(stored[1]), exact(stored[2])))
+    return serialize(exact(stored))
+
+
+def value_of(kind: StateType, text: bytes) -> Any:
+    """Return a map's value from its bytes. Unlike Storm's serializers, it reads back a value that was written outside a
+    batch, without a txid. Raises StateError for bytes that this kind of map has not written."""
+    if kind is not StateType.NON_TRANSACTIONAL and text.startswith(b"[null,"):
+        parts = json.loads(text)
+        value: Any = (OpaqueValue if kind is StateType.OPAQUE else TransactionalValue)(*parts)
+        return value
+    return SERIALIZERS[kind].deserialize(text)
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"JSON has no {name}")
+
+
+def exact(value: Any) -> Any:
+    """Return the plain value, if JSON gives it back as it is. Raises StateError."""
+    kind = type(value)
+    if kind is int or value is None or kind is bool or (kind is float and math.isfinite(value)):
+        return value
+    try:
+        plain = to_plain(value)
+        text = json_text(plain)
+        if encodable(text) and identity(json.loads(text, parse_constant=_no_number)) == identity(plain):
+            return plain
+        why = "it would change in JSON"
+    except (UnkeyableError, ValueError, RecursionError) as error:
+        why = str(error)
+    raise StateError(
+        f"value {repr(value)[:80]} ({kind.__name__}): {why}. Nothing of the batch is written. Let the aggregator give "
+        "numbers, texts, booleans, or lists and maps of them"
+    )
+
+
+@dataclass(frozen=True)
+class MapLayout:
+    """How a map lies in its place."""
+
+    place: RedisPlace
+    kind: StateType
+    factory: KeyFactory
+    expire: float
+
+    def names(self, keys: Sequence[Key]) -> list[str]:
+        return [name_of(self.factory, key, self.place.hash is None) for key in keys]
+
+    def value(self, name: str, text: bytes | None) -> Any:
+        """Return the stored value; None for an absent one. Raises StateError for bytes that this kind of map has not
+        written."""
+        if text is None:
+            return None
+        try:
+            return value_of(self.kind, text)
+        except (StateError, TypeError, ValueError) as error:
+            raise StateError(
+                f"{self.place.shown}, key {name!r}: {error}. The state is {self.kind.value}; give it the kind that the "
+                "values were written with, or another place"
+            ) from error
+
+    def stored(self) -> Iterator[tuple[tuple[str], Any]]:
+        """Yield every name with its value."""
+        for name, text in self.place.scan():
+            yield (name,), self.value(name, text)
+
+
+class RedisBackingMap(BackingMap):
+    """The keys and values of one state partition.
+
+    On replay: does nothing special; the map above it compares the txids.
+    """
+
+    def __init__(self, layout: MapLayout, writer: RedisWriter) -> None:
+        self.layout = layout
+        self.writer = writer
+        self._keys: dict[str, tuple] = {}
+
+    def begin(self, txid: int | None) -> None:
+        """Raise ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
+        self._keys = {}
+        self.writer.begin(txid)
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        names = self.layout.names(keys)
+        return [self.layout.value(name, text) for name, text in zip(names, self.writer.read(names), strict=True)]
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        for name, key, value in zip(self.layout.names(keys), keys, vals, strict=True):
+            own = key_of(key)
+            if self._keys.setdefault(name, own) != own:
+                raise StateError(
+                    f"{self.layout.place.shown}: {self.layout.factory!r} gives two keys of the batch the name "
+                    f"{name!r}, one of them {list(key)!r}. Nothing of the batch is written"
+                )
+            try:
+                self.writer.pending[name] = text_of(self.layout.kind, value)
+            except StateError as error:
+                raise StateError(f"{self.layout.place.shown}, key {name!r}: {error}") from error
+
+    def commit(self, txid: int | None) -> int:
+        """Write all values in one step; return how many."""
+        return self.writer.commit(txid, self.layout.expire)
+
+    def discard(self) -> None:
+        """Forget what the commit would write."""
+        self.writer.discard()
+
+    def rows(self) -> Iterator[tuple[tuple[str], Any]]:
+        """Yield every name with its value, as this partition's commit will leave it."""
+        pending = dict(self.writer.pending)
+        for key, value in self.layout.stored():
+            if key[0] not in pending:
+                yield key, value
+        for name, text in pending.items():
+            yield (name,), self.layout.value(name, text)
+
 
 GLOBAL_KEY = "$REDIS-MAP-STATE-GLOBAL"
-_MAPS: dict[StateType, Any] = {
-    StateType.NON_TRANSACTIONAL: NonTransactionalMap,
-    StateType.TRANSACTIONAL: TransactionalMap,
-    StateType.OPAQUE: OpaqueMap,
-}
 
 
 class RedisMapPartition(SnapshottableMap, ITupleCollection):
@@ -47,18 +243,16 @@ class RedisMapPartition(SnapshottableMap, ITupleCollection):
     """
 
     def __init__(self, backing: RedisBackingMap, globalKey: str, partition: int, of: int) -> None:
-        super().__init__(_MAPS[backing.layout.kind].build(backing), (globalKey,))
+        super().__init__(MAPS[backing.layout.kind].build(backing), (globalKey,))
         self.backing = backing
         self.partition = partition
         self.of = of
 
     def beginCommit(self, txid: int | None) -> None:
-        """Raise ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
         self.backing.begin(txid)
         super().beginCommit(txid)
 
     def commit(self, txid: int | None) -> Any:
-        """Write the partition's values in one step; return how many."""
         super().commit(txid)
         return {"partition": self.partition, "written": self.backing.commit(txid)}
 
@@ -67,7 +261,6 @@ class RedisMapPartition(SnapshottableMap, ITupleCollection):
         self.backing.discard()
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """Return this partition's share of what is stored: the name, then the value."""
         plain = isinstance(self.delegate, NonTransactionalMap)
         for key, stored in shared_rows(self.backing.rows(), self.partition, self.of):
             yield [*key, stored if plain else stored[1]]
@@ -135,7 +328,6 @@ class RedisMapState(RedisFactory, StateFactory):
         check_asked_behind(place, self.place.what)
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run."""
         return RedisLedger(self.place, self._last_txid)
 
     def stored(self) -> dict[tuple, Any]:

@@ -1,7 +1,4 @@
-"""Converts many rows into bytes for a server: the text of LOAD DATA and COPY, and the rows of a long INSERT.
-
-Columns stay Arrow arrays until they become text: no row becomes a Python object.
-"""
+"""Converts many rows into bytes for a server: the text of LOAD DATA and COPY, and the rows of a long INSERT."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from trident_py.model.requirements import address_of
 from trident_py.state import Needs
 
 from ...columns.values import Column, RefusedValue
-from ..connection import Connection, Statement
-from .base import check_taken, insert_text, names
+from ..connection import Statement
+from .base import Dialect, names
 
 _HERE = ("", "localhost", "127.0.0.1", "::1")
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC)\s*(\(\d+(?:,\s*\d+)?\))?")
@@ -24,14 +24,13 @@ _TAIL = re.compile(r"( CHARACTER SET \w+| COLLATE \S+)*$")
 _LENGTH = re.compile(r"(?:CHAR|BINARY)\((\d+)\)")
 
 
-class ServerDialect:
+class ServerDialect(Dialect):
     """Base class of the server dialects. Patterns are matched against the upper-case name of a column's type."""
 
     served = True
     pool: ClassVar[dict[str, Any]] = {"pool_size": 1, "pool_pre_ping": True}
     title: ClassVar[str]
     port: ClassVar[int]
-    name: str
     families: ClassVar[Sequence[tuple[str, str]]]
     """The supported types, as patterns of the whole name, with their DDL types."""
     changing: ClassVar[Sequence[tuple[str, str]]]
@@ -48,9 +47,6 @@ class ServerDialect:
         schema = f" {url.query['options']}" if "options" in url.query else ""  # PostgreSQL's search_path
         return f"{self.name} {socket or f'{host}:{port}'}/{url.database}{schema}"
 
-    def fold_name(self, table: str) -> str:
-        return table
-
     def needs(self, url: URL) -> Needs:
         servers = _servers(url, self.port)
         sockets = [str(url.query.get("unix_socket", "")), *(host for host, _ in servers if host.startswith("/"))]
@@ -59,16 +55,10 @@ class ServerDialect:
         addresses = () if paths else (reached,)
         return Needs(("sqlalchemy", url.get_driver_name()), f"trident-py[{self.name}]", addresses, paths)
 
-    def fold_on_server(self, connection: Connection, table: str) -> str:
-        return self.fold_name(table)
-
     def part(self, url: URL, index: int) -> URL:
         if index > 0:
             raise DefinitionError(f"files=N is for SQLite tables only; leave it out for a {self.title} table")
         return url
-
-    def advice(self, url: URL, error: BaseException) -> str:
-        return ""  # a server's errors tell what is missing
 
     def ddl_of(self, type_name: str) -> str | None:
         kind = _TAIL.sub("", type_name.upper())
@@ -109,9 +99,6 @@ class ServerDialect:
     def columns_now(self, table: str, columns: Sequence[Column]) -> Statement:
         """Lock the table against ALTER TABLE, as any SELECT does; read nothing."""
         return f'SELECT {names(columns)} FROM "{table}" LIMIT 0', ()
-
-    def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
-        check_taken(table, len(rows), connection.executemany(insert_text(table, columns), rows).rowcount)
 
 
 def _servers(url: URL, port: int) -> list[tuple[str, str]]:

@@ -21,8 +21,7 @@ from trident_py.state import BackingMap, OpaqueValue, StateType, TransactionalVa
 from trident_py.state.keys import ColumnKeys
 from trident_py.state.updates import Combination
 
-from ...columns.arrow import arrow_array, encode_column
-from ...columns.keyed import KeyedRows
+from ...columns.arrow import KeyedRows, arrow_array, encode_column
 from ...columns.values import Column, RefusedValue, decode_row, refusal, transpose
 from ..dialects.base import names
 from ..table import Shape, TablePlace

@@ -1,7 +1,4 @@
-"""Combining inside the database: one statement combines the partial results of a batch with the stored values.
-
-This module has the rules of the three kinds of map in SQL; a dialect's `combine` puts them into a statement.
-"""
+"""Combining inside the database: one statement combines the partial results of a batch with the stored values."""
 
 from __future__ import annotations
 

@@ -11,38 +11,29 @@ from trident_py.errors import DefinitionError
 from trident_py.state import (
     BatchParticipant,
     ITupleCollection,
-    Location,
-    Needs,
     NonTransactionalMap,
-    OpaqueMap,
     Reading,
     SnapshottableMap,
     StateClass,
-    StateFactory,
-    StatePlace,
     StateType,
-    TransactionalMap,
     ValueUpdater,
 )
 from trident_py.state.base import Key
+from trident_py.state.maps import MAPS
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import nameable
 from ...diagnostics import Finding
-from ...rows import check_asked_behind, share_rows
+from ...rows import share_rows
 from ..inspect import check
 from ..ledger import SqlFence, SqlLedger, noting
-from ..store import has_server, needs_of_store, parse_url, redact_url
-from ..table import CheckedTable, TablePlace, existing, location_of, one_key, prepare, shape_of
+from ..rows.base import TableFactory
+from ..store import parse_url, redact_url
+from ..table import CheckedTable, existing, one_key, prepare, shape_of
 from ..transaction import Transaction
 from .backing import SqlBackingMap
 
 GLOBAL_KEY = ("$GLOBAL$",)
-_MAPS: dict[StateType, Any] = {
-    StateType.NON_TRANSACTIONAL: NonTransactionalMap,
-    StateType.TRANSACTIONAL: TransactionalMap,
-    StateType.OPAQUE: OpaqueMap,
-}
 
 
 class SqlMapRows(SnapshottableMap, ITupleCollection):
@@ -53,15 +44,13 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
     """
 
     def __init__(self, backing: SqlBackingMap, kind: StateType, partition: int, of: int, single: bool) -> None:
-        super().__init__(_MAPS[kind].build(backing), GLOBAL_KEY)
+        super().__init__(MAPS[kind].build(backing), GLOBAL_KEY)
         self.backing = backing
         self.partition = partition
         self.of = of
         self.single = single
 
     def beginCommit(self, txid: int | None) -> None:
-        """Open the partition's transaction. Raises ZombieError for an older driver, attempt or batch, FailedException
-        if the store stays locked."""
         self.backing.transaction.begin(txid)
         self._restart()
 
@@ -113,7 +102,7 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
 
 
 @dataclass(frozen=True, repr=False)
-class SqlMapState(StateFactory):
+class SqlMapState(TableFactory):
     """A map state in one SQL table; call `nonTransactional`, `transactional` or `opaque` to create it.
 
     ``key=None`` is the state of a global aggregate. Types come from the fields (``"count bigint"``) or from the
@@ -169,10 +158,6 @@ class SqlMapState(StateFactory):
         return self.type.value
 
     @property
-    def stateName(self) -> str:
-        return self.table
-
-    @property
     def key_fields(self) -> Fields | None:
         return self.key
 
@@ -189,36 +174,14 @@ class SqlMapState(StateFactory):
     def reading(self) -> Reading:
         return Reading.CURRENT
 
-    @property
-    def needs(self) -> Needs:
-        return needs_of_store(self.url)
-
-    @property
-    def commits_apart(self) -> bool:
-        return has_server(self.url)
-
-    @property
-    def location(self) -> Location:
-        return location_of(self.place)
-
-    @property
-    def place(self) -> TablePlace:
-        return TablePlace(self.url, self.table, self.files)
-
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMapRows:
         backing = self._backing(SqlFence.of(conf), partitionIndex)
         return SqlMapRows(backing, self.type, partitionIndex, numPartitions, self.key is None)
 
-    def check_place(self, place: StatePlace) -> None:
-        """Raise DefinitionError for a query that could not see all that its batch has written."""
-        check_asked_behind(place, f"table {self.table!r}")
-
     def check(self) -> Sequence[Finding]:
-        """Look at the table and write nothing."""
         return check(self.place, *self._fields())
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run."""
         place = self.place
 
         def valued() -> int:
@@ -227,7 +190,6 @@ class SqlMapState(StateFactory):
         return SqlLedger(self.location, self._open_stores, place.stores, valued)
 
     def stored(self) -> dict[tuple, Any]:
-        """Return all rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""
         return dict(self._backing(None).rows())
 
     def _open_stores(self) -> list[Any]:

@@ -10,17 +10,15 @@ from trident_py.errors import FailedException, StateError
 from trident_py.state import BatchParticipant, StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ...columns.keyed import KeyedRows
+from ...columns.arrow import KeyedRows
 from ...ledger.partition_layout import Layout
 from ..connection import Connection
 from ..dialects.base import check_taken, names
 from ..partition_marks import AppendLedger, PartitionClaim, UnfencedClaim, claim_of
 from ..table import Shape
 from .base import RowFactory, RowPartition, count_rows, fields_of
-from .rejects import SUFFIX, Reject, Rejects
-from .row_checks import Checked, check_rows, transmissible
-from .staging import ROW, Stage
-from .table_writer import refused_row
+from .row_checks import SUFFIX, Checked, Reject, Rejects, check_rows, transmissible
+from .table_writer import ROW, Stage, refused_row
 
 
 class AppendRows(RowPartition):
@@ -38,8 +36,7 @@ class AppendRows(RowPartition):
         self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
 
     def beginCommit(self, txid: int | None) -> None:
-        """Open the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
-        attempt or batch, FailedException if the store stays locked."""
+        """Open the transaction if the columns are known, else `insert` does."""
         self.rows = self.rejected = self.inserted = 0
         self._writes = None
         self._transaction.begin(txid, lazily=self._shape is None)
@@ -194,7 +191,6 @@ class AppendState(RowFactory):
         return state
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run."""
         return AppendLedger(self.location, self._stores, self.place.stores)
 
     def stored(self) -> dict[tuple, int]:

@@ -11,7 +11,7 @@ from trident_py.model.chunks import TupleList
 from trident_py.state import BatchParticipant, ITupleCollection, Location, Needs, State, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
-from ...columns.values import Column, decode_row
+from ...columns.values import Column, decode_row, nameable
 from ...diagnostics import Finding
 from ...rows import RowUpdater, check_asked_behind, share_rows
 from ..dialects.base import names
@@ -51,31 +51,58 @@ class RowPartition(State, ITupleCollection):
         self._transaction.rollback()
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """Return this partition's share of the rows, the key's columns first; equal rows as often as they are
-        stored."""
         factory = self.factory
         return rows_of(factory.place, factory._fields, factory._key, self.partition, self.of)
 
 
-class RowFactory(StateFactory):
-    """Base class of the row states' factories, which are frozen dataclasses with these fields."""
+class TableFactory(StateFactory):
+    """Base class of the factories of states in one table, which are frozen dataclasses with these fields."""
 
     url: str
     table: str
-    columns: FieldsLike | None
     files: int = 1
+
+    @property
+    def location(self) -> Location:
+        return location_of(self.place)
+
+    @property
+    def needs(self) -> Needs:
+        return needs_of_store(self.url)
+
+    @property
+    def commits_apart(self) -> bool:
+        return has_server(self.url)
+
+    @property
+    def place(self) -> TablePlace:
+        return TablePlace(self.url, self.table, self.files)
+
+    @property
+    def stateName(self) -> str:
+        return self.table
+
+    def check_place(self, place: StatePlace) -> None:
+        check_asked_behind(place, f"table {self.table!r}")
+
+
+class RowFactory(TableFactory):
+    """Base class of the row states' factories."""
+
+    columns: FieldsLike | None
     stages: ClassVar[bool] = False  # whether the state needs temporary tables
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
         object.__setattr__(self, "columns", self._fields)
+        for name in (self.table, *(self._fields or ())):
+            nameable("table or column", name)
 
     def shape(self, fields: Fields) -> Shape:
         """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""
         return keyed_shape(self.place, declare_fields(self.place, self._fields, fields), self._key)
 
     def participant(self) -> BatchParticipant:
-        """Return the state's driver side for one run."""
         return SqlLedger(self.location, self._stores, self.place.stores)
 
     def _check_choice(self, name: str, value: str, choices: Sequence[str]) -> None:
@@ -94,14 +121,6 @@ class RowFactory(StateFactory):
     @property
     def location(self) -> Location:
         return location_of(self.place, self._beside, self._shared)
-
-    @property
-    def needs(self) -> Needs:
-        return needs_of_store(self.url)
-
-    @property
-    def commits_apart(self) -> bool:
-        return has_server(self.url)
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -129,14 +148,6 @@ class RowFactory(StateFactory):
         return ""
 
     @property
-    def place(self) -> TablePlace:
-        return TablePlace(self.url, self.table, self.files)
-
-    @property
-    def stateName(self) -> str:
-        return self.table
-
-    @property
     def _fields(self) -> Fields | None:
         return None if self.columns is None else Fields.of_columns(self.columns)
 
@@ -144,12 +155,7 @@ class RowFactory(StateFactory):
     def own_updater(self) -> RowUpdater:
         return RowUpdater()
 
-    def check_place(self, place: StatePlace) -> None:
-        """Raise DefinitionError for a query that could not see all that its batch has written."""
-        check_asked_behind(place, f"table {self.table!r}")
-
     def check(self) -> Sequence[Finding]:
-        """Look at the tables and write nothing."""
         keys, others = self._key, None
         if self._fields is not None:
             keys, others = split(self._fields, keys)

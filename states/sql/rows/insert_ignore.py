@@ -14,14 +14,12 @@ from trident_py.errors import DefinitionError, StateError
 from trident_py.state import StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ...columns.keyed import KeyedRows
+from ...columns.arrow import KeyedRows
 from ..ledger import SqlFence, noting
 from ..table import existing
 from .base import RowFactory, RowPartition, fields_of, rows_in
-from .rejects import SUFFIX, Reject, Rejects
-from .row_checks import Checked, check_rows, transmissible
-from .staging import Written
-from .table_writer import TableWriter, Wanted, conflict_text, refused_row
+from .row_checks import SUFFIX, Checked, Reject, Rejects, check_rows, transmissible
+from .table_writer import TableWriter, Wanted, Written, conflict_text, refused_row
 
 LOG = logging.getLogger("states.sql")
 
@@ -43,8 +41,7 @@ class InsertIgnoreRows(RowPartition):
                 self._rejects.prepare(store)
 
     def beginCommit(self, txid: int | None) -> None:
-        """Lock the store if the columns are known, else `insert` does. Raises ZombieError for an older driver, attempt
-        or batch, FailedException if the store stays locked."""
+        """Open the transaction if the columns are known, else `insert` does."""
         self.inserted = self.ignored = self.conflicts = self.rejected = 0
         self._transaction.begin(txid, lazily=self._shape is None)
 

@@ -5,8 +5,7 @@ from .answer import Answer
 from .base import NodeContext, Processor
 from .dead_letters import LETTER, ChangedBatch, DeadLetters, Excluded, Share
 from .each import Collect, Each, Keep, Peek, Project, Replace
-from .join import Join
-from .multi import Joiner, Merge, MultiReduce
+from .join import Join, Joiner, Merge, MultiReduce
 from .states import PartitionPersist, StateQuery
 from .windows import WindowPersist, WindowSide, WindowUpdater
 

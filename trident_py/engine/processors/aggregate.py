@@ -23,7 +23,7 @@ from ...model.chunks import Chunk, Column, as_arrow, single, to_list
 from ...operations.base import CombinerAggregator, TridentCollector, name_of
 from ...tuples import BatchId, Fields, TransactionAttempt
 from .base import NodeContext, Processor, Spec
-from .column_counter import ColumnCounter, tells_groups_apart
+from .columns import ColumnCounter, tells_groups_apart
 from .folds import as_aggregator
 
 Phase = Literal["full", "partial", "merge"]

@@ -1,8 +1,4 @@
-"""The base classes of processors, and helpers for them.
-
-A processor is made once for each partition and serves all batches: start, then execute for each chunk of each input,
-then finish. Emitted chunks go on to the next node at once.
-"""
+"""The base classes of processors, and helpers for them."""
 
 from __future__ import annotations
 

@@ -69,7 +69,10 @@ class Avro:
         if self.confluent and data[:1] != b"\0":
             raise ValueError("it does not begin with the five-byte prefix of a schema registry")
         stream = io.BytesIO(data[5:] if self.confluent else data)
-        value = avro.schemaless_reader(stream, schema)
+        try:
+            value = avro.schemaless_reader(stream, schema)
+        except Exception as error:  # whatever fastavro raises; some of its texts name only an object in memory
+            raise ValueError(f"it is no whole Avro record of this schema ({type(error).__name__})") from error
         if stream.read(1):
             raise ValueError("bytes follow the Avro record; was it written with this schema?")
         return value

@@ -37,7 +37,6 @@ class Checks(TaskWatch):
         self.attempt: TransactionAttempt | None = None
 
     def begin(self, attempt: TransactionAttempt) -> None:
-        """Called when an attempt begins, before any of its operations run."""
         self.attempt = attempt if attempt.txid % self.every == 0 else None
 
     def make(self, node: ProcessorNode, context: NodeContext) -> Processor:

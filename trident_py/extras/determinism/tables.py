@@ -30,6 +30,7 @@ import time
 import types
 import uuid
 from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 from urllib.parse import ParseResult, SplitResult
@@ -42,47 +43,45 @@ from ...tuples import TridentTuple
 from .atoms import Args, Atom, Data, KnownObject, attribute_of
 
 
-def _words(text: str) -> list[str]:
-    return text.split()
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
 OURS = ("trident_py", "states")
-SAME_AGAIN = tuple(
-    _words(
-        "_abc abc array ast.literal_eval base64 binascii bisect builtins bz2 calendar cmath codecs collections "
-        "colorsys contextlib copy csv dataclasses datetime decimal difflib email.utils.parse enum fnmatch fractions "
-        "functools genericpath.commonprefix hashlib heapq hmac html io.BytesIO io.StringIO ipaddress itertools json "
-        "keyword logging lzma math numbers numpy operator os.PathLike os.fspath pandas pathlib.Path "
-        "pathlib.PosixPath pathlib.PurePath pathlib.PurePosixPath pathlib.PureWindowsPath pathlib.WindowsPath "
-        "posixpath.basename posixpath.commonpath posixpath.dirname posixpath.isabs posixpath.join "
-        "posixpath.normcase posixpath.normpath posixpath.split posixpath.splitext pprint.pformat pyarrow quopri re "
-        "reprlib shlex sre_constants statistics string stringprep struct sys.exit sys.intern textwrap time "
-        "thread.RLock thread.lock threading.Lock threading.RLock traceback types typing unicodedata urllib.parse "
-        "uuid warnings xml.etree.ElementTree zlib zoneinfo"
-    )
+SAME_AGAIN = _words(
+    "_abc abc array ast.literal_eval base64 binascii bisect builtins bz2 calendar cmath codecs collections "
+    "colorsys contextlib copy csv dataclasses datetime decimal difflib email.utils.parse enum fnmatch fractions "
+    "functools genericpath.commonprefix hashlib heapq hmac html io.BytesIO io.StringIO ipaddress itertools json "
+    "keyword logging lzma math numbers numpy operator os.PathLike os.fspath pandas pathlib.Path "
+    "pathlib.PosixPath pathlib.PurePath pathlib.PurePosixPath pathlib.PureWindowsPath pathlib.WindowsPath "
+    "posixpath.basename posixpath.commonpath posixpath.dirname posixpath.isabs posixpath.join "
+    "posixpath.normcase posixpath.normpath posixpath.split posixpath.splitext pprint.pformat pyarrow quopri re "
+    "reprlib shlex sre_constants statistics string stringprep struct sys.exit sys.intern textwrap time "
+    "thread.RLock thread.lock threading.Lock threading.RLock traceback types typing unicodedata urllib.parse "
+    "uuid warnings xml.etree.ElementTree zlib zoneinfo"
 )
-_NOT_SEEN = tuple(
-    _words(
-        "logging.LogRecord logging.makeLogRecord logging.Formatter "
-        "builtins.__import__ builtins.breakpoint builtins.compile builtins.delattr builtins.eval builtins.exec "
-        "builtins.globals builtins.locals builtins.memoryview builtins.vars codecs.open codecs.register "
-        "collections.abc contextlib.redirect_stdout contextlib.redirect_stderr decimal.getcontext "
-        "decimal.setcontext functools.singledispatchmethod json.dump json.load numpy.ctypeslib numpy.fromfile "
-        "numpy.genfromtxt numpy.load numpy.memmap numpy.save numpy.random numpy.f2py pandas.io pandas.read_ "
-        "pyarrow.OSFile pyarrow.csv pyarrow.dataset pyarrow.flight pyarrow.fs pyarrow.input_stream "
-        "numpy.set_printoptions numpy.seterr numpy.seterrcall numpy.setbufsize calendar.setfirstweekday "
-        "pyarrow.memory_map pyarrow.orc pyarrow.parquet pyarrow.output_stream traceback.format_exc types.CodeType "
-        "types.FunctionType warnings.catch_warnings xml.etree.ElementTree.parse"
-    )
+_NOT_SEEN = _words(
+    "logging.LogRecord logging.makeLogRecord logging.Formatter "
+    "builtins.__import__ builtins.breakpoint builtins.compile builtins.delattr builtins.eval builtins.exec "
+    "builtins.globals builtins.locals builtins.memoryview builtins.vars codecs.open codecs.register "
+    "collections.abc contextlib.redirect_stdout contextlib.redirect_stderr decimal.getcontext "
+    "decimal.setcontext functools.singledispatchmethod json.dump json.load numpy.ctypeslib numpy.fromfile "
+    "numpy.genfromtxt numpy.load numpy.memmap numpy.save numpy.random numpy.f2py pandas.io pandas.read_ "
+    "pyarrow.OSFile pyarrow.csv pyarrow.dataset pyarrow.flight pyarrow.fs pyarrow.input_stream "
+    "numpy.set_printoptions numpy.seterr numpy.seterrcall numpy.setbufsize calendar.setfirstweekday "
+    "pyarrow.memory_map pyarrow.orc pyarrow.parquet pyarrow.output_stream traceback.format_exc types.CodeType "
+    "types.FunctionType warnings.catch_warnings xml.etree.ElementTree.parse"
 )
 _EXACT_AFTER_ALL = ("json.dumps", "json.loads", "json.decoder", "json.encoder")
-_OUTSIDE = tuple(
-    _words(
-        "asyncio concurrent dbm ftplib gc genericpath getpass glob http.client httpx locale mmap multiprocessing os "
-        "pathlib platform posixpath psutil pwd requests resource select shelve shutil signal smtplib socket sqlite3 "
-        "ssl subprocess sys tempfile thread threading urllib.request urllib3 weakref io.open io.FileIO "
-        "io.TextIOWrapper secrets random"
-    )
+_OUTSIDE = _words(
+    "asyncio concurrent dbm ftplib gc genericpath getpass glob http.client httpx locale mmap multiprocessing os "
+    "pathlib platform posixpath psutil pwd requests resource select shelve shutil signal smtplib socket sqlite3 "
+    "ssl subprocess sys tempfile thread threading urllib.request urllib3 weakref io.open io.FileIO "
+    "io.TextIOWrapper secrets random"
 )
 _CHANGING = _words(
     "builtins.hash builtins.id builtins.input email.utils.formatdate email.utils.make_msgid "
@@ -106,7 +105,7 @@ _SHOWN = {"genericpath.": "os.path.", "posixpath.": "os.path."}
 ALIASES = {"blake2": "hashlib", "posix": "os", "thread": "thread", "sre": "re", "nt": "os"}
 
 
-def _objects(names: list[str]) -> dict[int, tuple[Any, str]]:
+def _objects(names: Iterable[str]) -> dict[int, tuple[Any, str]]:
     objects = {}
     for name in names:
         module, _, attribute = name.rpartition(".")
@@ -128,55 +127,48 @@ _DATA_TYPES = (
     str, bytes, bytearray, int, float, complex, list, dict, tuple, set, frozenset, range, slice, array.array,
     memoryview, decimal.Decimal, fractions.Fraction, datetime.datetime, datetime.date, datetime.time,
     datetime.timedelta, re.Pattern, re.Match, Counter, ChainMap, OrderedDict, defaultdict, deque, uuid.UUID,
-    pathlib.PurePath, type(hashlib.md5(b"")), struct.Struct, io.StringIO, io.BytesIO, Element, ElementTree,
+    pathlib.PurePath, type(hashlib.md5(b"", usedforsecurity=False)), struct.Struct, io.StringIO, io.BytesIO, Element,
+    ElementTree,
     ParseResult, SplitResult, ipaddress.IPv4Address, ipaddress.IPv4Network, types.GeneratorType, np.ndarray,
     np.generic, np.float64, np.datetime64, np.ufunc, pa.Array, pa.ChunkedArray, pa.Table, pa.RecordBatch,
     pa.Scalar, pa.StructArray, TridentTuple, BaseException, itertools.chain, logging.Logger, type(csv.reader([])),
     type(csv.writer(io.StringIO())), csv.DictReader, csv.DictWriter, functools.partial,
 )  # fmt: skip
 _UNSTEADY_NAMES = frozenset([*CLOCK, *_words("sample tofile dump to_csv to_parquet to_pickle to_sql to_excel")])
-MUTATORS = frozenset(
-    _words(
-        "append extend insert pop popitem remove clear update setdefault add discard sort reverse appendleft "
-        "extendleft popleft rotate subtract intersection_update difference_update symmetric_difference_update "
-        "move_to_end write writelines read readline readlines seek truncate send throw fill put resize itemset "
-        "setfield frombytes fromlist __next__ __setitem__ __delitem__ __setattr__ setflags writerow writerows"
-    )
+MUTATORS = _set(
+    "append extend insert pop popitem remove clear update setdefault add discard sort reverse appendleft "
+    "extendleft popleft rotate subtract intersection_update difference_update symmetric_difference_update "
+    "move_to_end write writelines read readline readlines seek truncate send throw fill put resize itemset "
+    "setfield frombytes fromlist __next__ __setitem__ __delitem__ __setattr__ setflags writerow writerows"
 )
-SETS = frozenset(_words("union intersection difference symmetric_difference"))
+SETS = _set("union intersection difference symmetric_difference")
 # Methods that iterate over their argument.
-GO_THROUGH = frozenset(
-    _words("join extend extendleft fromkeys writelines format format_map from_iterable fromlist writerow")
-)
+GO_THROUGH = _set("join extend extendleft fromkeys writelines format format_map from_iterable fromlist writerow")
 # Functions that change their first argument; then functions that ignore the order of theirs.
-FIRST_CHANGES = frozenset(
-    _words(
-        "builtins.next builtins.setattr builtins.delattr heapq.heappush heapq.heappop heapq.heapify "
-        "heapq.heapreplace heapq.heappushpop bisect.insort bisect.insort_left bisect.insort_right operator.setitem "
-        "operator.delitem operator.iadd operator.iconcat operator.ior"
-    )
+FIRST_CHANGES = _set(
+    "builtins.next builtins.setattr builtins.delattr heapq.heappush heapq.heappop heapq.heapify "
+    "heapq.heapreplace heapq.heappushpop bisect.insort bisect.insort_left bisect.insort_right operator.setitem "
+    "operator.delitem operator.iadd operator.iconcat operator.ior"
 )
-ORDERLESS = frozenset(
-    _words(
-        "builtins.sorted builtins.len builtins.min builtins.max builtins.any builtins.all builtins.set "
-        "builtins.frozenset builtins.bool builtins.isinstance builtins.type builtins.callable builtins.print "
-        "math.fsum"
-    )
+ORDERLESS = _set(
+    "builtins.sorted builtins.len builtins.min builtins.max builtins.any builtins.all builtins.set "
+    "builtins.frozenset builtins.bool builtins.isinstance builtins.type builtins.callable builtins.print "
+    "math.fsum"
 )
-BY_KEY = frozenset(_words("builtins.sorted builtins.min builtins.max heapq.nlargest heapq.nsmallest"))
+BY_KEY = _set("builtins.sorted builtins.min builtins.max heapq.nlargest heapq.nsmallest")
 TEXTS = frozenset(("builtins.str", "builtins.repr", "builtins.ascii", "builtins.format"))
 COPIES = frozenset(("copy.copy", "copy.deepcopy"))
 # Functions that visit everything inside their argument.
 GO_DEEP = TEXTS | frozenset(("json.dumps", "pickle.dumps", "pprint.pformat", "reprlib.repr"))
 # Methods of files and iterators, which no value of a tuple is.
-STREAMS = frozenset(_words("read readline readlines readinto read1 send throw __next__ truncate seek tell"))
+STREAMS = _set("read readline readlines readinto read1 send throw __next__ truncate seek tell")
 # What a context makes in `prepare`. Metrics count beside the tuples: what goes into them comes back to no tuple.
 MADE_BY_CONTEXT = {
     **dict.fromkeys(_words("registerMetric registerTimer registerHistogram registerMeter registerCounter"), "metric"),
     **dict.fromkeys(_words("registerGauge registerMetricSet"), "metric"),
     "makeProjectionFactory": "projection",
 }
-COUNTS = tuple(_words("inc dec mark update incr incrBy setValue stop close"))  # of metrics; they return nothing
+COUNTS = _words("inc dec mark update incr incrBy setValue stop close")  # of metrics; they return nothing
 MORE_METRICS = ("scope", "time")
 SCALARS = frozenset(
     f"builtins.{name}" for name in _words("int float str bool bytes len round abs sum ord chr complex repr")

@@ -22,7 +22,7 @@ ARROW = 18
 DRIVER = "the driver"
 BASE = Needs(("pyarrow", "cloudpickle"), "trident-py")
 PACKAGES = ("trident-py", "pyarrow", "cloudpickle")
-_HERE = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
+_HERE = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # noqa: S104  compared, not bound
 _SHOWN = 5
 
 

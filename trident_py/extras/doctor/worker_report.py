@@ -115,8 +115,8 @@ def _unpickle(program: bytes) -> list[str]:
     """Return the missing module, if one is missing, and why the program cannot be unpickled; two empty texts if it
     can."""
     try:
-        for part in pickle.loads(program):
-            pickle.loads(part)
+        for part in pickle.loads(program):  # noqa: S301  from the driver, by Spark
+            pickle.loads(part)  # noqa: S301  from the driver, by Spark
     except BaseException as error:
         missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
         return [missing, f"{type(error).__name__}: {error}"]

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ...cli.display import terminable
-from ...cli.failures import guarded
+from ...cli.failures import guarded, tell
 from ...cli.run import RunCommand, run_options
 from ...config import Config
 from ...errors import DefinitionError, DRPCExecutionException
@@ -73,7 +73,11 @@ def drpc_client(function: str | None, host: str, port: int, timeout: float | Non
     """
     calls = [(function, args) for args in arguments] if function is not None else _pairs(arguments)
     failed = False
-    with DRPCClient(None, host, port, timeout) as client:
+    try:
+        client = DRPCClient(None, host, port, timeout)
+    except DefinitionError as error:
+        sys.exit(tell(f"error: {error}", WRONG))
+    with client:
         for name, args in calls:
             try:
                 print(client.text(name, args), flush=True)

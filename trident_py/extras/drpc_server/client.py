@@ -13,9 +13,10 @@ from urllib.parse import quote
 from ...config import Config
 from ...drpc.local_drpc import TIMEOUT_SECONDS
 from ...errors import DefinitionError, DRPCExecutionException
+from ...model.chunks import encodable
 
 PORT = 3774
-TOKEN = "TRIDENT_DRPC_TOKEN"
+TOKEN = "TRIDENT_DRPC_TOKEN"  # noqa: S105  the variable's name
 """The variable of the environment with the one token of server and client."""
 
 _TYPES = {503: "SERVER_SHUTDOWN", 504: "SERVER_TIMEOUT", 500: "INTERNAL_ERROR"}
@@ -49,6 +50,8 @@ class DRPCClient:
         limit = settings.get(Config.DRPC_REQUEST_TIMEOUT_SECS) or TIMEOUT_SECONDS
         self.timeout = float(limit) + _MORE_SECONDS if timeout is None else timeout
         self._token = os.environ.get(TOKEN, "") if token is None else token
+        if not self._token.isprintable() or max(self._token, default="") > "\xff":
+            raise DefinitionError(f"the token of DRPC ({TOKEN}) has a character that no header of HTTP can hold")
         self._of_thread = threading.local()
         self._open: set[http.client.HTTPConnection] = set()
 
@@ -68,24 +71,31 @@ class DRPCClient:
         (SERVER_TIMEOUT) or without a server (SERVER_SHUTDOWN). A request is sent once; only one that found its open
         connection closed by the server is sent again.
         """
-        rows: list[list[Any]] = json.loads(self.text(function, args))
+        text = self.text(function, args)
+        try:
+            rows: list[list[Any]] = json.loads(text)
+        except (ValueError, RecursionError):
+            said = f"{self!r}: its answer is not JSON: {text[:200]!r}"
+            raise DRPCExecutionException(said, "INTERNAL_ERROR") from None
         return rows
 
     def text(self, function: str, args: str) -> str:
         """Execute; return the answer as it came."""
+        if not encodable(function) or not encodable(args):
+            raise DRPCExecutionException(f"{function!r} and its args must be texts that UTF-8 can hold, got {args!r}")
         try:
             status, body = self._exchange(f"/drpc/{quote(function, safe='')}", args.encode())
         except TimeoutError:
             self._drop()
             text = f"{self!r}: no answer of {function!r} within {self.timeout:g} s"
             raise DRPCExecutionException(text, "SERVER_TIMEOUT") from None
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, UnicodeError, http.client.HTTPException) as error:  # or no name
             self._drop()
             text = f"{self!r}: no DRPC server answers: {type(error).__name__}: {error}"
             raise DRPCExecutionException(text, "SERVER_SHUTDOWN") from error
         if status != 200:
             raise _to_error(status, body)
-        return body.decode()
+        return body.decode(errors="replace")
 
     def close(self) -> None:
         """Close the connections of all threads."""

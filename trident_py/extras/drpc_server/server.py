@@ -13,8 +13,7 @@ from ...config import Config
 from ...drpc.local_drpc import LocalDRPC
 from ...drpc.workers import THREADS
 from ...errors import DefinitionError
-from .access import access_of, check_host
-from .app import application
+from .app import access_of, application, check_host
 from .client import PORT
 from .web_server import PatientProtocol
 

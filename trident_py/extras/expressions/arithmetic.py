@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from ...errors import DefinitionError
 from .casts import cut
 from .compiled import Compiled, Datum, by_value, full, strict, widen
-from .tree import SqlCall
-from .types import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, common, sql_name
+from .types import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, SqlCall, common, sql_name
 
 _ROOM = decimal.Context(prec=800, rounding=decimal.ROUND_HALF_UP)
 _EXACT = 2.0**53

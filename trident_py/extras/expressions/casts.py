@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, by_value, full, literal, strict, widen
-from .tree import SqlCall
-from .types import BOOLEAN, DATE, DOUBLE, FLOATS, INTEGERS, NUMBERS, STRING, VOID, kind_of, sql_name
+from .types import BOOLEAN, DATE, DOUBLE, FLOATS, INTEGERS, NUMBERS, STRING, VOID, SqlCall, kind_of, sql_name
 
 _BLANK = "".join(map(chr, [*range(0x21), 0x7F]))
 _WHOLE = r"\A[+-]?[0-9]+\z"

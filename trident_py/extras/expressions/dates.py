@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, strict
-from .tree import SqlCall
-from .types import DATE, TIMESTAMP_NTZ, sql_name
+from .types import DATE, TIMESTAMP_NTZ, SqlCall, sql_name
 
 CLOCK = ("hour", "minute", "second")
 _KERNELS: dict[str, Callable[[Datum], Datum]] = {

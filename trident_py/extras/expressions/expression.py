@@ -15,8 +15,7 @@ from ...tuples import Fields
 from .compiled import Compiled, SqlRows, SqlValueError, full
 from .functions import Types, compile_tree
 from .parser import Named, parse
-from .tree import columns_of
-from .types import BOOLEAN, STRING, VOID, sql_name
+from .types import BOOLEAN, STRING, VOID, columns_of, sql_name
 
 _LONGEST = 100
 

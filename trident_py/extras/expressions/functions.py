@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from . import arithmetic, casts, dates, logic, string_kernels
 from .compiled import Compiled, literal
-from .tree import Constant, SqlCall, SqlField, Tree
-from .types import value_of
+from .types import Constant, SqlCall, SqlField, Tree, value_of
 
 ANY = 1_000
 

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, SqlRows, at, eager, literal, strict, widen
-from .tree import SqlCall
-from .types import BOOLEAN, FLOATS, VOID, common, sql_name
+from .types import BOOLEAN, FLOATS, VOID, SqlCall, common, sql_name
 
 
 def met(call: SqlCall, args: list[Compiled]) -> list[Compiled]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...errors import DefinitionError, missing
 from .functions import ALIASES, ALSO, FUNCTIONS, OPERATORS, Known
-from .tree import Constant, SqlCall, SqlField, Tree
+from .types import Constant, SqlCall, SqlField, Tree
 
 _BINARY = {
     "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "IntDiv": "div", "Mod": "%", "EQ": "=", "NullSafeEQ": "<=>",

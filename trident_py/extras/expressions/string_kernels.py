@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, by_value, eager, strict, widen
-from .tree import SqlCall
-from .types import BOOLEAN, STRING, VOID, sql_name
+from .types import BOOLEAN, STRING, VOID, SqlCall, sql_name
 
 CompileCall = Callable[[SqlCall, list[Compiled]], Compiled]
 _RUNS = re.compile(r"%+|_+|[^%_\\]+|\\.?", re.DOTALL)

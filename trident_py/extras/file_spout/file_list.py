@@ -1,8 +1,4 @@
-"""The files of a FileSpout, found once and frozen with size, time and inode; their formats, and their errors.
-
-The coordinator lists and identifies files on the driver, the emitters open them in the tasks. Both go through `Files`.
-A task has no JVM at hand, so nothing of Hadoop's Java is used.
-"""
+"""The files of a FileSpout, found once and frozen with size, time and inode; their formats, and their errors."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ from ...model.chunks import CHUNK_ROWS, Chunk, arrow_type, decimals, exact_cast,
 from ...spouts.json_values import is_text, json_columns, json_table, with_advice
 from ...tuples import Fields
 from .file_list import Files, SourceFile
-from .row_positions import header_line, header_names
-from .rules import MARK, Quotes, bare_cr, without_mark
+from .row_positions import MARK, Quotes, bare_cr, header_line, header_names, without_mark
 
 BLOCK = 4 << 20
 
@@ -83,9 +82,7 @@ class CsvReader(RangeReader):
         self._nulls = list(nulls)
         self._quoted_null = re.compile(b'"(?:%s)"' % b"|".join(re.escape(null.encode()) for null in nulls))
         self._quotes = quotes
-        self._parse = pa_csv.ParseOptions(
-            delimiter=quotes.delimiter, newlines_in_values=quotes.multiline, invalid_row_handler=lambda row: "error"
-        )
+        self._parse = pa_csv.ParseOptions(delimiter=quotes.delimiter, newlines_in_values=quotes.multiline)
         self._headers: dict[str, list[str]] = {}
 
     def read(self, file: SourceFile, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
@@ -271,7 +268,7 @@ class ParquetCursor:
         self._files, self._source, self._names = files, file, names
         self._opened = files.open(file.path)
         with self._reading():
-            self._file = pq.ParquetFile(self._opened)
+            self._file = pq.ParquetFile(self._opened, page_checksum_verification=True)
         groups = [self._file.metadata.row_group(g).num_rows for g in range(self._file.num_row_groups)]
         first, self.at = 0, 0
         while first < len(groups) and self.at + groups[first] <= start:
@@ -304,6 +301,8 @@ class ParquetCursor:
     def _next(self) -> pa.RecordBatch:
         with self._reading():
             batch = next(self._batches, None)
+            if batch is not None:
+                batch.validate(full=True)  # texts that are not UTF-8 fail later, and far from the file
         if batch is None:
             raise SpoutError(f"FileSpout: {self._source.path} has fewer rows than its footer says")
         return batch
@@ -313,7 +312,7 @@ class ParquetCursor:
         try:
             with self._files.reading(self._source.path):
                 yield
-        except pa.ArrowInvalid as error:
+        except pa.ArrowException as error:
             raise SpoutError(f"FileSpout: cannot read {self._source.path}: {error}") from error
 
     def close(self) -> None:

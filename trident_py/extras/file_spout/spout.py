@@ -25,8 +25,7 @@ from ...spouts.interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
 from ...tuples import Fields, FieldsLike, TransactionAttempt
 from .file_list import FORMATS, Files, SourceFile, format_of
 from .readers import CsvReader, JsonReader, LineReader, ParquetReader, RangeReader
-from .row_positions import ParquetRows, RowPositions, TextRows
-from .rules import Quotes
+from .row_positions import ParquetRows, Quotes, RowPositions, TextRows
 
 PathsLike = str | os.PathLike | Iterable[str | os.PathLike]
 

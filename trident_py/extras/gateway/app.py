@@ -1,4 +1,4 @@
-"""The HTTP service: routes, size limits, answers; starts and ends the gateway behind them."""
+"""The HTTP service: routes, bodies within limits of size and time, answers, OpenAPI; starts and ends the gateway."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import json
 import logging
 import os
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -17,15 +18,150 @@ from starlette.routing import Route
 
 from ...errors import TridentError
 from .answers import body_of, code_of, wait_of
-from .bodies import Bodies, RequestRefused
 from .claims import MOST_BYTES, ClaimStore
 from .event_reader import Sent, events_of
 from .gateway import Gateway, Sink
 from .metrics import Metrics
-from .openapi import DESCRIPTION, EVENT, HEALTH, METRICS, POST
 from .producer import KafkaSink
-from .settings import Settings, read_settings
+from .settings import Limits, Settings, read_settings
 from .stores import store_of
+
+
+class RequestRefused(Exception):
+    """A request that is refused before its events are read. ``close``: the connection ends with the answer."""
+
+    def __init__(self, code: int, reason: str, close: bool = False) -> None:
+        super().__init__(reason)
+        self.code, self.close = code, close
+
+
+@dataclass(eq=False)
+class _Body:
+    time: asyncio.Timeout
+    size: int = 0
+    parts: list[bytes] = field(default_factory=list)
+    gave_way: bool = False
+
+
+class Bodies:
+    """All unanswered bodies of one worker. Used on the event loop."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._bytes = 0
+        self._coming: dict[_Body, None] = {}  # the longest silent first
+
+    @contextlib.asynccontextmanager
+    async def read(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yields a whole body, which counts against the limits until it is answered. Raises RequestRefused for a body
+        that is too long or too slow, or that must give way to others."""
+        body = _Body(asyncio.timeout(self._limits.bodySeconds))
+        try:
+            yield await self._received(body, stream)
+        finally:
+            self._coming.pop(body, None)
+            self._bytes -= body.size
+
+    async def _received(self, body: _Body, stream: AsyncIterator[bytes]) -> bytes:
+        try:
+            async with body.time:
+                async for part in stream:
+                    self._take(body, part)
+        except TimeoutError:
+            if not body.gave_way:
+                reason = f"the body did not arrive within {self._limits.bodySeconds:g} s"
+                raise RequestRefused(408, reason, close=True) from None
+        if body.gave_way:
+            raise RequestRefused(503, "the body stalled while others arrived; send it again", close=True)
+        self._coming.pop(body, None)
+        return b"".join(body.parts)
+
+    def _take(self, body: _Body, part: bytes) -> None:
+        if body.gave_way:
+            return
+        self._coming.pop(body, None)
+        body.parts.append(part)
+        body.size += len(part)
+        self._bytes += len(part)
+        if body.size > self._limits.bodyBytes:
+            raise RequestRefused(413, f"the body is longer than {self._limits.bodyBytes} bytes")
+        while self._bytes > self._limits.allBytes and self._coming:
+            self._give_way(next(iter(self._coming)))
+        if self._bytes > self._limits.allBytes and self._bytes > body.size:
+            reason = f"unanswered bodies have {self._bytes} bytes of at most {self._limits.allBytes}; send it again"
+            raise RequestRefused(503, reason)
+        self._coming[body] = None
+
+    def _give_way(self, body: _Body) -> None:
+        del self._coming[body]
+        self._bytes -= body.size
+        body.size, body.parts, body.gave_way = 0, [], True
+        body.time.reschedule(asyncio.get_running_loop().time())
+
+
+DESCRIPTION = """Accepts each event once, however often a sensor sends it: claims its fingerprint, writes it to Kafka,
+then acknowledges it. 201 and 200 are ACKs. 503 means that the result is unknown: send it again after Retry-After."""
+
+_ANSWER: dict[str, Any] = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {
+        "status": {"enum": ["accepted", "duplicate", "conflict", "invalid", "retry"]},
+        "fingerprint": {"type": "string"},
+        "reason": {"type": "string"},
+    },
+}
+_MANY: dict[str, Any] = {
+    "type": "object",
+    "required": ["results"],
+    "properties": {
+        "results": {"type": "array", "items": _ANSWER},
+        **{name: {"type": "integer"} for name in _ANSWER["properties"]["status"]["enum"]},
+    },
+}
+_REASON: dict[str, Any] = {"type": "object", "required": ["reason"], "properties": {"reason": {"type": "string"}}}
+
+
+def _json(description: str, *schemas: dict[str, Any]) -> dict[str, Any]:
+    schema = schemas[0] if len(schemas) == 1 else {"oneOf": list(schemas)}
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+_LATER = _json("The result is unknown: send it again", _ANSWER, _MANY, _REASON)
+_LATER["headers"] = {"Retry-After": {"description": "seconds", "schema": {"type": "integer"}}}
+
+POST: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {"oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]}
+            }
+        },
+    },
+    "responses": {
+        "200": _json("The event was in Kafka already (duplicate), or the answers for many events", _ANSWER, _MANY),
+        "201": _json("The event is in Kafka now (accepted)", _ANSWER),
+        "400": _json("The body is not JSON", _REASON),
+        "409": _json("Another event has this fingerprint (conflict)", _ANSWER),
+        "408": _json("The body did not arrive in time", _REASON),
+        "413": _json("Too many bytes, or too many events", _REASON),
+        "415": _json("The Content-Encoding is not supported", _REASON),
+        "422": _json("The event is refused (invalid)", _ANSWER, _REASON),
+        "503": _LATER,
+    },
+}
+EVENT: dict[int | str, dict[str, Any]] = {
+    200: _json("Status new, produced or processed", {"type": "object"}),
+    404: _json("No event has this fingerprint", _REASON),
+    503: _json("The claim store is unavailable", _REASON),
+}
+HEALTH: dict[int | str, dict[str, Any]] = {
+    200: _json("Store and Kafka answer", {"type": "object"}),
+    503: _json("The store or Kafka does not answer", {"type": "object"}),
+}
+METRICS: dict[int | str, dict[str, Any]] = {200: {"description": "Text", "content": {"text/plain": {}}}}
+
 
 log = logging.getLogger("trident_py.events")
 
@@ -68,7 +204,8 @@ def application_of(
             await asyncio.gather(*behind, return_exceptions=True)
             await gateway.close()
 
-    app = FastAPI(title="Events gateway", description=DESCRIPTION, lifespan=lifespan)
+    # A redirect to the path without a slash would name the host that the request's own header says.
+    app = FastAPI(title="Events gateway", description=DESCRIPTION, lifespan=lifespan, redirect_slashes=False)
     app.add_exception_handler(RequestRefused, _refusal)
     app.router.routes.append(Route("/events", post_events, methods=["POST"]))  # without FastAPI's dependencies
     app.add_api_route("/events", post_events, methods=["POST"], openapi_extra=POST, responses={}, status_code=201)

@@ -77,29 +77,23 @@ class ClaimStore(Protocol):
 
         ``likely``: fingerprints that are probably stored, to be read first. A hint that changes no answer.
         """
-        ...
 
     def release(self, fingerprints: Sequence[str], owner: str) -> None:
         """End the leases of claims that this owner still holds: the next resend may take them over at once."""
-        ...
 
     def drop(self, fingerprints: Sequence[str], owner: str) -> None:
         """Delete claims that this owner still holds, of events that can never be in Kafka."""
-        ...
 
     def produced(self, fingerprints: Sequence[str]) -> None:
         """Set status ``new`` to ``produced``. Ignores events that are further on or unknown."""
-        ...
 
     def processed(self, outcomes: Sequence[tuple[str, str]]) -> None:
         """Set (fingerprint, outcome) pairs to ``processed``. The first outcome stands. Ignores unknown events."""
-        ...
 
     def get(self, fingerprint: str) -> ClaimEntry | None: ...
 
     def expire(self, seconds: float) -> int:
         """Delete events unchanged for ``seconds``; returns how many. Returns 0 if the store expires them itself."""
-        ...
 
     def close(self) -> None: ...
 

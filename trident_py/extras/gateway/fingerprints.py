@@ -1,12 +1,6 @@
 """Fingerprints, which tell whether two events are the same: a hash of the chosen fields in canonical encoding.
 
-| algorithm | bits | hex digits | |
-|---|---|---|---|
-| plain | all | as long as the values | readable and safe in a URL; never equal for two values |
-| blake2b | 128 | 32 | cryptographic; md5 and sha1 are not faster |
-| sha1, md5 | 160, 128 | 40, 32 | for systems that already use them; collisions can be made on purpose |
-| murmur3 | 128 | 32 | not cryptographic: a sender may make collisions on purpose |
-| fnv1a | 64 | 16 | too small for big fleets |
+docs/events.md compares the algorithms.
 
 **Birthday bound.** Among n events the probability that two different ones share a hash of b bits is about
 n^2 / 2^(b+1). fnv1a (64): 2.7e-8 for a million events, 2.7 % for a billion, more likely than not from 5.1 billion.

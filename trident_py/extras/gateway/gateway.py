@@ -1,4 +1,4 @@
-"""The gateway's steps in order: examine, claim, produce, store the status, answer. HTTP is in `app`."""
+"""The gateway's steps in order: examine, claim (many at once), produce, store the status, answer. HTTP is in `app`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import os
 import socket
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from ...errors import FailedException, TridentError
 from .answers import ACCEPTED, CONFLICT, DUPLICATE, INVALID, RETRY, EventAnswer
@@ -20,10 +21,73 @@ from .bloom import RotatingBloom
 from .claims import NEW, Claim, ClaimAnswer, ClaimStore
 from .event_reader import Sent
 from .examination import Examined, Examiner, waves
-from .group_commit import Grouped
 from .metrics import Metrics
 from .producer import TOO_LARGE, Message
 from .settings import Settings
+
+Item = TypeVar("Item")
+Answered = TypeVar("Answered")
+Request = tuple[Sequence[Item], "asyncio.Future[Sequence[Answered]]"]
+
+
+class Grouped(Generic[Item, Answered]):
+    """Calls ``call`` with the items of many requests at once, in a thread. Each request gets its own answers.
+
+    ``call`` gets a list of items and returns as many answers. At most ``lanes`` calls run at once, each with at most
+    ``most`` items. An item is sent at once if a lane is free: nothing waits for a timer. An exception goes to all
+    requests of the call.
+    """
+
+    def __init__(
+        self, call: Callable[[list[Item]], Sequence[Answered]], threads: Executor, lanes: int, most: int
+    ) -> None:
+        self._call, self._threads, self._most = call, threads, most
+        self._free = lanes
+        self._waiting: deque[Request[Item, Answered]] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+
+    def add(self, items: Sequence[Item]) -> asyncio.Future[Sequence[Answered]]:
+        """Return a future of the answers, in the order of the items. Called on the event loop."""
+        answers: asyncio.Future[Sequence[Answered]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((items, answers))
+        if self._free:
+            self._free -= 1
+            task = asyncio.create_task(self._work())
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+        return answers
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                group = self._next()
+                together = [item for items, _ in group for item in items]
+                try:
+                    answers = await asyncio.get_running_loop().run_in_executor(self._threads, self._call, together)
+                except Exception as error:
+                    for _, future in group:
+                        if not future.done():
+                            future.set_exception(error)
+                else:
+                    self._hand_out(group, answers)
+        finally:
+            self._free += 1
+
+    def _next(self) -> list[Request[Item, Answered]]:
+        group = [self._waiting.popleft()]
+        size = len(group[0][0])
+        while self._waiting and size + len(self._waiting[0][0]) <= self._most:
+            group.append(self._waiting.popleft())
+            size += len(group[-1][0])
+        return group
+
+    def _hand_out(self, group: Sequence[Request[Item, Answered]], answers: Sequence[Answered]) -> None:
+        start = 0
+        for items, future in group:
+            if not future.done():
+                future.set_result(answers[start : start + len(items)])
+            start += len(items)
+
 
 log = logging.getLogger("trident_py.events")
 

@@ -267,13 +267,11 @@ class Bisection(RetryPolicy):
         self.poison.open(txid, run, touched)
 
     def begin(self, work: Work) -> None:
-        """Begin a batch."""
         self.poison.begin(work.txid)
         if self.poison.on:
             work.seconds["check"] = 0.0
 
     def commit(self, work: Work) -> bool:
-        """Run the next attempt. Returns whether it committed; raises TopologyError if the batch fails for good."""
         if self.poison.undecided and not self._decide(work):
             return False
         attempted = self.attempts.attempt(work, self.poison.fixed or ())

@@ -49,25 +49,21 @@ class SparkProfiler(Profiler):
 
     @contextmanager
     def batch(self, query: StreamingQuery, batch_id: int) -> Iterator[None]:
-        """Around a call of foreachBatch, which runs one batch."""
         self.query, self._batch_id = query, batch_id
         phases.start(True)
         with phase("driver rest"):
             yield
 
     def begun(self, txid: int) -> None:
-        """Called before each attempt of a batch."""
         _keep(self.batch_ids, txid, self._batch_id)
 
     def ran(self, txid: int, job: DataFrame) -> None:
-        """Called after a job, with its frame."""
         before = time.perf_counter()
         _keep(self.planned, txid, planned_seconds(job))
         _keep(self.asked, txid, time.perf_counter() - before)
 
     def batches(self, spark: SparkSession, seen: Sequence[Seen]) -> list[BatchPhases]:
-        """Return where the time of these batches went. Left out are replayed ones, and those of which Spark
-        has forgotten something."""
+        """Leave out replayed batches, and those of which Spark has forgotten something."""
         reports = self._reports()
         jobs = {job["description"]: job for job in jobs_of(spark, [self._job(each) for each in seen])}
         found = []

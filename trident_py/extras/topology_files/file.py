@@ -15,13 +15,10 @@ from ...documents import close, stop
 from ...errors import DefinitionError
 from ...model.names import check_folder_name
 from ...topology import Topology, TridentTopology
-from .builder import Building
-from .locations import Located, Told
-from .models import SourceKeys
-from .objects import because, import_object
-from .sections import NAMES, Sections, find_file, is_topology, read_sections
-from .states import States
-from .streams import read_line
+from .builder import Building, read_line
+from .calls import SourceKeys
+from .objects import States, because, import_object
+from .sections import NAMES, Located, Sections, Told, find_file, is_topology, read_sections
 
 __all__ = ["NAMES", "Defined", "Draft", "find_file", "is_topology", "load"]
 

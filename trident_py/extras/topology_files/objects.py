@@ -1,4 +1,4 @@
-"""Makes the objects that a file names: imports them, and calls them with their arguments."""
+"""Makes the objects that a file names: imports and calls them; its states; lengths and windows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,135 @@ from ... import spouts
 from ...documents import close
 from ...model.user_traceback import blame, describe_error
 from ...operations import builtin
-from ...topology.user_modules import NotFound, find
-from .locations import Located, Told
-from .models import MethodKeys, ObjectKeys
+from ...topology.user_modules import NotFound, find, states_loading
+from ...windowing import (
+    Duration,
+    SlidingCountWindow,
+    SlidingDurationWindow,
+    TumblingCountWindow,
+    TumblingDurationWindow,
+    WindowConfig,
+)
+from .calls import MethodKeys, ObjectKeys, WindowKeys
+from .sections import Located, Told, unknown
+
+
+class States:
+    """The factories by name. All are made when the object is: every problem is in the documents then."""
+
+    def __init__(self, places: dict[str, Located], components: dict[str, Located]) -> None:
+        self._places = places
+        self._types = states_loading().find_types()
+        self._under_way: list[str] = []
+        self.objects = Objects(components, self.factory)
+        self.factories: dict[str, Any] = {}
+        for name, place in places.items():
+            try:
+                self._find(name, place)
+            except Told:
+                continue
+
+    def factory(self, place: Located) -> Any:
+        """Return the factory of a name, of settings as in a states file, or of an object. Raises Told."""
+        if not is_name(place.value):
+            return self._make(place)
+        name = place.value
+        if name not in self._places:
+            raise unknown(place, self._places, "state")
+        if name in self._under_way:
+            raise place.refuse(f"the states refer to each other in a circle: {' -> '.join([*self._under_way, name])}")
+        return self._find(name, self._places[name])
+
+    def _find(self, name: str, place: Located) -> Any:
+        if name not in self.factories:
+            if place.document.wrong(place.where):
+                raise Told(name)
+            self._under_way.append(name)
+            try:
+                self.factories[name] = self._make(place)
+            finally:
+                self._under_way.pop()
+        return self.factories[name]
+
+    def _make(self, place: Located) -> Any:
+        if place.is_object:
+            return self.objects.make(place)
+        state = states_loading().define(place.document, place.where, place.value, self._types)
+        if state is None:
+            raise Told(place.named)
+        return state.factory
+
+
+def is_name(value: Any) -> bool:
+    """Return whether it is written as the name of a state; else it is an import path, or says what the state is."""
+    return isinstance(value, str) and ":" not in value
+
+
+UNITS = {
+    "milliseconds": Duration.of,
+    "seconds": Duration.seconds,
+    "minutes": Duration.minutes,
+    "hours": Duration.hours,
+    "days": Duration.days,
+}
+
+
+def length(place: Located) -> int | Duration:
+    """Return a number of tuples, or a Duration. Raises Told."""
+    number = _number(place.value)
+    return duration(place) if number is None else number
+
+
+def duration(place: Located) -> Duration:
+    """Parse ``{seconds: 10}``. Raises Told, or DefinitionError for a time that is too long."""
+    value = place.value
+    if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in UNITS:
+        times = f"a time in {', '.join(UNITS)}, such as {{seconds: 10}}"
+        raise place.refuse(f"found {_show(place)}; expected a number of tuples, or {times}")
+    unit = next(iter(value))
+    number = _number(value[unit])
+    if number is None:
+        raise place.at(unit).refuse(f"found {place.at(unit).found}; expected an integer")
+    return UNITS[unit](number)
+
+
+def window(place: Located) -> WindowConfig:
+    """Return the window of ``{windowLength: 100, slideLength: 10}``. Raises Told, or DefinitionError."""
+    keys = place.read(WindowKeys, "a window")
+    size = length(place.at("windowLength"))
+    slide = None if keys.slideLength is None else length(place.at("slideLength"))
+    if isinstance(size, int):
+        if keys.timestampField is not None or keys.lag is not None:
+            raise place.refuse("timestampField and lag need a window of a time, such as windowLength: {seconds: 10}")
+        if slide is None:
+            return TumblingCountWindow.of(size)
+        return SlidingCountWindow.of(size, _alike(place, size, slide))
+    config: TumblingDurationWindow | SlidingDurationWindow
+    if slide is None:
+        config = TumblingDurationWindow.of(size)
+    else:
+        config = SlidingDurationWindow.of(size, _alike(place, size, slide))
+    if keys.timestampField is not None:
+        config = config.withTimestampField(keys.timestampField)
+    return config if keys.lag is None else config.withLag(duration(place.at("lag")))
+
+
+def _alike(place: Located, size: Any, slide: Any) -> Any:
+    if type(size) is not type(slide):
+        raise place.at("slideLength").refuse("windowLength and slideLength are two numbers of tuples, or two times")
+    return slide
+
+
+def _number(value: Any) -> int | None:
+    """Return the integer, which a variable of the environment gives as a text."""
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _show(place: Located) -> str:
+    return ", ".join(place.value) if isinstance(place.value, dict) else place.found
+
 
 _SPOUTS = ("FileSpout", "FixedBatchSpout", "SparkSpout")
 BUILT_IN = {

@@ -8,10 +8,8 @@ from pydantic import BaseModel
 
 from ...documents import open_to_variables
 from ...topology.user_modules import states_loading
-from .calls import OPERATIONS, SOURCES, Call
-from .models import MethodKeys, ObjectKeys, SourceKeys, TopologyKeys, WindowKeys
-from .objects import BUILT_IN
-from .values import UNITS
+from .calls import OPERATIONS, SOURCES, Call, MethodKeys, ObjectKeys, SourceKeys, TopologyKeys, WindowKeys
+from .objects import BUILT_IN, UNITS
 
 _TEXT = {"type": "string"}
 _DIGITS = {"type": "string", "pattern": r"^\d+$|\$\{"}

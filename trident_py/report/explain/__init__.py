@@ -1,5 +1,5 @@
 """Topologies render: as text, and as a picture."""
 
-from .text import FORMS, render
+from .sketch import FORMS, render
 
 __all__ = ["FORMS", "render"]

@@ -1,7 +1,4 @@
-"""The matrix of guarantees: spout kind x state kind, whether a replay may differ, and whether its keys may.
-
-It extends Storm's table (docs/Trident-state.md) by kinds that Storm lacks. docs/semantics.md shows all of it.
-"""
+"""The matrix of guarantees: spout kind x state kind, whether a replay may differ, and whether its keys may."""
 
 from __future__ import annotations
 

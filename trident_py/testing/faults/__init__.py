@@ -3,7 +3,7 @@
 from ...model.fault_points import STEPS, Watcher
 from .campaign import everywhere
 from .disturbances import FAULTS
-from .points import LINE, FaultCase, Point
+from .kill_point import LINE, FaultCase, Point
 from .report import FaultFound, FaultReport
 from .scenario import Story
 from .trials import Undisturbed

@@ -14,11 +14,10 @@ from ...errors import DefinitionError
 from .disturbances import FAULTS, cases
 from .driver_process import Build, Readings
 from .drivers import Drivers
-from .feed import Feed
+from .feed import Feed, Selection, choose, from_text, select_all, shrink
+from .kill_point import FaultCase
 from .locations import StorePlace, scratch
-from .points import FaultCase
 from .report import FaultReport, Rerun, describe_fault
-from .selection import Selection, choose, from_text, select_all, shrink
 from .trials import CaseVerdict, Laboratory, Reference, Undisturbed, moved, named
 
 SHRINKING_SECONDS = 20.0
@@ -66,7 +65,7 @@ def everywhere(
     unknown = set(faults) - set(FAULTS)
     if unknown:
         raise DefinitionError(f"faults: no {', '.join(sorted(unknown))}; there are: {', '.join(FAULTS)}")
-    drawn = random.randrange(10**6) if seed is None else seed
+    drawn = random.randrange(10**6) if seed is None else seed  # noqa: S311  a seed that is printed
     feed = Feed.of(batches, fields, kind)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(scratch("trident-faults-")))
@@ -93,7 +92,7 @@ class Campaign:
         """Return every case, until one fails."""
         __tracebackhide__ = True
         report = FaultReport(self.seed)
-        draw = random.Random(self.seed)
+        draw = random.Random(self.seed)  # noqa: S311  a seed that is printed
         for store in list(self.lab.stores)[: 1 if self.smoke else None]:
             reference = report.references[store] = self._reference(store)
             mine = self._cases(store, reference)

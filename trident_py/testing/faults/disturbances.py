@@ -17,8 +17,7 @@ from ..proxy import CuttingProxy, commit_of
 from .driver_process import CHECKPOINTS, NAME, Outcome, Run
 from .drivers import KILLED, Drivers, Driving, was_hit
 from .feed import Feed
-from .kill_point import KillPoint
-from .points import IN_STATE, LINE, FaultCase, Point
+from .kill_point import IN_STATE, LINE, FaultCase, KillPoint, Point
 
 CUTS = ("before", "during", "lost", "after")
 STARTS = 3

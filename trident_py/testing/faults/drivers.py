@@ -147,7 +147,7 @@ class Driving:
         """How the run has ended; None if its process was killed."""
         if not self.run.outcome.exists():
             return None
-        outcome: Outcome = pickle.loads(self.run.outcome.read_bytes())
+        outcome: Outcome = pickle.loads(self.run.outcome.read_bytes())  # noqa: S301  from a driver process of the test
         return outcome
 
     @property

@@ -14,7 +14,7 @@ from ..databases import create_database, drop_database
 
 StorePlace = str | Callable[[Path], AbstractContextManager[str]]
 """A store's kind, the URL of a database server, or a function that gives an empty store to a folder."""
-MEMORY, ROOM = "/dev/shm", 1 << 30
+MEMORY, ROOM = "/dev/shm", 1 << 30  # noqa: S108  a mount, in which own_folder makes its own
 KINDS = ("sqlite", "files", "memory")
 
 

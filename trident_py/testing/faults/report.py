@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .feed import Feed
-from .selection import Selection, to_text
+from .feed import Feed, Selection, to_text
 from .trials import CaseVerdict, Reference
 
 

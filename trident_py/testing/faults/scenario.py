@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...errors import DefinitionError
-from .comparison import compare, plain_value
 from .disturbances import forget
 from .driver_process import CHECKPOINTS, NAME, Build, Outcome, Readings, Run
 from .drivers import KILLED, Drivers, was_hit
 from .feed import Feed
-from .kill_point import HIT, KillPoint
+from .kill_point import HIT, AnyPoint, KillPoint, Point
 from .locations import StorePlace, empty_store, scratch
-from .points import AnyPoint, Point
+from .trials import compare, plain_value
 
 
 class Story:

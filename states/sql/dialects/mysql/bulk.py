@@ -15,9 +15,9 @@ from sqlalchemy.schema import CreateTable
 from trident_py.databases.error_codes import mysql_code_of
 from trident_py.errors import StateError
 
-from ....columns.keyed import KeyedRows
+from ....columns.arrow import KeyedRows
 from ....columns.values import Column
-from ..base import check_taken, names
+from ..base import check_taken, names, undoing
 from ..bulk import BLOCK_BYTES, Loaded, blocks, insertions, packets
 from .table import MySqlTable, Refusing, refuse_engine, refusing
 
@@ -75,9 +75,7 @@ class MySqlBulk(MySqlTable):
         return Loaded(records, skipped, warnings)
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
-        """Insert the rows that have a new key directly into the table; return how many, or None if that is not safe.
-
-        IGNORE would also change or drop refused values. So the table must be able to refuse only a value or the key,
+        """IGNORE would also change or drop refused values. So the table must be able to refuse only a value or the key,
         and the server must count as many warnings as rows left out: then each row was left out for its key. A table
         that can refuse more must take every row that is sent, without a warning. Otherwise nothing is written.
         """
@@ -89,22 +87,20 @@ class MySqlBulk(MySqlTable):
             if len(rows) == 0:
                 return 0
         every = every or reasons is Refusing.MORE
-        connection.execute("SAVEPOINT trident_direct")
-        try:
-            loaded = self._ignoring(connection, table, rows)
-        except Exception as error:
-            if not self.refuses(error):
+
+        def insert() -> int | None:
+            try:
+                loaded = self._ignoring(connection, table, rows)
+            except Exception as error:
+                if self.refuses(error):
+                    return None
                 raise
-            loaded = Loaded(0, 0, 1)
-        left_out = 0 if every else loaded.skipped
-        if loaded == (len(rows), left_out, left_out):
-            connection.execute("RELEASE SAVEPOINT trident_direct")
-            return loaded.records - loaded.skipped
-        connection.execute("ROLLBACK TO SAVEPOINT trident_direct")
-        return None
+            left_out = 0 if every else loaded.skipped
+            return loaded.records - loaded.skipped if loaded == (len(rows), left_out, left_out) else None
+
+        return undoing(connection, insert)
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
-        """Create a temporary table that accepts every row for ``table``; commit nothing."""
         wide = _wide(columns)
         stored = [
             sa.Column(c.name, self.storage(c), primary_key=i == 0, autoincrement=False)
@@ -177,7 +173,6 @@ class MySqlBulk(MySqlTable):
         return None if loads else int(connection.packet) - ROOM
 
     def refuses(self, error: BaseException) -> bool:
-        """Return whether the error is the table's refusal of a row, rather than a failure of the server."""
         return mysql_code_of(error) in _OBJECTIONS
 
     def _missing(self, connection: Any, table: str, rows: KeyedRows) -> KeyedRows:

@@ -14,7 +14,7 @@ from sqlalchemy.ext.compiler import compiles
 
 from trident_py.errors import StateError
 
-from ....columns.keyed import KeyedRows
+from ....columns.arrow import KeyedRows
 from ....columns.values import DECODERS, Column
 from ...connection import Connection
 from ..server import ServerDialect
@@ -140,7 +140,6 @@ class MySqlTable(ServerDialect):
         return sa.Column(OWN_KEY, Invisible, primary_key=True) if wanted else None
 
     def unfit(self, connection: Connection, table: str) -> str | None:
-        """Return why the table cannot hold a state; None for a plain or a missing table."""
         kind, engine = _kind_and_engine(connection, table)
         if kind == "":
             return None

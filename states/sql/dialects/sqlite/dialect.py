@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pyarrow as pa
+import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.pool import NullPool
+from sqlalchemy.schema import CreateTable
 
 from trident_py.databases.error_codes import lost_a_lock_on_sqlite, sqlite_code_of
 from trident_py.errors import DefinitionError
 from trident_py.model.retry import again_for
-from trident_py.state import Needs
+from trident_py.state import Needs, StateType
 
+from ....columns.arrow import KeyedRows
+from ....columns.values import Column
 from ...connection import Connection, Statement, driver_connection
-from .maps import SqliteMaps
-from .table import FileConnection, unopenable
+from ...maps.combiners import PartialResults, Recipe
+from ..base import check_taken, insert_text, names, undoing, upsert_text
+from .table import FileConnection, SqliteTable, unopenable
 
 _BUSY_MILLISECONDS = 60_000
+_KEYS_PER_READ = 400
+_READS = (1, 8, 64)
+_SIZES = (100, 10, 1)
 
 
-class Sqlite(SqliteMaps):
+class Sqlite(SqliteTable):
     """The dialect of ``sqlite:///path``."""
 
     name = "sqlite"
@@ -31,15 +43,19 @@ class Sqlite(SqliteMaps):
     served = False
     pool: ClassVar[dict[str, Any]] = {"poolclass": NullPool}  # opening a file costs nothing
     shared = exclusive = ""  # a transaction that may write locks its file from the start
+    listed = sys.maxsize
+    temporary = "TABLE"
+    aside = "temp."
+    joined = "CROSS JOIN"
+    same = "{0} IS {1}"
+    exact = "{0} COLLATE BINARY"
+    stage_order = " ORDER BY trident_row"
 
     def address(self, url: URL) -> str:
         return str(Path(url.database or "").resolve())
 
     def fold_name(self, table: str) -> str:
         return table.lower()
-
-    def fold_on_server(self, connection: Connection, table: str) -> str:
-        return self.fold_name(table)
 
     def absolute(self, url: URL) -> URL:
         if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
@@ -84,12 +100,6 @@ class Sqlite(SqliteMaps):
     def is_lock(self, error: BaseException) -> bool:
         return lost_a_lock_on_sqlite(sqlite_code_of(error))
 
-    def is_lost(self, error: BaseException) -> bool:
-        return False
-
-    def is_read_only(self, error: BaseException) -> bool:
-        return False  # a file's permissions do not change by themselves
-
     def advice(self, url: URL, error: BaseException) -> str:
         code = sqlite_code_of(error)
         if code == sqlite3.SQLITE_NOTADB:
@@ -99,6 +109,124 @@ class Sqlite(SqliteMaps):
 
     def is_duplicate(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.IntegrityError) and "UNIQUE" in str(error)
+
+    # -- rows
+
+    def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
+        """Return None if the table refuses a row or a trigger may have left one out."""
+        ordered = rows.take(pa.concat_arrays(list(rows.ordered())))
+        text = f"{insert_text(table, rows.columns)}{self.unless_there(rows.keys)}"
+
+        def insert() -> int | None:
+            try:
+                inserted = int(connection.executemany(text, ordered.python()).rowcount)
+            except Exception as error:
+                if self.refuses(error):
+                    return None
+                raise
+            return inserted if inserted == len(rows) or not (every or _has_triggers(connection, table)) else None
+
+        return undoing(connection, insert)
+
+    def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
+        stored = [sa.Column(c.name, self.storage(c), primary_key=i == 0) for i, c in enumerate(columns)]
+        temporary = sa.Table(name, sa.MetaData(), *stored, prefixes=["TEMPORARY"])
+        connection.execute(str(CreateTable(temporary).compile(dialect=engine.dialect)))
+
+    def fill(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
+        temporary: bool = False,
+    ) -> None:  # fmt: skip
+        rows = KeyedRows(columns, arrays)
+        check_taken(table, len(rows), connection.executemany(insert_text(table, columns), rows.python()).rowcount)
+
+    def refuses(self, error: BaseException) -> bool:
+        return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)
+
+    def read(
+        self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
+        asked: Sequence[tuple],
+    ) -> list[tuple | None]:  # fmt: skip
+        rows: list[tuple] = []
+        for start in range(0, len(asked), _KEYS_PER_READ):
+            part = list(asked[start : start + _KEYS_PER_READ])
+            size = next((s for s in _READS if s >= len(part)), _KEYS_PER_READ)
+            part += part[-1:] * (size - len(part))  # few different statements, so each is prepared once
+            text = self._select(table, keys, columns, size)
+            rows += connection.execute(text, list(chain.from_iterable(part))).fetchall()
+        del rows[len(asked) :]
+        return [None if row[0] is None else row[1:] for row in rows]
+
+    def _select(self, table: str, keys: Sequence[Column], columns: Sequence[Column], count: int) -> str:
+        """Return a SELECT of one row for each key, in order: the first key column (NULL if missing), and the
+        columns."""
+        wanted = ", ".join(f't."{column.name}"' for column in [keys[0], *columns])
+        values = ", ".join([f"({', '.join('?' * len(keys))})"] * count)
+        same = " AND ".join(f't."{key.name}" = q.column{i + 1}' for i, key in enumerate(keys))
+        return f'SELECT {wanted} FROM (VALUES {values}) AS q LEFT JOIN "{table}" AS t ON {same}'
+
+    def write(
+        self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
+        rows: Sequence[tuple],
+    ) -> None:  # fmt: skip
+        taken = connection.executemany(upsert_text(table, keys, columns), rows).rowcount
+        check_taken(table, len(rows) if columns else 0, taken)  # a row of keys alone that is there stays
+
+    def combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
+        """Combine many rows in one statement; the returned rows show whether the map would get the same result."""
+        if sqlite3.sqlite_version_info < (3, 35):  # no RETURNING
+            return None
+        return undoing(connection, partial(self._combine, connection, recipe, batch, wanted))
+
+    def _combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
+        rows: list[tuple] = []
+        start = 0
+        while start < len(batch):
+            size = next(size for size in _SIZES if size <= len(batch) - start)
+            part = zip(*(column[start : start + size] for column in batch.columns), strict=True)
+            text = _text(recipe, size, wanted)
+            returned = connection.execute(text, [batch.txid, *chain.from_iterable(part)]).fetchall()
+            if len(returned) < size:
+                return None
+            rows += returned
+            start += size
+        news = list(map(itemgetter(0), rows))
+        if not recipe.takes(news):  # a sum that became a float or exceeds the declared type
+            return None
+        return _in_order(news, rows, batch) if wanted else []
+
+
+def _has_triggers(connection: Any, table: str) -> bool:
+    text = "SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = lower(?)"
+    return connection.execute(text, (table,)).fetchone() is not None
+
+
+def _in_order(news: list[Any], rows: list[tuple], batch: PartialResults) -> list[Any]:
+    """Return the new values in the order of the batch, since SQL guarantees no order."""
+    keys = list(zip(*batch.columns[:-1], strict=True))
+    if all(row[1:] == key for row, key in zip(rows, keys, strict=True)):
+        return news
+    by_key = {row[1:]: row[0] for row in rows}
+    return [by_key[key] for key in keys]
+
+
+@lru_cache(maxsize=256)
+def _text(recipe: Recipe, count: int, wanted: bool) -> str:
+    """Return the statement; its parameters are the txid, then the keys and the partial result of each row."""
+    plain = recipe.kind is StateType.NON_TRANSACTIONAL
+    columns: list[Any] = [*recipe.columns] if plain else [*recipe.columns, "txid"]
+    width = len(recipe.columns)
+    rows = [[f"?{2 + row * width + i}" for i in range(width)] for row in range(count)]
+    values = ", ".join(f"({', '.join(row if plain else [*row, '?1'])})" for row in rows)
+    changes = recipe.changes(f'excluded."{recipe.value.name}"', "excluded.txid")
+    assignments = ", ".join(f'"{column}" = {change}' for column, change in changes.items())
+    allowed = recipe.allowed("excluded.txid")
+    where = "" if allowed is None else f" WHERE {allowed}"
+    returned = names([recipe.value, *recipe.keys] if wanted else [recipe.value])
+    return (
+        f'INSERT INTO "{recipe.table}" ({names(columns)}) VALUES {values} ON CONFLICT ({names(recipe.keys)}) '
+        f"DO UPDATE SET {assignments}{where} RETURNING {returned}"
+    )
 
 
 SQLITE = Sqlite()

@@ -14,6 +14,7 @@ from sqlalchemy.types import UserDefinedType
 
 from ....columns.values import DECODERS, Column, RefusedValue
 from ...connection import Connection, QueryResult, Statement
+from ..base import Dialect
 
 # date, timestamp, decimal and json are stored as text: any other affinity would turn them into floats
 _STORAGE = {
@@ -92,7 +93,7 @@ _LITERALS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]|-
 _CONFLICT = re.compile(r"\bON\s+CONFLICT\s+(REPLACE|IGNORE|FAIL|ROLLBACK)\b", re.IGNORECASE)
 
 
-class SqliteTable:
+class SqliteTable(Dialect):
     """The methods of `Sqlite` about tables."""
 
     def storage(self, column: Column) -> Any:
@@ -117,12 +118,6 @@ class SqliteTable:
         """Return the number of the last change to the file's tables. Only the transaction that may write can change
         them."""
         return "PRAGMA schema_version", ()
-
-    def may_not_read(self, error: BaseException) -> bool:
-        return False  # there are no users
-
-    def narrow(self, column: Column, type_name: str) -> Column:
-        return column
 
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
         return DECODERS.get(column.family)

@@ -48,8 +48,7 @@ class SequenceRows(RowPartition):
         return self._tables
 
     def beginCommit(self, txid: int | None) -> None:
-        """Open the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
-        attempt or batch, FailedException if the store stays locked."""
+        """Open the transaction if the columns are known, else `insert` does."""
         self.counts, self.new_gaps, self._txid = Counter(), [], txid
         self._transaction.begin(txid, lazily=self._tables is None)
 
@@ -61,7 +60,6 @@ class SequenceRows(RowPartition):
         return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}, **noting(files)}
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """Return this partition's share of the applied rows, the key's columns first."""
         for key, row in share_rows(self.factory.stored().items(), self.partition, self.of):
             yield [*key, *row]
 
@@ -223,7 +221,7 @@ class SequenceState(RowFactory):
         super().__post_init__()
         object.__setattr__(self, "sender", Fields.of_columns(self.sender))
         object.__setattr__(self, "sequence", Fields.of_columns(self.sequence))
-        for name in [self.table, *self.key, *(self.columns or ())]:
+        for name in self.key:
             nameable("table or column", name)
         for problem in self._problems():
             raise DefinitionError(f"table {self.table!r}: {problem}")

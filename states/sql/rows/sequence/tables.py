@@ -1,7 +1,4 @@
-"""The tables of a SequenceState: the rows, the senders, and the waiting rows or the gaps.
-
-The senders' rows are locked first, in the order of the senders, so no later read or write needs a lock of its own.
-"""
+"""The tables of a SequenceState: the rows, the senders, and the waiting rows or the gaps."""
 
 from __future__ import annotations
 

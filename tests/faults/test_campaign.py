@@ -1,0 +1,80 @@
+"""A few rounds of the campaign (`make faults`), on every store and with every spout; and what a campaign says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from needed import needed
+
+from .campaign import one, unreached
+from .drawn import SPOUTS
+from .homes import STORES, home
+from .injections import kinds
+from .records import table
+from .rounds import Round, points
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest) -> Iterator[Any]:
+    store = getattr(request, "param", "sqlite")
+    with needed(store), home(store) as made:
+        yield made
+
+
+def first_seed(place: Any, spout: str) -> int:
+    return next(seed for seed in range(1000) if Round(place, seed).drawn.spout == spout)
+
+
+def exact(record: dict[str, Any]) -> None:
+    assert (record["wrong"], record["lost"], record["doubled"]) == ("", 0, 0), record
+    assert record["rows"] > 0
+    assert any(fault["reached"] for fault in record["faults"])
+
+
+@pytest.mark.parametrize("place", STORES, indirect=True)
+def test_a_round_on_each_store_loses_and_doubles_nothing(place: Any) -> None:
+    exact(one(place, 1))
+
+
+@pytest.mark.parametrize("spout", SPOUTS)
+def test_a_round_with_each_spout_loses_and_doubles_nothing(place: Any, spout: str) -> None:
+    exact(one(place, first_seed(place, spout)))
+
+
+def test_a_seed_gives_a_round_again() -> None:
+    with home("sqlite") as place:
+        first, again = one(place, 3), one(place, 3)
+    for name in ("topology", "faults", "starts", "rows"):
+        assert first[name] == again[name]
+
+
+def test_each_point_and_each_kind_has_its_turn() -> None:
+    place = home("sqlite")
+    rounds = [Round(place, seed) for seed in range(len(points("sqlite")))]
+    assert {one.point for one in rounds} == set(points("sqlite"))
+    assert {one.turn for one in rounds} == set(kinds(place))
+
+
+RECORD = {
+    "store": "sqlite", "seed": 4, "turn": {"point": ["rows", "half"], "kind": "disk full"},
+    "faults": [{"kind": "driver killed", "state": "rows", "step": "half", "reached": True},
+               {"kind": "disk full", "state": "rows", "step": "begun", "reached": False}],
+    "replays": 0, "rows": 1200, "lost": 0, "doubled": 0, "undecided": 1,
+}  # fmt: skip
+
+
+def test_a_fault_that_is_never_reached_fails_the_campaign() -> None:
+    assert unreached([RECORD]) == ["sqlite: disk full"]
+    reached = {**RECORD, "faults": [{**fault, "reached": True} for fault in RECORD["faults"]]}
+    assert unreached([RECORD, reached]) == []
+
+
+def test_the_table_is_made_of_the_records() -> None:
+    lines = table([RECORD, {**RECORD, "seed": 5}, {**RECORD, "store": "kafka", "seed": 9}])
+    assert lines[0] == "| fault | sqlite | kafka | all |"
+    assert "| driver killed | 2 | 1 | 3 |" in lines
+    assert "| rows compared | 2,400 | 1,200 | 3,600 |" in lines
+    assert "| **lost** | 0 | 0 | 0 |" in lines
+    assert lines[-1] == "| seeds | 4-5 | 9 |  |"
