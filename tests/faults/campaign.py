@@ -100,9 +100,9 @@ def work(todo: Any, done: Any) -> None:
         done.put(None)
 
 
-def one(place: Any, seed: int) -> dict[str, Any]:
+def one(place: Any, seed: int, batches: int | None = None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="faults-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        return Round(place, seed).run(Path(folder))
+        return Round(place, seed, batches).run(Path(folder))
 
 
 def commit_of_code() -> str:

@@ -6,6 +6,7 @@ import itertools
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +22,17 @@ from trident_py.testing.proxy import HOST, CuttingProxy, commit_of
 from . import backups
 from .held import DATABASES, HELD
 from .readings import Fold, Readings
+from .stores import read
 
 _NUMBERS = itertools.count()
+QUIET = 5.0
+_OF_MYSQL = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> CONNECTION_ID()"
+OPEN = {
+    "mariadb": _OF_MYSQL, "mysql": _OF_MYSQL,
+    "postgresql": "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() "
+    "AND pid <> pg_backend_pid() AND state <> 'idle'",
+}  # fmt: skip
+"""How many transactions are open."""
 
 
 class Home:
@@ -72,6 +82,9 @@ class Home:
             return [found for found, _ in HELD[self.kind][state].pairs(url, Fold(Readings(0), 0))]
         except (OSError, ValueError, KeyError, AssertionError, KafkaException):
             return None  # nothing was made yet
+
+    def quiet(self, url: str) -> None:
+        """Waits until no transaction of a dead driver is open: its COMMIT may still be on the way."""
 
     def crash(self, seconds: float) -> None:
         """The server is killed, and is back after a while."""
@@ -136,6 +149,11 @@ class Database(Home):
 
     def contents(self, url: str, states: tuple[str, ...]) -> Any:
         return backups.contents(url)
+
+    def quiet(self, url: str) -> None:
+        until = time.monotonic() + QUIET
+        while self.kind in OPEN and read(url, OPEN[self.kind]) != [(0,)] and time.monotonic() < until:
+            time.sleep(0.01)
 
     dump, restore = staticmethod(backups.dump), staticmethod(backups.restore)
 

@@ -57,16 +57,16 @@ def points(store: str) -> list[Point]:
 
 class Round:
     """``record``: what is known of it at its end. The first start dies at the point that is the seed's turn, the
-    second one has the kind of fault whose turn it is; everything else is drawn."""
+    second one has the kind of fault whose turn it is; everything else is drawn, but for the number of ``batches``."""
 
-    def __init__(self, home: Home, seed: int) -> None:
+    def __init__(self, home: Home, seed: int, batches: int | None = None) -> None:
         self.home, self.seed = home, seed
         self.draw = random.Random(f"{home.kind}/{seed}")
         self.point = points(home.kind)[seed % len(points(home.kind))]
         self.turn = kinds(home)[seed % len(kinds(home))]
         first = self.point[0] or self.draw.choice(list(HELD[home.kind]))
         self.drawn = draw_topology(self.draw, home.kind, first)
-        self.last = self.draw.randrange(10, 25)
+        self.last = batches or self.draw.randrange(10, 25)
         self.done = self.starts = self.replays = self.undecided = 0
         self.faults: list[dict[str, Any]] = []
         self.zombies: list[Driver] = []
@@ -120,6 +120,7 @@ class Round:
     def _start(self) -> bool:
         """One start of a driver; True when the run is over."""
         self.copies.append(earlier(self.folder, self.starts))
+        self.draw = random.Random(f"{self.home.kind}/{self.seed}/{self.starts}")
         injections = self._injections()
         ahead, self.ahead = self.ahead, None
         self.starts += 1
@@ -209,6 +210,7 @@ class Round:
 
     def may_be_refused(self, what: str, put_back: Callable[[], None]) -> None:
         """The next start goes on exactly, or is refused in words; then what it was put off by is put back."""
+        self.home.quiet(self.url)
         self.ahead = Ahead(self.contents(), put_back)
 
     def is_refused(self, driver: Driver, held: Any) -> None:
@@ -223,11 +225,13 @@ class Round:
         return [event[:2] for event in driver.told[-1:]] == [("error", "LineageError")]
 
     def _unchanged(self, held: Any) -> None:
-        if self.contents() != held:
-            raise Wrong("something was written by a driver that may write nothing")
+        found = self.contents()
+        if found != held:
+            raise Wrong(f"a driver that may write nothing has written: {_changes(held, found)}")
 
     def _wake(self, zombie: Driver) -> None:
         """It may write nothing more, and says why."""
+        self.home.quiet(self.url)
         held = self.contents()
         zombie.go_on()
         os.kill(zombie.process.pid, signal.SIGCONT)  # type: ignore[arg-type]
@@ -314,3 +318,9 @@ class Round:
             committed = [int(line) for line in file.read_text().split()]
             counted["lost"] += len(set(range(1, self.last + 1)) - set(committed))
             counted["doubled"] += committed != sorted(committed)
+
+
+def _changes(held: Any, found: Any) -> list[tuple]:
+    """The tables that differ, before and after."""
+    before, now = (each if isinstance(each, dict) else dict(enumerate(each)) for each in (held, found))
+    return [(name, before.get(name), now.get(name)) for name in {**before, **now} if before.get(name) != now.get(name)]

@@ -22,7 +22,7 @@ from ...engine.poison import RECORDS, is_on, takes_back
 from ...engine.processors import ChangedBatch, Excluded
 from ...engine.processors.dead_letters import as_text
 from ...engine.program import BatchInfo, Failure, Program, topology_error
-from ...errors import SpoutError, StateError
+from ...errors import SpoutError, StateError, ZombieError
 from ...model.plan import ProcessorNode, SpoutNode, describe
 from ...model.retry import Stopped, back_off_seconds
 from ...model.user_traceback import describe_error
@@ -338,11 +338,14 @@ class Bisection(RetryPolicy):
             self.attempts.tell("poison", batch, text)
 
     def _probe(self, work: Work, suspects: Callable[[Failure], bool], chosen: ChosenTuples) -> Attempted:
-        """Run a dry attempt until it passes or fails. A request for a replay that is not suspect is granted."""
+        """Run a dry attempt until it passes or fails. A request for a replay that is not suspect is granted. An older
+        driver is told that it is one: no tuple has failed."""
         stopping = self.attempts.running.stopping
         while not stopping.is_set():
             dry = self._dry(work, chosen)
-            if dry.failure is None or not dry.failure.replay or suspects(dry.failure):
+            if dry.failure is None or suspects(dry.failure):
+                return dry
+            if not dry.failure.replay and not isinstance(dry.failure.error, ZombieError):
                 return dry
             self.attempts.fail(work, dry)
             stopping.wait(back_off_seconds(work.failures))
