@@ -14,6 +14,7 @@ from needed import needed
 from .campaign import one, unreached
 from .drawn import BISECT, SPOUTS, Drawn, DrawnStart
 from .forks import Driver, run
+from .held import HELD
 from .homes import STORES, home
 from .injections import kinds
 from .records import table
@@ -64,6 +65,16 @@ def test_a_driver_that_wakes_up_before_a_poisoned_batch_is_told_that_it_is_the_o
     finally:
         older.close()
     assert older.told[-1][:2] == ("error", "ZombieError"), older.told[-1]
+
+
+def test_a_decision_that_a_full_disk_does_not_let_go_keeps_its_files(tmp_path: Path) -> None:
+    """The files that a decided batch was to show were deleted, and each start failed for good."""
+    start = DrawnStart(f"{tmp_path}/files", tmp_path, 5, drawn=Drawn("files", "files", ("files",), 1, False, False))
+    start.input.write(tmp_path)
+    full = run(replace(start, faults=(Fault("publish", "files", 3, action="full"),)))
+    assert full.told[-1][0] == "error"
+    assert run(start).told[-1] == ("done", 5)
+    assert all(found == expected for found, expected in HELD["files"]["files"].pairs(start.url, start.input.fold()))
 
 
 def test_each_point_and_each_kind_has_its_turn() -> None:

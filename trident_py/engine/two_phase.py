@@ -115,9 +115,9 @@ class Publisher:
         try:
             if first.published(batch.txid):
                 return False
+            self._store.remove(DECIDED, batch.txid)
         except Exception:
-            return False  # visibility is unknown, so the batch stays decided
-        self._store.remove(DECIDED, batch.txid)
+            return False  # visibility is unknown, or the checkpoint takes nothing, so the batch stays decided
         return True
 
 
