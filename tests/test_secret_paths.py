@@ -38,6 +38,7 @@ from states.sql.store import close_stores
 from trident_py import Config, DefinitionError, DRPCExecutionException, LocalCluster, LocalDRPC, TridentTopology
 from trident_py.cli import trident
 from trident_py.drpc import DRPCClient
+from trident_py.errors import TridentError
 from trident_py.extras.diagrams.diagrams import draw
 from trident_py.extras.drpc_server.app import access_of
 from trident_py.extras.drpc_server.server import DRPCServer
@@ -180,6 +181,17 @@ def test_a_spouts_secret_is_shown_nowhere(kind: str, tmp_path: Path, watched: di
     look_everywhere(topology, tmp_path, watched)
 
 
+@pytest.mark.parametrize("uri, storage", [("s3a://bucket/checkpoints", S3), ("hdfs://127.0.0.1:9/checkpoints", HDFS)])
+def test_a_checkpoints_secret_is_shown_nowhere(uri: str, storage: dict[str, Any], watched: dict[str, str]) -> None:
+    topology = TridentTopology()
+    topology.newStream("s", FixedBatchSpout("word", 2, ["a"])).each("word", print)
+    with LocalCluster(uri, storage=storage) as cluster:
+        watched["repr"] = repr(cluster)
+        with pytest.raises(TridentError) as failed:
+            cluster.submitTopology("canary", CONF, topology.build()).awaitTermination(30)
+        watched["error"] = chain(failed.value)
+
+
 def test_the_gateways_secrets_are_shown_nowhere(tmp_path: Path, watched: dict[str, str]) -> None:
     for store in (SQL[0], REDIS[0]):
         file = tmp_path / "events.yaml"
@@ -313,6 +325,7 @@ PATHS = {
         "settings")),
         ("file", "uri"), ("file", "storage"),
     ]),
+    "LocalCluster: storage",
     "KafkaSpout: bootstrap", "KafkaSpout: settings", "FileSpout: storage", "DRPCClient: conf", "DRPCClient: token",
     "DRPCServer: conf",
     "gateway: store", "gateway: kafka.bootstrap", "gateway: kafka.settings",
