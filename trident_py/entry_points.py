@@ -14,6 +14,7 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
 from typing import Any
 
@@ -82,7 +83,9 @@ class _Own(Distribution):
 
     def read_text(self, filename: str) -> str | None:
         if filename == "entry_points.txt":
-            return (pkgutil.get_data(__package__, filename) or b"").decode()
+            with suppress(OSError):  # who packs modules alone has no extras
+                return (pkgutil.get_data(__package__, filename) or b"").decode()
+            return ""
         try:
             return distribution(NAME).read_text(filename)
         except PackageNotFoundError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from .engine.phases import phase, profile, start
 from .engine.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from .engine.task import run_attempt
 from .engine.worker_cache import end_run, task_for
-from .filesystems.uris import Storage
+from .filesystems.uris import Storage, check_storage, naming
 from .model.context import with_context
 from .report.progress import Requests, RunningTopology, kill
 from .rpc import service
@@ -36,6 +36,8 @@ class LocalCluster:
     """
 
     def __init__(self, checkpoints: str | None = None, storage: Storage | None = None) -> None:
+        with naming("checkpoints"):
+            check_storage([] if checkpoints is None else [checkpoints], storage or {})
         self.checkpoints = checkpoints
         self._open_folder = partial(open_folder, storage=storage or {})
         self._running: list[LocalRunningTopology] = []
@@ -58,10 +60,12 @@ class LocalCluster:
         settings = with_context(conf or {}, topology=name, run=run, home=None)
         programs = compile_plan(topology.plan, settings)
         functions = functions_of(topology.plan, settings)
-        logs = [self._log_of(program) for program in programs]
-        running = LocalRunningTopology(name, run, programs, logs, functions)
-        if functions is not None:
-            functions.begin(running, programs)
+        with ExitStack() as opened:
+            logs = [opened.enter_context(closing(self._log_of(program))) for program in programs]
+            running = LocalRunningTopology(name, run, programs, logs, functions)
+            if functions is not None:
+                functions.begin(running, programs)
+            opened.pop_all()  # each component closes its own
         self._running = [other for other in self._running if other.isOpen] + [running]
         running.start()
         return running

@@ -280,9 +280,7 @@ class World:
             return options
         options += self._of_drivers()
         if place in ("write", "task", "log"):
-            options.append(("die", 0))
-        if place == "log":
-            options.append(("power", 0))
+            options += [("die", 0), ("power", 0)]
         if place in ("write", "task"):
             options += [("lost", 0), ("late", 0), ("twice", 0)]
         if place == "write":

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from ..engine.startup import AGREEMENT
 from ..engine.store_position import BASE
-from ..errors import LineageError
+from ..errors import LineageError, TridentError
 from .append_log import JOURNAL, AppendLogStore, entries_of
 from .batch_log import BatchLog
 from .metadata_store import LOG, MemoryMetadataStore
@@ -39,14 +39,17 @@ def open_log(
     open_folder: Callable[[str], Folder],
 ) -> BatchLog:
     """Return the log of a component. ``root``: a path of this machine, or a URI, which ``open_folder`` opens; None
-    keeps a log in memory. ``order``: as of `BatchLog`."""
+    keeps a log in memory. ``order``: as of `BatchLog`. Raises TridentError if the place cannot be used."""
     if root is None:
         return BatchLog(MemoryMetadataStore(), "in memory", topology, order)
     local = local_folder(root)
     if local is not None:
         place = Path(local).absolute() / inside(topology, component)
         _refuse_copied_back(place)
-        return BatchLog(AppendLogStore(place), str(place), topology, order)
+        try:
+            return BatchLog(AppendLogStore(place), str(place), topology, order)
+        except OSError as error:
+            raise TridentError(f"the checkpoint {place} cannot be used: {error}") from error
     folder = open_folder(f"{root.rstrip('/')}/{inside(topology, component)}")
     store = VersionedStore(folder)
     _adopt(folder, store)
@@ -57,9 +60,13 @@ def _adopt(folder: Folder, store: VersionedStore) -> None:
     """Continue a checkpoint that was copied from a local folder. Its first record is written last: a copy that is
     interrupted is repeated."""
     copied = folder.read(JOURNAL)
-    if copied is None or store.get(AGREEMENT, 0) is not None:
+    if copied is None:
         return
     entries = entries_of(copied, f"{folder.where}/{JOURNAL}")
+    for path in entries:
+        store.peek(path, 0)  # now, so that no write below goes over that of a driver that continues it meanwhile
+    if store.get(AGREEMENT, 0) is not None:
+        return
     for path in sorted(entries, key=lambda path: path == AGREEMENT):
         for txid, value in entries[path].items():
             store.put(path, txid, value)

@@ -7,6 +7,7 @@ from ..filesystems.base import AWAY, NAMENODE_AWAY, REFUSED, FileSystem, Storage
 from ..filesystems.folder import StoredFolder
 from ..filesystems.registry import open_filesystem
 from ..filesystems.uris import HDFS, S3, Storage, check_storage, naming, parse_uri
+from ..model.secrets import redact_url
 
 NO_ANSWER = (
     "it does not answer",
@@ -62,10 +63,10 @@ def open_folder(uri: str, storage: Storage) -> UriFolder:
         check_storage([uri], storage)
         if found is None or found.kind not in (HDFS, S3):
             raise DefinitionError(
-                f"{uri!r}: LocalCluster keeps them in a local folder, hdfs:// or s3a://, where a file can be made on "
-                "the condition that it does not exist. Name one, or use SparkCluster"
+                f"{redact_url(uri)!r}: LocalCluster keeps them in a local folder, hdfs:// or s3a://, where a file can "
+                "be made on the condition that it does not exist. Name one, or use SparkCluster"
             )
         files: FileSystem = open_filesystem(found, storage, writes=True)
-    folder = UriFolder(files, found.rest.rstrip("/"), f"{found.root}{found.rest}")
+    folder = UriFolder(files, found.rest.rstrip("/"), redact_url(f"{found.root}{found.rest}"))
     folder.check()
     return folder

@@ -190,21 +190,20 @@ class BatchLoop:
 
     def _begin(self, batch: BatchInfo, work: Work) -> tuple[list[Descriptor], Failure | None]:
         """Return the descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next
-        one."""
-        at = "begin"
+        one. A store that has begun a batch finds it in the checkpoint, with the end of the one before."""
+        at = "spout"
         partitions = {name: self.program.lowered.partitions[node_id] for node_id, name in self._names.items()}
         try:
-            for name, participant in self.participants.items():
-                at = f"begin of state {name}"
-                with phase("ledger prepare", name):
-                    participant.prepare(batch.txid, batch.attempt, partitions[name])
-            at = "spout"
             with phase("source planner"):
                 self.metadata = self.coordination.initialize(batch.txid, batch.attempt, work.previous)
             at = "checkpoint"
             with phase("checkpoint"):
                 self.begun(batch.txid, self.metadata)
             self._step("recorded", batch.txid)
+            for name, participant in self.participants.items():
+                at = f"begin of state {name}"
+                with phase("ledger prepare", name):
+                    participant.prepare(batch.txid, batch.attempt, partitions[name])
             at = "spout"
             with phase("source planner"):
                 return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None

@@ -136,16 +136,18 @@ class RecordParser:
         declared = set(Fields(form.declared(name)))
         if isinstance(form, Bytes) and not declared & needed:
             return {}, set()
-        raw = [None if at in left_out else RAW[name](message) for at, message in enumerate(messages)]
+        raw = list(map(RAW[name], messages))
         try:
             return read(raw), set()
         except Exception:
-            bad = self._bad(name, group, raw, read)
+            bad = self._bad(name, group, raw, left_out, read)
             if not bad:
                 raise
             return read([None if at in bad else data for at, data in enumerate(raw)]), bad
 
-    def _bad(self, name: str, group: list[PartitionMessages], raw: list[Any], read: Callable[..., Any]) -> set[int]:
+    def _bad(
+        self, name: str, group: list[PartitionMessages], raw: list[Any], left_out: set[int], read: Callable[..., Any]
+    ) -> set[int]:
         bad = set()
         places = [(segment.place, message) for segment in group for message in segment.messages]
         for at, data in enumerate(raw):
@@ -153,7 +155,8 @@ class RecordParser:
                 read([data])
             except Exception as error:
                 place, message = places[at]
-                self._is_bad(place, message.offset(), name, error)
+                if at not in left_out:
+                    self._is_bad(place, message.offset(), name, error)
                 bad.add(at)
         return bad
 

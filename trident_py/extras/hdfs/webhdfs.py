@@ -99,7 +99,8 @@ def _info(path: str, info: dict[str, Any]) -> FileInfo:
 def client_of(host: str, port: int, secure: bool, storage: Storage) -> tuple[Any, tuple[type[Exception], ...]]:
     """Return fsspec's client, whose requests end after a while, and the errors of a server that is away.
 
-    Who asks, unless ``storage`` says it, is whom Hadoop's own client takes: HADOOP_USER_NAME, or the process's account.
+    Who asks, unless ``storage`` says it, is whom Hadoop's own client takes: HADOOP_USER_NAME, or on a worker of Spark
+    the driver's user (SPARK_USER), or the process's account.
     Each request has a connection of its own: HDFS ends one that was idle for a second
     (``hadoop.http.idle_timeout.ms``), and a request that is under way then is never answered.
     """
@@ -114,7 +115,7 @@ def client_of(host: str, port: int, secure: bool, storage: Storage) -> tuple[Any
     settings = {name: value for name, value in storage.items() if name not in ("host", "port", "use_https")}
     for name in settings.keys() - inspect.signature(WebHDFS.__init__).parameters.keys():
         raise TypeError(f"there is no keyword {name!r}")  # it ignores what it does not know
-    account = os.environ.get("HADOOP_USER_NAME") or _account()
+    account = os.environ.get("HADOOP_USER_NAME") or os.environ.get("SPARK_USER") or _account()
     if account and not settings.keys() & {"user", "token", "kerberos"}:
         settings["user"] = account
     client = WebHDFS(host, port=port, use_https=secure, skip_instance_cache=True, **settings)
