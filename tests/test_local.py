@@ -11,6 +11,7 @@ from semantics.support import Batches
 
 from trident_py import DefinitionError, LocalCluster, TopologyError, TridentTopology
 from trident_py.engine.worker_cache import _runs
+from trident_py.errors import TridentError
 from trident_py.operations import Function
 from trident_py.operations.builtin import Count
 from trident_py.testing import FeederBatchSpout, FixedBatchSpout, LoggingBackingMap, MemoryMapState, collect, stored
@@ -106,6 +107,18 @@ def test_with_a_checkpoint_a_topology_goes_on_where_it_stopped(tmp_path: Path) -
             seen.append(sorted(running.attempts))
     assert seen == [[1, 2], [3, 4, 5, 6]]
     assert list(stored(factory).values()) == [(6, 6)]
+
+
+def test_a_folder_that_cannot_be_used_is_told_at_the_submit(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with LocalCluster(str(tmp_path / "file")) as cluster:
+        with pytest.raises(TridentError, match=r"the checkpoint .*/file/t/.* cannot be used: .*Not a directory"):
+            cluster.submitTopology("t", {}, counting(FixedBatchSpout("v", 1), MemoryMapState.Factory()).build())
+
+
+def test_settings_of_a_store_need_one() -> None:
+    with pytest.raises(DefinitionError, match="checkpoints: storage is for one kind of store"):
+        LocalCluster("here", {"user": "me"})
 
 
 def test_the_name_and_the_run_are_in_the_conf_that_operations_get() -> None:

@@ -12,8 +12,10 @@ from linked_files import LinkedFiles
 from trident_py.checkpoints.append_log import JOURNAL, AppendLogStore
 from trident_py.checkpoints.batch_log import BatchLog, Logged
 from trident_py.checkpoints.hash_seed import own_order
+from trident_py.checkpoints.location import open_log
 from trident_py.checkpoints.metadata_store import LOG, SharedMetadataStore
 from trident_py.checkpoints.versioned_store import VersionedStore
+from trident_py.engine.startup import AGREEMENT
 from trident_py.errors import TridentError, ZombieError
 
 Made = Callable[[Path], BatchLog]
@@ -204,3 +206,30 @@ def test_a_note_does_not_make_the_file_anew_without_it(tmp_path: Path, monkeypat
     assert store.file.stat().st_ino == before
     store.put(LOG, 0, {})
     assert store.file.stat().st_ino != before
+
+
+def test_of_two_drivers_that_continue_a_copied_checkpoint_at_once_none_takes_it_back(tmp_path: Path) -> None:
+    """The other one continues the copy, and runs a batch, while this one looks whether somebody has."""
+
+    def opened(folder: LinkedFiles) -> BatchLog:
+        return open_log("s3a://b", "t", "c", own_order, lambda _: folder)
+
+    class Slow(LinkedFiles):
+        def names(self, folder: str = "") -> list[str]:
+            found = super().names(folder)
+            if folder == AGREEMENT and not others:
+                others.append(opened(LinkedFiles(tmp_path)))
+                others[0].begin(6, {})
+                others[0].end(6, {})
+                others[0].settle()
+            return found
+
+    others: list[BatchLog] = []
+    copied = AppendLogStore(tmp_path)
+    copied.put(LOG, 0, {"driver": {}, "over": Logged(5, {}, None)._asdict(), "begun": None})
+    copied.put(AGREEMENT, 0, {"txid": 5})
+    copied.close()
+    with pytest.raises(ZombieError):
+        opened(Slow(tmp_path))
+    last = opened(LinkedFiles(tmp_path)).last()
+    assert last is not None and last.txid == 6

@@ -31,7 +31,7 @@ def submit(checkpoints: str, storage: dict[str, Any] | None = None) -> Any:
     ("uri", "said"),
     [
         ("gs://b/x", r"checkpoints: 'gs://b/x/t/s': LocalCluster keeps them in a local folder, hdfs:// or s3a://"),
-        ("viewfs://cluster/x", r"checkpoints: no store for 'viewfs://cluster/x/t/s'"),
+        ("viewfs://cluster/x", r"checkpoints: no store for 'viewfs://cluster/x'"),
         ("s3a://me:hush@b/x", r"has a user in it; put credentials into storage"),
     ],
 )
