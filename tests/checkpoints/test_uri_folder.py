@@ -45,7 +45,8 @@ def test_a_place_of_no_such_store_is_refused_at_the_submit(uri: str, said: str) 
 def test_a_missing_package_is_named_before_the_start(
     uri: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
+    for loaded in [name for name in sys.modules if name == module or name.startswith(f"{module}.")] or [module]:
+        monkeypatch.setitem(sys.modules, loaded, None)
     with pytest.raises(DefinitionError, match=rf"checkpoints: \w+://\w needs {module}.*trident-py\[{extra}\]"):
         submit(uri, {"region": "us-east-1"} if extra == "s3" else None)
 

@@ -105,7 +105,7 @@ def opened(participant: Any, conf: dict, standing: CheckpointState | None = None
     topology, lineage, state = conf["topology.name"], conf["trident.lineage"], conf["trident.state.name"]
     if standing is None:
         record = {"base": 0} if found is not None and found.lineage == lineage else None
-        committed = 0 if found is None else max(0, min(found.least, found.written - 1))
+        committed = 0 if found is None else max(0, min(found.least, found.highest - 1))
         standing = CheckpointState("checkpoint", topology, record, lineage, committed, begun=True, decided=True)
     agreed = agree(conf, standing, {state: found}, [state] if participant.decides else [])
     joined = agreed.joined.get(state)
