@@ -40,10 +40,11 @@ def test_two_zombies_are_refused_in_words_and_change_nothing(drivers: Drivers, t
     holds_exactly(before, 6)
 
     first.touch()
-    said = refusal(one)
-    assert "a newer one with generation 3 has taken over; nothing more is written. Stop this driver" in said
+    said = refusal(one)  # its driver is awake, and may have looked at the checkpoint before its task asks the store
+    store = "a newer one with generation 3 has taken over; nothing more is written. Stop this driver"
+    assert store in said or "another driver runs on the checkpoint" in said
     second.touch()
-    assert "since this one read it. Nothing is written" in refusal(two)
+    assert "another driver runs on the checkpoint" in refusal(two)
     after = evidence(tmp_path)
     trace.look("two zombies were refused")
     assert after.stored == before.stored
