@@ -30,7 +30,7 @@ from .worlds import TOPOLOGY, World
 STATES = ("opaque", "batch")
 STEPS = (
     "keep log", "open opaque", "open batched", "keep component", "keep given", "keep decided", "query", "batch",
-    "prepare opaque", "prepare batched", "keep log in a batch", "keep readings", "tasks", "keep decided in a batch",
+    "keep log in a batch", "prepare opaque", "prepare batched", "keep readings", "tasks", "keep decided in a batch",
     "publish batched", "publish opaque", "over",
 )  # fmt: skip
 """All that a start writes, in the checkpoint or in a store, from the question to the first batch's end, in order.
