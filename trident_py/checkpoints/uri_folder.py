@@ -6,7 +6,7 @@ from ..errors import DefinitionError, TridentError
 from ..filesystems.base import AWAY, NAMENODE_AWAY, REFUSED, FileSystem, StorageFailure
 from ..filesystems.folder import StoredFolder
 from ..filesystems.registry import open_filesystem
-from ..filesystems.uris import HDFS, S3, Storage, check_storage, naming, parse_uri
+from ..filesystems.uris import HDFS, S3, Storage, naming, parse_uri
 from ..model.secrets import redact_url
 
 NO_ANSWER = (
@@ -60,7 +60,6 @@ def open_folder(uri: str, storage: Storage) -> UriFolder:
     """
     with naming("checkpoints"):
         found = parse_uri(uri)
-        check_storage([uri], storage)
         if found is None or found.kind not in (HDFS, S3):
             raise DefinitionError(
                 f"{redact_url(uri)!r}: LocalCluster keeps them in a local folder, hdfs:// or s3a://, where a file can "

@@ -95,8 +95,8 @@ def listing(installed: Any) -> dict[str, Any]:
 
 def cells_of(model: Any, kind: str) -> dict[str, Any]:
     """Return the guarantee with each kind of spout: the type's own, else that of the matrix."""
-    own = {spout: declared_cell(model, model.guarantees(), spout) for spout in SPOUTS}
-    return {spout: (answer or cell(spout, kind))._asdict() for spout, answer in own.items()}
+    declared = model.guarantees()
+    return {spout: (declared_cell(model, declared, spout) or cell(spout, kind))._asdict() for spout in SPOUTS}
 
 
 def settings(model: Any) -> list[dict[str, Any]]:

@@ -195,7 +195,7 @@ class Histogram(Metric):
     """
 
     def __init__(self) -> None:
-        self._random = random.Random(0)  # noqa: S311  a sample; the sample is the same in every process
+        self._random = random.Random(0)  # noqa: S311  the sample is the same in every process
         self._recent: deque[float] = deque(maxlen=KEPT)
         self._count = 0
         self._new = Summary()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -44,12 +44,13 @@ def checkpoint_of(
 
     Raises TridentError if it cannot be reached. Logs a warning if two drivers could not be told apart there.
     """
-    batches = open_log(root, topology, component, order_of_workers, partial(_open_folder, spark))
+    open_folder = cache(partial(_open_folder, spark))
+    batches = open_log(root, topology, component, order_of_workers, open_folder)
     if root is None or not streamed:
         return Checkpoint(batches, f"file://{scratch / inside(topology, component)}", LOCAL_CHECKPOINT)
     if local_folder(root) is not None:
         return Checkpoint(batches, f"file://{batches.where}/{SPARKS}", LOCAL_CHECKPOINT)
-    return Checkpoint(batches, f"{batches.where}/{SPARKS}", HadoopFolder(spark, batches.where).query_settings)
+    return Checkpoint(batches, f"{batches.where}/{SPARKS}", open_folder(batches.where).query_settings)
 
 
 def _open_folder(spark: SparkSession, uri: str) -> HadoopFolder:

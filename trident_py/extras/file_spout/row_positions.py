@@ -245,13 +245,13 @@ class ParquetRows:
         self._files = files
 
     @cached_property
-    def _metadata(self) -> pq.FileMetaData:
+    def _footer(self) -> tuple[pq.FileMetaData, list[str]]:
+        """The metadata, and the names of the columns, which may be damaged too."""
         path = self._file.path
         try:
             with self._files.reading(path), self._files.open(path) as file:
                 metadata = pq.read_metadata(file)
-            self._names = metadata.schema.to_arrow_schema().names
-            return metadata
+            return metadata, metadata.schema.to_arrow_schema().names
         except pa.ArrowException as error:
             raise SpoutError(f"FileSpout: {self._file.path} is not a Parquet file: {error}") from error
 
@@ -261,11 +261,10 @@ class ParquetRows:
 
     @property
     def end(self) -> int:
-        return self._metadata.num_rows
+        return self._footer[0].num_rows
 
     def columns(self) -> list[str] | None:
-        _ = self._metadata
-        return self._names
+        return self._footer[1]
 
     def advance(self, start: int, rows: int) -> tuple[int, int]:
         end = min(start + rows, self.end)
@@ -280,7 +279,7 @@ class ParquetRows:
 
     @cached_property
     def _borders(self) -> list[int]:
-        borders = [0]
-        for group in range(self._metadata.num_row_groups):
-            borders.append(borders[-1] + self._metadata.row_group(group).num_rows)
+        borders, metadata = [0], self._footer[0]
+        for group in range(metadata.num_row_groups):
+            borders.append(borders[-1] + metadata.row_group(group).num_rows)
         return borders
