@@ -113,6 +113,25 @@ def run(start: Start) -> Driver:
     return driver
 
 
+def run_with(start: Start, happens: Callable[[int], Any], **more: Any) -> Driver:
+    """A driver from its start to its end, whatever that is; at its fault in batch n ``happens(n)`` is called."""
+    driver = Driver(start, **more)
+    try:
+        while driver.next() == "at":
+            happens(driver.told[-1][2])
+            driver.go_on()
+    finally:
+        driver.close()
+    return driver
+
+
+def live_through(start: Start, happens: Callable[[int], Any], **more: Any) -> Driver:
+    """A driver that survives its faults, and ends when the input does."""
+    driver = run_with(start, happens, **more)
+    assert driver.told[-1] == ("done", start.last), driver.told[-3:]
+    return driver
+
+
 def drive(start: Start, pipe: Any) -> None:
     """In the driver's process: runs the topology and tells what becomes of it, event by event."""
     stores_of_sql.LOCK_SECONDS = start.lock_seconds

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from trident_py.testing.proxy import CuttingProxy, commit_of
 
-from .forks import Driver, Start, run
+from .forks import Start, live_through, run
 from .readings import Fold, Readings, sizes
 from .steps import Fault
 from .stores import EXACT, differences, read
@@ -33,19 +33,6 @@ def ask(step: str, state: str, txid: int, partition: int = 0) -> Fault:
     return Fault(step, state, txid, partition, action="ask")
 
 
-def live_through(start: Start, faults: dict[int, Callable[[], Any]], **more: Any) -> Driver:
-    """Runs a driver to its end; at its fault in batch n, ``faults[n]()`` happens."""
-    driver = Driver(start, **more)
-    try:
-        while driver.next() == "at":
-            faults[driver.told[-1][2]]()
-            driver.go_on()
-    finally:
-        driver.close()
-    assert driver.told[-1] == ("done", start.last), driver.told[-3:]
-    return driver
-
-
 @pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("state", EXACT)
 def test_a_connection_cut_around_commit(url_on: Any, tmp_path: Path, kind: str, state: str) -> None:
@@ -55,10 +42,8 @@ def test_a_connection_cut_around_commit(url_on: Any, tmp_path: Path, kind: str, 
     faults = tuple(ask(step, state, txid) for txid, step in enumerate(steps, 2))
     last = len(steps) + 2
     with proxy_to(url) as proxy:
-        happens = {
-            txid: (lambda when=when: proxy.cut_on(commit_of(url), when)) for txid, when in enumerate(CUTS * 2, 2)
-        }  # fmt: skip
-        live_through(Start(proxy.through(url), tmp_path, last, faults, SEED, only=(state,)), happens)
+        start = Start(proxy.through(url), tmp_path, last, faults, SEED, only=(state,))
+        live_through(start, lambda txid: proxy.cut_on(commit_of(url), (CUTS * 2)[txid - 2]))
         assert proxy.cuts == len(faults)
     assert differences(url, Fold(Readings(SEED), last), (state,)) == []
 
@@ -71,12 +56,12 @@ def test_a_server_killed_in_the_middle_of_a_batch_and_restarted(own_server: Any,
     hurt = [(state, steps[i % len(steps)]) for i, state in enumerate(EXACT)]
     faults = tuple(ask(step, state, txid, txid % 2) for txid, (state, step) in enumerate(hurt, 2))
 
-    def killed() -> None:
+    def killed(txid: int) -> None:
         server.kill()
         threading.Timer(0.3, server.restart).start()
 
     last = len(hurt) + 2
-    driver = live_through(Start(url, tmp_path, last, faults, SEED), dict.fromkeys(range(2, last), killed))
+    driver = live_through(Start(url, tmp_path, last, faults, SEED), killed)
     assert len(driver.of("replay")) >= len(hurt) // 2
     assert differences(url, Fold(Readings(SEED), last)) == []
 
@@ -88,7 +73,7 @@ def test_a_lock_that_does_not_come(url_on: Any, tmp_path: Path, kind: str, state
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     held: list[Any] = []
 
-    def hold() -> None:
+    def hold(txid: int) -> None:
         held.append(engine.connect())
         held[-1].execute(sa.text("UPDATE trident_fence SET time = 'held'"))
 
@@ -98,7 +83,7 @@ def test_a_lock_that_does_not_come(url_on: Any, tmp_path: Path, kind: str, state
 
     faults = (ask("begin", state, 2), ask("begin", state, 4, 1))
     start = Start(url, tmp_path, 5, faults, SEED, only=(state,), lock_seconds=1)
-    driver = live_through(start, {2: hold, 4: hold}, heard=let_go)
+    driver = live_through(start, hold, heard=let_go)
     reasons = [event[3] for event in driver.of("replay")]
     assert len(reasons) >= 2
     assert all("holds a lock on it" in reason for reason in reasons), reasons

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from testbed.sql_servers import PostgreSql, PostgreSqlStandby
 from trident_py.testing.proxy import HOST, CuttingProxy
 
 from . import backups
-from .forks import Driver, Start, run
+from .forks import Start, run, run_with
 from .readings import Fold, Readings
 from .steps import Fault
 from .stores import differences
@@ -51,24 +51,13 @@ def pair() -> Iterator[Pair]:
             yield Pair(primary, replica, link, address)
 
 
-def live_through(start: Start, happens: dict[int, Callable[[], Any]]) -> Driver:
-    driver = Driver(start)
-    try:
-        while driver.next() == "at":
-            happens[driver.told[-1][2]]()
-            driver.go_on()
-    finally:
-        driver.close()
-    return driver
-
-
 def test_a_replica_that_has_all_takes_over_and_nothing_is_lost(pair: Pair, tmp_path: Path) -> None:
     def fail_over() -> None:
         assert soon(pair.caught_up)
         pair.fail_over()
 
     start = Start(pair.url, tmp_path, LAST, (Fault("begin", "rows", 5, action="ask"),))
-    driver = live_through(start, {5: fail_over})
+    driver = run_with(start, lambda txid: fail_over())
     assert driver.told[-1] == ("done", LAST), driver.told[-1]
     assert differences(pair.url, Fold(Readings(1), LAST)) == []
 
@@ -79,7 +68,7 @@ def test_a_replica_that_lags_takes_over_and_the_driver_writes_nothing_there(pair
         pair.part()
 
     asked = (Fault("over", "", 3, action="ask"), Fault("begin", "rows", 6, action="ask"))
-    driver = live_through(Start(pair.url, tmp_path, LAST, asked), {3: part, 6: pair.fail_over})
+    driver = run_with(Start(pair.url, tmp_path, LAST, asked), lambda txid: part() if txid == 3 else pair.fail_over())
     kind, error, said = driver.told[-1]
     assert (kind, error) == ("error", "StateError")
     assert "its last complete batch is 3, and this driver has completed batch 5" in said

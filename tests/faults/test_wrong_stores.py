@@ -19,11 +19,11 @@ import sqlalchemy as sa
 
 from trident_py.model.retry import START_WAIT
 
-from .forks import Driver, Start, run
+from .forks import Driver, Start, live_through, run
 from .readings import Fold, Readings
 from .steps import Fault
 from .stores import EXACT, TABLES, differences, read
-from .test_lost_servers import SERVERS, ask, live_through
+from .test_lost_servers import SERVERS, ask
 
 pytestmark = pytest.mark.one_of_each
 SEED = 8
@@ -125,7 +125,8 @@ def test_a_deadlock_with_somebody_else_is_tried_again(url_on: Any, tmp_path: Pat
     url = url_on(kind)
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     with locked_across(engine, state, 3) as crossed:
-        driver = live_through(Start(url, tmp_path, 4, (ask("begun", state, 3),), SEED, only=(state,)), {3: crossed})
+        start = Start(url, tmp_path, 4, (ask("begun", state, 3),), SEED, only=(state,))
+        driver = live_through(start, lambda txid: crossed())
     reasons = " ".join(event[3].lower() for event in driver.of("replay"))
     assert "deadlock" in reasons
     exact(url, 4, state)
@@ -177,12 +178,12 @@ def test_a_server_that_is_read_only_for_a_moment(own_server: Any, tmp_path: Path
     hurt = [(state, steps[i % len(steps)]) for i, state in enumerate(EXACT)]
     faults = tuple(ask(step, state, txid, txid % 2) for txid, (state, step) in enumerate(hurt, 2))
 
-    def failing_over() -> None:
+    def failing_over(txid: int) -> None:
         read_only(server.url, kind, True)
         threading.Timer(0.3, read_only, (server.url, kind, False)).start()
 
     last = len(hurt) + 2
-    driver = live_through(Start(theirs, tmp_path, last, faults, SEED), dict.fromkeys(range(2, last), failing_over))
+    driver = live_through(Start(theirs, tmp_path, last, faults, SEED), failing_over)
     told = [event[-1] for event in driver.of("replay")]
     assert len(told) >= len(hurt) // 2 and all(re.search("(?i)read.only", text) for text in told), told
     exact(url, last)

@@ -18,9 +18,9 @@ import pytest
 from compacted_topology import STATES, CompactedStart, ask, kill
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
-from faults.forks import Driver, run
+from faults.forks import Driver, live_through, run
 from faults.steps import STEPS
-from topic_topology import killed, live_through, stop, wait_until_sent, wake
+from topic_topology import killed, stop, wait_until_sent, wake
 
 _COUNT = itertools.count()
 PLACES = [*((step, 0) for step in STEPS), ("half", 1), ("written", 1), ("committed", 1), ("over", 0)]

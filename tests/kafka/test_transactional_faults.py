@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
-from faults.forks import Driver, run
+from faults.forks import Driver, live_through, run
 from faults.readings import Readings, sizes
 from faults.steps import STEPS
 from topic_reading import Reader, read
-from topic_topology import TopicStart, ask, folded, kill, killed, live_through, rows, stop, wait_until_sent, wake
+from topic_topology import TopicStart, ask, folded, kill, killed, rows, stop, wait_until_sent, wake
 
 PLACES = [*((step, 0) for step in STEPS), ("half", 1), ("written", 1), ("committed", 1), ("over", 0)]
 

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,19 +50,6 @@ def kill(step: str, txid: int, partition: int = 0) -> Fault:
 
 def ask(step: str, txid: int, partition: int = 0) -> Fault:
     return Fault(step, STATE, txid, partition, action="ask")
-
-
-def live_through(start: TopicStart, happens: Callable[[int], Any]) -> Driver:
-    """Runs a driver to its end; at its fault in batch n ``happens(n)`` is called."""
-    driver = Driver(start)
-    try:
-        while driver.next() == "at":
-            happens(driver.told[-1][2])
-            driver.go_on()
-    finally:
-        driver.close()
-    assert driver.told[-1] == ("done", start.last), driver.told[-3:]
-    return driver
 
 
 def killed(driver: Driver) -> bool:

@@ -9,34 +9,18 @@ from typing import Any
 
 import redis as client
 from faults.forks import Start
+from faults.held import RowMapper
 from faults.readings import PARTITIONS, Fold, Readings
 from faults.steps import Fault, InHalves, Stepped
 from faults.stores import NAMES, Source
 
-from states.redis import RedisDataType, RedisDataTypeDescription, RedisMapState, RedisState, RedisStateUpdater
-from states.redis.rows import RedisStoreMapper
+from states.redis import RedisMapState, RedisState, RedisStateUpdater
 from trident_py import TridentTopology
 from trident_py.operations.builtin import Sum
 from trident_py.state import MapCombinerAggStateUpdater
 
 STATES = ("rows", "trans", "opaque")
 FIELDS = NAMES.split(", ")
-
-
-@dataclass(frozen=True)
-class RowMapper(RedisStoreMapper):
-    """A reading under its id, as JSON."""
-
-    hash: str
-
-    def getDataTypeDescription(self) -> RedisDataTypeDescription:
-        return RedisDataTypeDescription(RedisDataType.HASH, self.hash)
-
-    def getKeyFromTuple(self, tuple: Any) -> str:
-        return tuple[0]
-
-    def getValueFromTuple(self, tuple: Any) -> str:
-        return json.dumps(list(tuple)[1:])
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import redis as client
-from faults.forks import Driver, run
+from faults.forks import Driver, live_through, run
 from faults.steps import STEPS
 from redis_topology import STATES, RedisStart, ask, kill
 
@@ -35,19 +35,6 @@ def start(redis: str, tmp_path: Path) -> RedisStart:
 
 def killed(driver: Driver) -> bool:
     return driver.process.exitcode == -signal.SIGKILL
-
-
-def live_through(start: RedisStart, happens: Callable[[int], Any]) -> Driver:
-    """Runs a driver to its end; at its fault in batch n ``happens(n)`` is called."""
-    driver = Driver(start)
-    try:
-        while driver.next() == "at":
-            happens(driver.told[-1][2])
-            driver.go_on()
-    finally:
-        driver.close()
-    assert driver.told[-1] == ("done", start.last), driver.told[-3:]
-    return driver
 
 
 SHIFTS = [0, *(pytest.param(shift, marks=pytest.mark.whole) for shift in (1, 2))]
