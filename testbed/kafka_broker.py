@@ -18,6 +18,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from trident_py.errors import TridentError, missing
@@ -25,7 +26,7 @@ from trident_py.errors import TridentError, missing
 from .kafka_jars import jars
 from .service import HOST, Service, ServiceMissing, free_port
 
-__all__ = ["KafkaBroker", "create_topic"]
+__all__ = ["KafkaBroker", "admin_of", "create_topic"]
 
 ANSWER = 1.0
 PATIENCE = 60
@@ -64,6 +65,10 @@ class KafkaBroker(Service):
 
     name = "Kafka"
 
+    def __init__(self, base: str | Path | None = None, **options: Any) -> None:
+        super().__init__(base, **options)
+        self.cluster_id, self.controller_port = uuid.uuid4().hex[:22], free_port()
+
     @property
     def bootstrap(self) -> str:
         """``bootstrap.servers`` of this broker."""
@@ -78,7 +83,6 @@ class KafkaBroker(Service):
 
     def _make(self) -> None:
         super()._make()
-        self.controller_port = free_port()
         self._run("format its log", self._java("kafka.tools.StorageTool", *self._format()), None)
 
     def _programs(self) -> Any:
@@ -90,8 +94,7 @@ class KafkaBroker(Service):
 
     def _format(self) -> list[str]:
         self._write_settings()
-        cluster = uuid.uuid4().hex[:22]
-        return ["format", "--cluster-id", cluster, "--config", f"{self.folder}/server.properties"]
+        return ["format", "--cluster-id", self.cluster_id, "--config", f"{self.folder}/server.properties"]
 
     def _write_settings(self) -> None:
         assert self.folder is not None
@@ -113,7 +116,7 @@ class KafkaBroker(Service):
         return self._java("kafka.Kafka", f"{self.folder}/server.properties")
 
     def _answer(self) -> None:
-        admin = _admin(self.bootstrap)
+        admin = admin_of(self.bootstrap)
         topics = admin.list_topics(timeout=ANSWER)
         if not topics.brokers:
             raise TridentError("no broker yet")
@@ -135,8 +138,8 @@ def create_topic(
 
     name = name or f"trident-{uuid.uuid4().hex[:12]}"
     settings = {key.replace("_", "."): str(value) for key, value in (config or {}).items()}
-    admin = _admin(bootstrap)  # keep the reference: the futures fail when it is collected
-    futures = admin.create_topics([NewTopic(name, partitions, 1, config=settings)], operation_timeout=PATIENCE)
+    admin = admin_of(bootstrap)  # keep the reference: the futures fail when it is collected
+    futures = admin.create_topics([NewTopic(name, partitions, -1, config=settings)], operation_timeout=PATIENCE)
     futures[name].result(PATIENCE)
     _until_led(admin, name, partitions)
     return name
@@ -160,7 +163,7 @@ def _until_led(admin: Any, topic: str, partitions: int) -> None:
         time.sleep(0.01)
 
 
-def _admin(bootstrap: str) -> Any:
+def admin_of(bootstrap: str) -> Any:
     try:
         from confluent_kafka.admin import AdminClient
     except ImportError as error:

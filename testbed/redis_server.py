@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
+from typing import Any
 
 from trident_py.errors import TridentError
 
 from .service import HOST, Service, find, free_port
 
-__all__ = ["RedisServer"]
-
-PING = b"PING\r\n"
+__all__ = ["RedisReplica", "RedisServer"]
 
 
 class RedisServer(Service):
@@ -33,7 +32,6 @@ class RedisServer(Service):
     def _programs(self) -> Path:
         return find("redis-server", ["/usr/bin", "/usr/local/bin"], "redis-server")
 
-
     def _command(self) -> list[str]:
         fixed = {"appendonly": "yes", "appendfsync": "always", "save": "", "daemonize": "no"}
         settings = [part for name, value in {**fixed, **self.options}.items() for part in (f"--{name}", str(value))]
@@ -45,11 +43,30 @@ class RedisServer(Service):
         return ["--cluster-port", str(free_port())] if self.options.get("cluster-enabled") == "yes" else []
 
     def _answer(self) -> None:
+        self._ask("PING", "PONG")  # it may still be loading its data
+
+    def _ask(self, command: str, wanted: str) -> None:
         with socket.create_connection((HOST, self.port), 1) as connection:
-            connection.sendall(PING)
+            connection.sendall(f"{command}\r\n".encode())
             answer = connection.recv(100)
-        if not answer.startswith(b"+PONG"):  # it may still be loading its data
+        if not answer.startswith(f"+{wanted}".encode()):
             raise TridentError(f"Redis answers {answer!r}")
 
     def _no_answer(self) -> tuple[type[BaseException], ...]:
         return (OSError, TridentError)
+
+
+class RedisReplica(RedisServer):
+    """A replica of a running Redis, read at ``port``: of the primary itself, or of a proxy before it, so that the
+    replica can be made to lag. Read-only until `promote`."""
+
+    def __init__(self, port: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.primary_port = port
+
+    def promote(self) -> None:
+        """It stops following, and takes writes."""
+        self._ask("REPLICAOF NO ONE", "OK")
+
+    def _first_started(self) -> None:
+        self._ask(f"REPLICAOF {HOST} {self.primary_port}", "OK")

@@ -102,6 +102,15 @@ class Service:
         self.stop()
         return self.start(**options)
 
+    def freeze(self) -> None:
+        """Stops the process where it stands, as a machine does that hangs: connections stay, nobody answers."""
+        assert self.pid is not None
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self.pid is not None
+        os.kill(self.pid, signal.SIGCONT)
+
     def close(self) -> None:
         """Ends the server and removes its folder. The next start begins with an empty one."""
         if self._keeper is not None:

@@ -102,6 +102,29 @@ class MariaDb(MySqlFamily):
         return [str(self._programs() / "mariadbd"), "--no-defaults", *self._arguments()]
 
 
+class MariaDbReplica(MariaDb):
+    """A replica of a running MariaDB with a binary log, read at ``port``: of the primary itself, or of a proxy before
+    it, so that the replica can be made to lag. It follows until `promote`."""
+
+    def __init__(self, port: int, **options: Any) -> None:
+        super().__init__(**{"server_id": 2, **options})
+        self.primary_port = port
+
+    def promote(self) -> None:
+        """It stops following."""
+        self._tell("STOP SLAVE", "RESET SLAVE ALL")
+
+    def _first_started(self) -> None:
+        """It gets what its primary has, and follows it."""
+        primary = f"MASTER_HOST='{HOST}', MASTER_PORT={self.primary_port}, MASTER_USER='{self.user}'"
+        self._tell(f"CHANGE MASTER TO {primary}, MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1", "START SLAVE")
+
+    def _tell(self, *statements: str) -> None:
+        with connection(self.url_of(self._maintenance)) as telling:
+            for statement in statements:
+                telling.exec_driver_sql(statement)
+
+
 class MySql(MySqlFamily):
     """MySQL in utf8mb4 with LOAD DATA LOCAL. By default it flushes every commit, as MySQL does.
 

@@ -1,7 +1,7 @@
 """Topologies drawn from a small grammar: a spout of a kind, a filter, poison, and one to three states of a store.
 
     topology    spout [filter [poison]] state (1 to 3), in 1 to 3 partitions
-    spout       transactional | opaque | files | coordinated | committer
+    spout       transactional | opaque | files | coordinated | committer | kafka
     state       any of the store whose promise holds behind this spout; maps stand behind a groupBy
 
 All spouts but the opaque one emit known rows in each batch, so txids are compared as well. The opaque one emits
@@ -10,6 +10,8 @@ another number of rows in each try, from the last committed row on, and a known 
 
 from __future__ import annotations
 
+import itertools
+import json
 import logging
 import random
 import zlib
@@ -18,7 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import Producer
+
 from trident_py import TridentTopology
+from trident_py.kafka import Json, KafkaSpout
 from trident_py.operations import deterministic
 from trident_py.report.guarantees import EXACTLY, IN_EFFECT
 from trident_py.spouts import FileSpout, ICommitterTridentSpout, IOpaquePartitionedTridentSpout, ITridentSpout
@@ -26,18 +31,20 @@ from trident_py.state import MapCombinerAggStateUpdater
 from trident_py.testing.faults.feed import OneForAll
 
 from .cell_source import count_up
+from .cell_topology import topic_of
 from .file_rows import count_calls
-from .forks import PRELOADED, Start
-from .held import HELD, LETTERS
+from .forks import PATIENCE, PRELOADED, Start
+from .held import HELD, INPUT, TOPICS
+from .letters import LETTERS, NAME
 from .readings import PARTITIONS, Fold, Readings, Row
 from .steps import InHalves, Stepped
 from .stores import ROW, Source
 
-SPOUTS = ("transactional", "opaque", "files", "coordinated", "committer")
+SPOUTS = ("transactional", "opaque", "files", "coordinated", "committer", "kafka")
 BISECT = (("topology.poison", "bisect"), ("topology.poison.attempts", 1))
 PRELOADED[:] = ["faults.preloaded_drawn"]
 LINES = 9
-"""Lines of a batch of a file; rows of an opaque batch, on the average."""
+"""Lines of a batch of a file; records of each partition in a batch of a topic; rows of an opaque batch, on average."""
 WORDS = 3
 
 
@@ -65,12 +72,15 @@ def draw_topology(draw: random.Random, store: str, first: str) -> Drawn:
         spout = draw.choice(SPOUTS)
     others = [state for state in HELD[store] if state != first and promised(store, spout, state)]
     more = draw.sample(others, min(draw.randrange(3), len(others)))
-    poison = store in LETTERS and spout in ("transactional", "coordinated") and draw.random() < 0.2
+    poison = spout in ("transactional", "coordinated") and draw.random() < 0.2
     return Drawn(store, spout, (first, *more), draw.randrange(1, 4), draw.random() < 0.5, poison)
 
 
 def promised(store: str, spout: str, state: str) -> bool:
-    """Whether the state is exact behind the spout. An append is not, behind one that sends another batch again."""
+    """Whether the state is exact behind the spout. An append is not, behind one that sends another batch again. A
+    KafkaSpout reads from the brokers of the states."""
+    if spout == "kafka":
+        return store in TOPICS
     return spout != "opaque" or state not in ("append", "topic", "trans")
 
 
@@ -93,9 +103,11 @@ class Input:
     def sent(self, txid: int) -> list[Row]:
         if self.drawn.spout == "files":
             return [line(number) for number in range((txid - 1) * LINES, txid * LINES)]
-        if self.drawn.spout == "opaque":
-            numbers = range(self.last * LINES) if txid == 1 else range(0)
-            return [opaque_row(partition, number) for partition in range(PARTITIONS) for number in numbers]
+        if self.drawn.spout in ("opaque", "kafka"):
+            numbers = range((txid - 1) * LINES, txid * LINES)
+            if not self.drawn.known:
+                numbers = range(self.last * LINES) if txid == 1 else range(0)
+            return [numbered_row(partition, number) for partition in range(PARTITIONS) for number in numbers]
         return Readings(self.seed).batch(txid)
 
     def judge(self, id: str) -> str:
@@ -108,8 +120,22 @@ class Input:
     def fold(self) -> Fold:
         return Fold(self, self.last)  # type: ignore[arg-type]
 
-    def write(self, folder: Path) -> None:
-        """The files of the file spout: three, whose ends fall into batches."""
+    def write(self, folder: Path, url: str) -> None:
+        """What the spout reads, where it reads anything: files, or a topic beside those of the states."""
+        if self.drawn.spout == "files":
+            self._write_files(folder)
+        elif self.drawn.spout == "kafka":
+            self._write_topic(*topic_of(url, INPUT))
+
+    def _write_topic(self, bootstrap: str, topic: str) -> None:
+        producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+        for partition, number in itertools.product(range(PARTITIONS), range(self.last * LINES)):
+            row = dict(zip(ROW, numbered_row(partition, number), strict=True))
+            producer.produce(topic, json.dumps(row), partition=partition)
+        assert producer.flush(PATIENCE) == 0
+
+    def _write_files(self, folder: Path) -> None:
+        """Three, whose ends fall into batches."""
         lines = [",".join(map(str, line(number))) for number in range(self.last * LINES)]
         for number in range(3):
             part = lines[number * len(lines) // 3 : (number + 1) * len(lines) // 3]
@@ -120,7 +146,7 @@ def line(number: int) -> Row:
     return f"line-{number}", f"w{number % 5}", number % 97, f"s{number % 2}", number // 2 + 1
 
 
-def opaque_row(partition: int, number: int) -> Row:
+def numbered_row(partition: int, number: int) -> Row:
     """Any six in a row have every word, also without every seventh."""
     return f"p{partition}-{number}", f"w{number % WORDS}", number % 97, f"s{partition}", number + 1
 
@@ -155,7 +181,7 @@ class Other(OneForAll, IOpaquePartitionedTridentSpout):
             start = lastPartitionMeta[partition] or 0
             made[partition] = self._end(tx.txid, start, count_up(self.folder, f"{tx.txid}-{partition}"))
             for number in range(start, made[partition]):
-                collector.emit(opaque_row(partition, number))
+                collector.emit(numbered_row(partition, number))
         return made
 
     def _end(self, txid: int, start: int, tries: int) -> int:
@@ -249,7 +275,7 @@ class DrawnStart(Start):
         for name in self.drawn.states:
             self._persist(stream, name)
         if self.drawn.poison:
-            first.deadLetters().partitionPersist(LETTERS[self.drawn.store](self.url), stateName="letters")
+            first.deadLetters().partitionPersist(LETTERS[self.drawn.store].make(self.url), stateName=NAME)
         for each in () if (self.folder / self.checkpoints).exists() else topology.guarantees():
             assert each.guarantee in (EXACTLY, IN_EFFECT), each
         return topology.build()
@@ -258,6 +284,9 @@ class DrawnStart(Start):
         readings, folder = Readings(self.seed), str(self.folder)
         if self.drawn.spout == "files":
             return FileSpout(f"{folder}/in-*.csv", ROW, batchSize=LINES)
+        if self.drawn.spout == "kafka":
+            form = {"fields": "value", "value": Json(ROW), "endingOffsets": "latest"}
+            return KafkaSpout(*topic_of(self.url, INPUT), maxRecordsPerBatch=PARTITIONS * LINES, **form)
         made = {"transactional": Source, "coordinated": Coordinated}.get(self.drawn.spout)
         if made is not None:
             return made(readings, self.last)

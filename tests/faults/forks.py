@@ -23,6 +23,7 @@ from .stores import EXACT, build
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
+TOPOLOGY = "faults"
 PRELOADED = ["faults.preloaded"]
 """What the server of forks imports before its first fork. A module that a start is of belongs here, if it is large."""
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -153,7 +154,7 @@ def drive(start: Start, pipe: Any) -> None:
     try:
         topology = start.topology()
         with LocalCluster(start.place, dict(start.storage)) as cluster:
-            running = cluster.submitTopology("faults", with_context(dict(start.conf), watcher=DriverSteps()), topology)
+            running = cluster.submitTopology(TOPOLOGY, with_context(dict(start.conf), watcher=DriverSteps()), topology)
             running.addListener(listen)
             running.awaitTermination()
         pipe.send(("done", running.txid))

@@ -19,7 +19,7 @@ from states.kafka import CompactedTopicState, TransactionalTopicState
 from states.kafka import RowUpdater as TopicRows
 from states.redis import RedisDataType, RedisDataTypeDescription, RedisMapState, RedisState, RedisStateUpdater
 from states.redis.rows import RedisStoreMapper
-from states.sql import AppendState, RowUpdater, SqlWindowsStoreFactory
+from states.sql import RowUpdater, SqlWindowsStoreFactory
 from trident_py.operations.builtin import Count, Sum
 from trident_py.windowing import TumblingCountWindow
 
@@ -30,6 +30,10 @@ from .readings import Fold
 from .stores import FACTORIES, MAPS, PAIRS, ROW, Pairs, read
 
 DATABASES = ("sqlite", "mariadb", "mysql", "postgresql")
+TOPICS = ("kafka", "brokers")
+"""One broker, and three with replication 3."""
+INPUT = "readings"
+"""The topic of a KafkaSpout."""
 FIELDS = list(ROW)
 
 
@@ -172,7 +176,7 @@ HELD: dict[str, dict[str, Held]] = {
         "trans": Held(_hashed("transactional", "trans"), _sums_in_redis("trans", 3), Sum()),
         "opaque": Held(_hashed("opaque", "opaque"), _sums_in_redis("opaque", 4), Sum()),
     },
-    "kafka": {
+    **dict.fromkeys(TOPICS, {
         "rows": Held(lambda url: None, _rows_in_topic, persist=compacted_rows),
         "trans": Held(_compacted("transactional", "trans"), _sums_in_topic("trans", 3), Sum()),
         "opaque": Held(_compacted("opaque", "opaque"), _sums_in_topic("opaque", 4), Sum()),
@@ -180,11 +184,9 @@ HELD: dict[str, dict[str, Held]] = {
             lambda url: TransactionalTopicState(*topic_of(url, "topic"), key="sender", value=FIELDS),
             _records, updater=TopicRows,
         ),
-    },
+    }),
     "files": {
         mode: Held(lambda url, mode=mode: files_state(f"{url}/{mode}", mode), _in_files(mode), updater=FileRows)
         for mode in ("files", "batches", "manifest")
     },
 }  # fmt: skip
-LETTERS: dict[str, Callable[[str], Any]] = dict.fromkeys(DATABASES, lambda url: AppendState(url, "letters"))
-"""The state of dead letters, where a store has one."""

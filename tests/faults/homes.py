@@ -7,20 +7,27 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import databases
 from confluent_kafka import KafkaException
 
+from states.kafka.marks import MarkPlace
 from testbed.kafka_broker import KafkaBroker
+from testbed.kafka_cluster import GROUPS, KafkaCluster
 from testbed.redis_server import RedisServer
+from trident_py.kafka.clients import Cluster
 from trident_py.testing.proxy import HOST, CuttingProxy, commit_of
 
 from . import backups
-from .held import DATABASES, HELD
+from .cell_topology import topic_of
+from .forks import TOPOLOGY
+from .held import DATABASES, HELD, INPUT, TOPICS
+from .read_only import limited, read_only
 from .readings import Fold, Readings
 from .stores import read
 
@@ -44,6 +51,8 @@ class Home:
     """The bytes that commit, for the proxy."""
     copies = False
     """Whether the store can go back."""
+    refuses_writes = False
+    """Whether the store can be read-only."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -86,11 +95,27 @@ class Home:
     def quiet(self, url: str) -> None:
         """Waits until no transaction of a dead driver is open: its COMMIT may still be on the way."""
 
-    def crash(self, seconds: float) -> None:
+    def crash(self, seconds: float, server: Any = None) -> None:
         """The server is killed, and is back after a while."""
+        server = server or self.server
         self.settle()
-        self.server.kill()
-        self.restarts.append(threading.Timer(seconds, self.server.restart))
+        server.kill()
+        self.schedule(seconds, server.restart)
+
+    def freeze(self, seconds: float, server: Any) -> None:
+        """The server stands still for a while."""
+        self.settle()
+        server.freeze()
+        self.schedule(seconds, server.thaw)
+
+    def refuse_writes(self, seconds: float) -> None:
+        """The server is read-only for a while."""
+        self.settle()
+        read_only(self.server.url, True)
+        self.schedule(seconds, partial(read_only, self.server.url, False))
+
+    def schedule(self, seconds: float, back: Callable[[], Any]) -> None:
+        self.restarts.append(threading.Timer(seconds, back))
         self.restarts[-1].start()
 
     def settle(self) -> None:
@@ -124,13 +149,14 @@ class Database(Home):
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
         if kind in databases.OWN:
-            self.server = databases.OWN[kind]()
+            self.server, self.refuses_writes = databases.OWN[kind](), True
 
     @contextmanager
     def place(self, folder: Path) -> Iterator[str]:
         if self.server is None:
             yield f"sqlite:///{folder}/store-{next(_NUMBERS)}.db"
             return
+        self.settle()
         with databases.fresh(self.server) as url:
             yield url
             self.settle()
@@ -145,7 +171,7 @@ class Database(Home):
             yield
 
     def through(self, url: str) -> str:
-        return url if self.proxy is None else self.proxy.through(url)
+        return url if self.proxy is None else self.proxy.through(limited(url))
 
     def contents(self, url: str, states: tuple[str, ...]) -> Any:
         """An older driver deletes the rows that it has staged itself; no reader sees those."""
@@ -156,10 +182,16 @@ class Database(Home):
         while self.kind in OPEN and read(url, OPEN[self.kind]) != [(0,)] and time.monotonic() < until:
             time.sleep(0.01)
 
-    dump, restore = staticmethod(backups.dump), staticmethod(backups.restore)
+    dump = staticmethod(backups.dump)
+
+    def restore(self, url: str, file: Path) -> None:
+        self.settle()
+        backups.restore(url, file)
 
 
 class Redis(Home):
+    refuses_writes = True
+
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
         self.server = RedisServer()
@@ -185,11 +217,17 @@ class Kafka(Home):
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
         self.proxy = self._proxy = CuttingProxy(HOST, 0)
-        self.server = KafkaBroker(**{"advertised.listeners": f"PLAINTEXT://{HOST}:{self.proxy.port}"})
+        self.server, self.behind = self._make()
+        self.behind.options["advertised.listeners"] = f"PLAINTEXT://{HOST}:{self.proxy.port}"
+
+    def _make(self) -> tuple[Any, KafkaBroker]:
+        """What is started, and the broker behind the proxy."""
+        broker = KafkaBroker()
+        return broker, broker
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self._proxy.target = (HOST, self.server.port)
+        self._proxy.target = (HOST, self.behind.port)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -199,12 +237,32 @@ class Kafka(Home):
     @contextmanager
     def place(self, folder: Path) -> Iterator[str]:
         prefix = f"round-{os.getpid()}-{next(_NUMBERS)}"
-        self.server.create_topic(f"{prefix}-topic", partitions=2)
+        for name in ("topic", INPUT):
+            self.server.create_topic(f"{prefix}-{name}", partitions=2)
         yield f"{self.server.bootstrap}#{prefix}"
 
 
+class Brokers(Kafka):
+    """Three brokers with replication 3. The proxy stands before the first; the other two reach it that way, too."""
+
+    def _make(self) -> tuple[Any, KafkaBroker]:
+        cluster = KafkaCluster()
+        return cluster, cluster.brokers[0]
+
+    def broker(self, which: str, url: str, state: str, partition: int) -> KafkaBroker:
+        """The leader of a partition of the state's topic, or the coordinator of its transactions or of its marks."""
+        self.settle()
+        bootstrap, topic = topic_of(url, state)
+        if which == "leader":
+            return self.server.leader(topic, partition)
+        place = MarkPlace(Cluster(bootstrap), topic, TOPOLOGY, state)
+        if which == "coordinator":
+            return self.server.coordinator(place.transactional_id(partition))
+        return self.server.coordinator(place.name(partition), GROUPS)
+
+
 def home(kind: str) -> Home:
-    return {"files": Files, "redis": Redis, "kafka": Kafka}.get(kind, Database)(kind)
+    return {"files": Files, "redis": Redis, "kafka": Kafka, "brokers": Brokers}.get(kind, Database)(kind)
 
 
-STORES = (*DATABASES, "redis", "kafka", "files")
+STORES = (*DATABASES, "redis", *TOPICS, "files")

@@ -11,7 +11,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from trident_py.checkpoints.append_log import JOURNAL
 
 from .forks import Driver, run
+from .held import TOPICS
 from .steps import STEPS
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ BETWEEN = ("begin", "committed", "publish", "published")
 AT_COMMIT = (*STEPS[:4], "publish")
 OF_THE_DRIVER = ("described", "recorded", "over")
 LATE = 0.1
+COORDINATORS = ("coordinator", "marks")
+"""Of a partition's transactions, and of the group that holds its mark."""
+AWAY = {"server killed", "leader killed", "coordinator killed", "broker frozen"}
+"""Kinds after which a server may be away for longer than a start waits."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,14 @@ def _everywhere(home: Home) -> bool:
 
 def _served(home: Home) -> bool:
     return home.server is not None
+
+
+def _alone(home: Home) -> bool:
+    return _served(home) and home.kind != "brokers"
+
+
+def _replicated(home: Home) -> bool:
+    return home.kind == "brokers"
 
 
 def _kill_in_the_log(round: Round, driver: Driver) -> None:
@@ -97,7 +110,7 @@ def _crossed(round: Round, driver: Driver) -> None:
         folder.mkdir()
         url = round.stack.enter_context(round.home.place(folder))
         other = replace(round.start_of(()), url=url, folder=folder, last=2)
-        other.input.write(folder)
+        other.input.write(folder, url)
         told = run(other).told[-1]
         assert told[0] == "done", told
     held = round.contents()
@@ -175,6 +188,31 @@ def _kill_server(round: Round, driver: Driver) -> None:
     driver.go_on()
 
 
+def _refuse_writes(round: Round, driver: Driver) -> None:
+    round.home.refuse_writes(round.draw.random() * 0.5)
+    driver.go_on()
+
+
+def _kill_broker(*places: str) -> Callable[[Round, Driver], None]:
+    def kill(round: Round, driver: Driver) -> None:
+        round.home.crash(round.draw.random() * 0.3, _broker(round, places))
+        driver.go_on()
+
+    return kill
+
+
+def _freeze_broker(round: Round, driver: Driver) -> None:
+    """For a moment, or until the others have given it up."""
+    round.home.freeze(round.draw.choice((0.5, 5.0)), _broker(round, ("leader", *COORDINATORS)))
+    driver.go_on()
+
+
+def _broker(round: Round, places: Sequence[str]) -> Any:
+    home: Any = round.home
+    state, partition = round.draw.choice(round.drawn.states), round.draw.randrange(min(2, round.drawn.partitions))
+    return home.broker(round.draw.choice(places), round.url, state, partition)
+
+
 def _commits(home: Home) -> bool:
     return home.commit is not None
 
@@ -182,7 +220,7 @@ def _commits(home: Home) -> bool:
 KINDS: dict[str, Kind] = {
     "driver killed": Kind(_everywhere, action="die", weight=12),
     "killed at a request": Kind(
-        lambda home: home.kind not in ("redis", "kafka"), ("statement",), action="die", weight=4
+        lambda home: home.kind not in ("redis", *TOPICS), ("statement",), action="die", weight=4
     ),
     "stopped and woken later": Kind(_everywhere, (*BETWEEN, *OF_THE_DRIVER), act=_stop, last=True, weight=2),
     "stopped for a moment": Kind(_everywhere, act=_pause, ends=False),
@@ -198,7 +236,11 @@ KINDS: dict[str, Kind] = {
         for when in ("before", "during", "lost", "after")
     },
     "COMMIT comes late": Kind(_commits, AT_COMMIT, act=_late_commit, ends=False, waits=True),
-    "server killed": Kind(_served, act=_kill_server, ends=False),
+    "server killed": Kind(_alone, act=_kill_server, ends=False),
+    "store read-only": Kind(lambda home: home.refuses_writes, act=_refuse_writes, ends=False),
+    "leader killed": Kind(_replicated, act=_kill_broker("leader"), ends=False, weight=2),
+    "coordinator killed": Kind(_replicated, act=_kill_broker(*COORDINATORS), ends=False, weight=2),
+    "broker frozen": Kind(_replicated, act=_freeze_broker, ends=False, weight=2),
 }
 BACKUP = Kind(_everywhere, ("over",), act=_backup, ends=False)
 """What must be done before a store can go back; it is no fault."""

@@ -20,9 +20,9 @@ from .drawn import BISECT, DrawnStart, draw_topology
 from .forks import Driver
 from .held import HELD
 from .homes import Home
-from .injections import BACKUP, KINDS, OF_THE_DRIVER, Kind, earlier, kinds
+from .injections import AWAY, BACKUP, KINDS, OF_THE_DRIVER, Kind, earlier, kinds
+from .letters import ids
 from .steps import ANY, DRIVER, STEPS, Fault
-from .stores import read
 
 DEADLINE = 240
 KILLED = "driver killed"
@@ -103,8 +103,7 @@ class Round:
         self.stack.enter_context(self.home.connected())
         self.url = self.stack.enter_context(self.home.place(self.folder))
         self.through = self.home.through(self.url)
-        if self.drawn.spout == "files":
-            self.start_of(()).input.write(self.folder)
+        self.start_of(()).input.write(self.folder, self.url)
         until = time.monotonic() + DEADLINE
         while not self._start():
             if time.monotonic() > until:
@@ -199,8 +198,8 @@ class Round:
     def _allowed(self, error: str) -> bool:
         """Whether a run may end by this error, after the faults that this round has had."""
         reached = [fault["kind"] for fault in self.faults if fault["reached"]]
-        if error == "ConnectionLost":  # a server was away for longer than a start waits
-            return "server killed" in reached
+        if error == "ConnectionLost":
+            return not AWAY.isdisjoint(reached)
         return reached[-1:] in (["disk full"], ["store goes back"])
 
     # -- what a fault asks for ----------------------------------------------------------------------------------------
@@ -301,8 +300,7 @@ class Round:
                     found, expected = (Counter({row[:2]: n for row, n in each.items()}) for each in (found, expected))
                 self._count(counted, found, expected)
         if self.drawn.poison:
-            letters = Counter(row[0].split('"')[1] for row in read(self.url, "SELECT tuple FROM letters"))
-            self._count(counted, letters, Counter(rows.letters()))
+            self._count(counted, ids(self.drawn.store, self.url), Counter(rows.letters()))
         if self.drawn.spout == "committer":
             self._in_order(counted)
         return counted

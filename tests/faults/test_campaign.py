@@ -22,7 +22,11 @@ from .rounds import Round, points
 from .steps import Fault
 
 BATCHES = 6
-ROUNDS = list(zip(STORES, itertools.cycle(SPOUTS), strict=False))
+THREE_BROKERS = (pytest.mark.whole, pytest.mark.servers)
+ROUNDS = [
+    pytest.param(store, spout, marks=THREE_BROKERS if store == "brokers" else ())
+    for store, spout in zip(STORES, itertools.cycle(SPOUTS), strict=False)
+]
 
 
 @pytest.fixture
@@ -71,7 +75,7 @@ def test_a_decision_that_a_full_disk_does_not_let_go_keeps_its_files(tmp_path: P
     """The files that a decided batch was to show were deleted, and each start failed for good."""
     drawn = Drawn("files", "files", tuple(HELD["files"]), 1, False, False)
     start = DrawnStart(f"{tmp_path}/files", tmp_path, 19, drawn=drawn)
-    start.input.write(tmp_path)
+    start.input.write(tmp_path, start.url)
     full = run(replace(start, faults=(Fault("publish", "files", 17, action="full"),)))
     assert full.told[-1][0] == "error"
     assert run(start).told[-1] == ("done", 19)

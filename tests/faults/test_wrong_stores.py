@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from trident_py.model.retry import START_WAIT
 
 from .forks import Driver, Start, live_through, run
+from .read_only import change, limited, read_only
 from .readings import Fold, Readings
 from .steps import Fault
 from .stores import EXACT, TABLES, differences, read
@@ -173,14 +174,14 @@ def test_a_server_that_is_read_only_for_a_moment(own_server: Any, tmp_path: Path
     """A planned failover, at every step of a batch, of each state in turn: the batch is replayed until it may write."""
     server = own_server(kind)
     url = server.create_database()
-    theirs = url if kind == "postgresql" else limited(server, url)
+    theirs = limited(url)
     steps = ["begin", "begun", "half", "written", "committed", "publish", "published"]
     hurt = [(state, steps[i % len(steps)]) for i, state in enumerate(EXACT)]
     faults = tuple(ask(step, state, txid, txid % 2) for txid, (state, step) in enumerate(hurt, 2))
 
     def failing_over(txid: int) -> None:
-        read_only(server.url, kind, True)
-        threading.Timer(0.3, read_only, (server.url, kind, False)).start()
+        read_only(server.url, True)
+        threading.Timer(0.3, read_only, (server.url, False)).start()
 
     last = len(hurt) + 2
     driver = live_through(Start(theirs, tmp_path, last, faults, SEED), failing_over)
@@ -192,17 +193,17 @@ def test_a_server_that_is_read_only_for_a_moment(own_server: Any, tmp_path: Path
 def test_a_server_that_stays_read_only_ends_the_run(own_server: Any, tmp_path: Path) -> None:
     server = own_server("mysql")
     url = server.create_database()
-    theirs = limited(server, url)
+    theirs = limited(url)
     start = Start(theirs, tmp_path, 3, (ask("begin", "opaque", 2),), SEED, conf=((START_WAIT, 0.3),))
     driver = Driver(start)
     try:
         assert driver.next() == "at"
-        read_only(server.url, "mysql", True)
+        read_only(server.url, True)
         driver.go_on()
         driver.next()
     finally:
         driver.close()
-        read_only(server.url, "mysql", False)
+        read_only(server.url, False)
     assert driver.of("replay")
     assert re.search(rf"(?is)read.only.*took no writes for 0\.3 s \({START_WAIT}\)", error_of(driver)[1])
     assert run(Start(theirs, tmp_path, 3, (), SEED)).told[-1] == ("done", 3)
@@ -222,29 +223,3 @@ def test_a_full_disk_under_sqlite(tmp_path: Path, state: str) -> None:
     assert run(Start(url, tmp_path, done + 2, (), SEED, only=(state,))).told[-1] == ("done", done + 2)
     exact(url, done + 2, state)
 
-
-def change(url: str, text: str) -> None:
-    engine = sa.create_engine(url, poolclass=sa.NullPool)
-    with engine.begin() as connection:
-        connection.execute(sa.text(text))
-
-
-def limited(server: Any, url: str) -> str:
-    """The URL of an account that a read-only server refuses."""
-    database = sa.make_url(url).database
-    change(server.url, "CREATE USER sensor@'%' IDENTIFIED BY 'secret'")
-    change(server.url, f"GRANT ALL ON {database}.* TO sensor@'%'")
-    return sa.make_url(url).set(username="sensor", password="secret").render_as_string(hide_password=False)
-
-
-def read_only(url: str, kind: str, on: bool) -> None:
-    if kind != "postgresql":
-        change(url, f"SET GLOBAL read_only = {int(on)}")
-        return
-    engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(sa.text("SET default_transaction_read_only = off"))
-        connection.execute(sa.text(f"ALTER SYSTEM SET default_transaction_read_only = {'on' if on else 'off'}"))
-        connection.execute(sa.text("SELECT pg_reload_conf()"))
-    while read(url, "SHOW default_transaction_read_only") != [("on" if on else "off",)]:
-        pass  # a new session has it when all that are there have been told
