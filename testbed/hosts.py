@@ -130,10 +130,10 @@ class Host:
         """Runs ``ip`` with these arguments in the host's network."""
         _done([*self._enter("-n"), "ip", *arguments])
 
-    def listen(self, port: int) -> socket.socket:
-        """A socket of this process that listens on the host's loopback."""
+    def listen(self, port: int, address: str = HOST) -> socket.socket:
+        """A socket of this process that listens on the host: on its loopback, or at its own address."""
         with _in_network_of(self._init):
-            return socket.create_server((HOST, port))
+            return socket.create_server((address, port))
 
     def connect(self, port: int) -> socket.socket:
         """A connection of this process to a server on the host, made from the host itself."""
@@ -236,14 +236,16 @@ class Network:
         for name in list(self._delays):
             self.fast(name)
 
-    def slow(self, name: str, milliseconds: int) -> None:
-        """Delays every packet from and to a host, until `fast` or `heal`."""
+    def slow(self, name: str, milliseconds: int, share: float = 0.0) -> None:
+        """Delays every packet from and to a host, until `fast` or `heal`. A ``share`` of them comes twice, and a share
+        comes late, after others that were sent later."""
         self.fast(name)
         inner, outer = f"in_{name}", f"out_{name}"
         self._switch.network("link", "add", inner, "type", "veth", "peer", "name", outer)
         for link, master in ((f"to_{name}", ["nomaster"]), (outer, ["master", "br0"]), (inner, [])):
             self._switch.network("link", "set", link, *master, "promisc", "on", "up")
-        script = [sys.executable, "-I", "-S", delay_line.__file__, f"to_{name}", inner, str(milliseconds)]
+        numbers = str(milliseconds), str(share)
+        script = [sys.executable, "-I", "-S", delay_line.__file__, f"to_{name}", inner, *numbers]
         delay = self._delays[name] = self._switch.run(script, stdout=subprocess.PIPE)
         assert delay.stdout is not None
         with delay.stdout as output:
@@ -338,6 +340,12 @@ def _until_gone(pid: int) -> None:
     end = time.monotonic() + PATIENCE
     while pid and runs(pid) and time.monotonic() < end:
         time.sleep(0.005)
+
+
+def join_network(pid: int) -> None:
+    """Puts this thread, and those that it starts later, into the network of another process for good."""
+    with Path(f"/proc/{pid}/ns/net").open() as there:
+        _enter_network(there.fileno())
 
 
 @contextlib.contextmanager

@@ -6,11 +6,13 @@ compared with a plain fold of the input.
 
 from __future__ import annotations
 
+import http.server
 import itertools
 import signal
+import threading
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,10 @@ import pytest
 
 from states.files import FileState, RowUpdater
 from trident_py import TridentTopology
+from trident_py.testing.proxy import HOST, CuttingProxy
 
 from .file_rows import count_calls, files_state, rows_in_files
-from .forks import Start, run
+from .forks import Start, run, run_with
 from .readings import PARTITIONS, Fold, Readings
 from .steps import DRIVER, STEPS, Fault, InHalves, Stepped
 from .stores import ROW, Source
@@ -119,3 +122,45 @@ def test_a_driver_killed_at_any_step_loses_and_doubles_nothing_in_a_store(
     factory = FileState(url, columns=ROW, storage=storage)
     assert factory.stored() == Fold(Readings(SEED), last).counted()
     assert [entry.name for entry in factory.folder().list_folder("_trident/staging")] == []
+
+
+class Refusing(http.server.BaseHTTPRequestHandler):
+    """An object store that lets nobody in."""
+
+    def refuse(self) -> None:
+        said = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(b"" if self.command == "HEAD" else said)
+        self.close_connection = True
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = refuse
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+
+@pytest.mark.parametrize("step", ["begin", "written", "publish"])
+def test_a_store_that_answers_403_for_a_while_ends_the_run_in_words(s3: Any, tmp_path: Path, step: str) -> None:
+    """It may be for good: nobody but its owner can tell. The next start goes on exactly, once the store lets it."""
+    name = f"refused-{uuid.uuid4().hex[:12]}"
+    s3.make_bucket(name)
+    with http.server.ThreadingHTTPServer((HOST, 0), Refusing) as refusing, CuttingProxy(HOST, s3.port) as proxy:
+        threading.Thread(target=refusing.serve_forever, daemon=True).start()
+        storage = {**s3.storage, "endpoint_override": f"http://{HOST}:{proxy.port}"}
+        start = FileStart(f"s3://{name}/rows", tmp_path, 4, seed=SEED, storage=tuple(storage.items()))
+
+        def refuse(txid: int) -> None:
+            proxy.target = (HOST, refusing.server_port)
+            proxy.cut()
+
+        driver = run_with(replace(start, faults=(Fault(step, NAME, 2, action="ask"),)), refuse)
+        kind, error, said = driver.told[-1]
+        assert (kind, error) == ("error", "StateError")
+        assert "the store refuses access" in said and "Check the credentials" in said
+        proxy.target = (HOST, s3.port)
+        proxy.cut()
+        assert run(start).told[-1] == ("done", 4)
+        refusing.shutdown()
+    factory = FileState(start.url, columns=ROW, storage=s3.storage)
+    assert factory.stored() == Fold(Readings(SEED), 4).counted()

@@ -6,11 +6,13 @@ written, and the next right start goes on exactly.
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from .test_lost_servers import SERVERS, ask
 
 pytestmark = pytest.mark.one_of_each
 SEED = 8
+CAPABILITIES = 0x20080522  # the version of the kernel's call
 
 
 def exact(url: str, last: int, *states: str) -> None:
@@ -223,3 +226,28 @@ def test_a_full_disk_under_sqlite(tmp_path: Path, state: str) -> None:
     assert run(Start(url, tmp_path, done + 2, (), SEED, only=(state,))).told[-1] == ("done", done + 2)
     exact(url, done + 2, state)
 
+
+@dataclass(frozen=True)
+class WithoutRights(Start):
+    """One start of a driver to which the rights of files apply, though it may belong to root."""
+
+    def topology(self) -> Any:
+        nothing = (ctypes.c_uint32 * 6)()
+        assert ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(CAPABILITIES, 0), nothing) == 0
+        return super().topology()
+
+
+def test_a_sqlite_that_may_not_be_written_for_a_while_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    file = folder / "trident.sqlite"
+    start = WithoutRights(f"sqlite:///{file}", tmp_path, 4, seed=SEED)
+    assert run(replace(start, last=2)).told[-1] == ("done", 2)
+    file.chmod(0o444)
+    kind, text = error_of(run(start))
+    assert kind == "StateError"
+    assert f"no permission to write the file {file}" in text
+    exact(start.url, 2)
+    file.chmod(0o644)
+    assert run(start).told[-1] == ("done", 4)
+    exact(start.url, 4)
