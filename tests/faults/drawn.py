@@ -1,17 +1,15 @@
 """Topologies drawn from a small grammar: a spout of a kind, a filter, poison, and one to three states of a store.
 
     topology    spout [filter [poison]] state (1 to 3), in 1 to 3 partitions
-    spout       transactional | opaque | files | coordinated | committer | kafka
+    spout       transactional | opaque | files | coordinated | committer | kafka | gateway
     state       any of the store whose promise holds behind this spout; maps stand behind a groupBy
 
-All spouts but the opaque one emit known rows in each batch, so txids are compared as well. The opaque one emits
-another number of rows in each try, from the last committed row on, and a known number in the end.
+Most spouts emit known rows in each batch, so txids are compared as well. The opaque one emits another number of rows in
+each try, from the last committed row on, and a known number in the end; and the gateway writes its events in any order.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
 import logging
 import random
 import zlib
@@ -19,8 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from confluent_kafka import Producer
 
 from trident_py import TridentTopology
 from trident_py.kafka import Json, KafkaSpout
@@ -33,14 +29,14 @@ from trident_py.testing.faults.feed import OneForAll
 from .cell_source import count_up
 from .cell_topology import topic_of
 from .file_rows import count_calls
-from .forks import PATIENCE, PRELOADED, Start
+from .forks import PRELOADED, Start
 from .held import HELD, INPUT, TOPICS
 from .letters import LETTERS, NAME
 from .readings import PARTITIONS, Fold, Readings, Row
 from .steps import InHalves, Stepped
 from .stores import ROW, Source
 
-SPOUTS = ("transactional", "opaque", "files", "coordinated", "committer", "kafka")
+SPOUTS = ("transactional", "opaque", "files", "coordinated", "committer", "kafka", "gateway")
 BISECT = (("topology.poison", "bisect"), ("topology.poison.attempts", 1))
 PRELOADED[:] = ["faults.preloaded_drawn"]
 LINES = 9
@@ -62,7 +58,7 @@ class Drawn:
     @property
     def known(self) -> bool:
         """Whether it is known which row comes in which batch."""
-        return self.spout != "opaque"
+        return self.spout not in ("opaque", "gateway")
 
 
 def draw_topology(draw: random.Random, store: str, first: str) -> Drawn:
@@ -79,7 +75,7 @@ def draw_topology(draw: random.Random, store: str, first: str) -> Drawn:
 def promised(store: str, spout: str, state: str) -> bool:
     """Whether the state is exact behind the spout. An append is not, behind one that sends another batch again. A
     KafkaSpout reads from the brokers of the states."""
-    if spout == "kafka":
+    if spout in ("kafka", "gateway"):
         return store in TOPICS
     return spout != "opaque" or state not in ("append", "topic", "trans")
 
@@ -103,7 +99,7 @@ class Input:
     def sent(self, txid: int) -> list[Row]:
         if self.drawn.spout == "files":
             return [line(number) for number in range((txid - 1) * LINES, txid * LINES)]
-        if self.drawn.spout in ("opaque", "kafka"):
+        if self.drawn.spout in ("opaque", "kafka", "gateway"):
             numbers = range((txid - 1) * LINES, txid * LINES)
             if not self.drawn.known:
                 numbers = range(self.last * LINES) if txid == 1 else range(0)
@@ -119,27 +115,6 @@ class Input:
 
     def fold(self) -> Fold:
         return Fold(self, self.last)  # type: ignore[arg-type]
-
-    def write(self, folder: Path, url: str) -> None:
-        """What the spout reads, where it reads anything: files, or a topic beside those of the states."""
-        if self.drawn.spout == "files":
-            self._write_files(folder)
-        elif self.drawn.spout == "kafka":
-            self._write_topic(*topic_of(url, INPUT))
-
-    def _write_topic(self, bootstrap: str, topic: str) -> None:
-        producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
-        for partition, number in itertools.product(range(PARTITIONS), range(self.last * LINES)):
-            row = dict(zip(ROW, numbered_row(partition, number), strict=True))
-            producer.produce(topic, json.dumps(row), partition=partition)
-        assert producer.flush(PATIENCE) == 0
-
-    def _write_files(self, folder: Path) -> None:
-        """Three, whose ends fall into batches."""
-        lines = [",".join(map(str, line(number))) for number in range(self.last * LINES)]
-        for number in range(3):
-            part = lines[number * len(lines) // 3 : (number + 1) * len(lines) // 3]
-            (folder / f"in-{number}.csv").write_text("\n".join([",".join(ROW), *part]) + "\n")
 
 
 def line(number: int) -> Row:
@@ -284,7 +259,7 @@ class DrawnStart(Start):
         readings, folder = Readings(self.seed), str(self.folder)
         if self.drawn.spout == "files":
             return FileSpout(f"{folder}/in-*.csv", ROW, batchSize=LINES)
-        if self.drawn.spout == "kafka":
+        if self.drawn.spout in ("kafka", "gateway"):
             form = {"fields": "value", "value": Json(ROW), "endingOffsets": "latest"}
             return KafkaSpout(*topic_of(self.url, INPUT), maxRecordsPerBatch=PARTITIONS * LINES, **form)
         made = {"transactional": Source, "coordinated": Coordinated}.get(self.drawn.spout)

@@ -20,6 +20,7 @@ from trident_py.checkpoints.append_log import JOURNAL
 
 from .forks import Driver, run
 from .held import TOPICS
+from .inputs import write
 from .steps import STEPS
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _crossed(round: Round, driver: Driver) -> None:
         folder.mkdir()
         url = round.stack.enter_context(round.home.place(folder))
         other = replace(round.start_of(()), url=url, folder=folder, last=2)
-        other.input.write(folder, url)
+        write(other.input, folder, url)
         told = run(other).told[-1]
         assert told[0] == "done", told
     held = round.contents()

@@ -12,6 +12,7 @@ from . import preloaded
 from .drawn import BISECT, SPOUTS, Drawn, DrawnStart, promised
 from .forks import drive
 from .held import HELD
+from .inputs import write
 
 
 class _Nobody:
@@ -22,7 +23,7 @@ def _once(folder: Path, store: str, spout: str, states: tuple[str, ...]) -> None
     drawn = Drawn(store, spout, states, 2, True, store == "sqlite" and spout in ("transactional", "coordinated"))
     url = f"sqlite:///{folder}/{spout}.db" if store == "sqlite" else f"{folder}/{spout}"
     start = DrawnStart(url, folder, 2, checkpoints=f"{store}-{spout}", conf=BISECT if drawn.poison else (), drawn=drawn)
-    start.input.write(folder, url)
+    write(start.input, folder, url)
     drive(start, _Nobody())
 
 

@@ -21,6 +21,7 @@ from .forks import Driver
 from .held import HELD
 from .homes import Home
 from .injections import AWAY, BACKUP, KINDS, OF_THE_DRIVER, Kind, earlier, kinds
+from .inputs import write
 from .letters import ids
 from .steps import ANY, DRIVER, STEPS, Fault
 
@@ -103,7 +104,7 @@ class Round:
         self.stack.enter_context(self.home.connected())
         self.url = self.stack.enter_context(self.home.place(self.folder))
         self.through = self.home.through(self.url)
-        self.start_of(()).input.write(self.folder, self.url)
+        write(self.start_of(()).input, self.folder, self.url)
         until = time.monotonic() + DEADLINE
         while not self._start():
             if time.monotonic() > until:

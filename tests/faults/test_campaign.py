@@ -17,6 +17,7 @@ from .forks import Driver, run
 from .held import HELD
 from .homes import STORES, home
 from .injections import kinds
+from .inputs import write
 from .records import table
 from .rounds import Round, points
 from .steps import Fault
@@ -75,7 +76,7 @@ def test_a_decision_that_a_full_disk_does_not_let_go_keeps_its_files(tmp_path: P
     """The files that a decided batch was to show were deleted, and each start failed for good."""
     drawn = Drawn("files", "files", tuple(HELD["files"]), 1, False, False)
     start = DrawnStart(f"{tmp_path}/files", tmp_path, 19, drawn=drawn)
-    start.input.write(tmp_path, start.url)
+    write(start.input, tmp_path, start.url)
     full = run(replace(start, faults=(Fault("publish", "files", 17, action="full"),)))
     assert full.told[-1][0] == "error"
     assert run(start).told[-1] == ("done", 19)

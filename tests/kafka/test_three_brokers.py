@@ -15,6 +15,7 @@ from faults.drawn import Drawn, DrawnStart
 from faults.forks import Driver, live_through, run_with
 from faults.held import HELD
 from faults.homes import Brokers
+from faults.inputs import write
 from faults.steps import Fault
 from needed import needed
 
@@ -42,7 +43,7 @@ def start(brokers: Brokers, tmp_path: Path) -> Iterator[DrawnStart]:
     drawn = Drawn("brokers", "kafka", STATES, 2, False, False)
     with brokers.place(tmp_path) as url:
         made = DrawnStart(url, tmp_path, LAST, drawn=drawn)
-        made.input.write(tmp_path, url)
+        write(made.input, tmp_path, url)
         yield made
         brokers.settle()
 
