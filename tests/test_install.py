@@ -61,6 +61,9 @@ ALONE = {
     "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).folder()",
 }
 
+OURS = {"dev", "docs", "examples"}
+"""Extras that users do not install."""
+
 
 def requirements() -> dict[str, list[str]]:
     """The lines of setup.cfg by extra; under "" what is always installed."""
@@ -139,15 +142,15 @@ def test_the_modules_of_an_extra_can_be_imported(extra: str, tmp_path: Path) -> 
 
 def test_whatever_users_install_has_a_floor() -> None:
     """`make floors` installs the lowest versions and runs smoke tests with them."""
-    lines = [line for extra, lines in requirements().items() if extra not in ("dev", "examples") for line in lines]
+    lines = [line for extra, lines in requirements().items() if extra not in OURS for line in lines]
     assert len(lines) > 30 and [line for line in lines if ">=" not in line] == []
     script = (ROOT / "scripts" / "floors.sh").read_text()
     installed = re.findall(r"^extras=(.*)$", script, re.M)[0].split(",")
-    assert {*installed, "", "dev", "examples"} == set(requirements())
+    assert {*installed, "", *OURS} == set(requirements())
 
 
 def test_every_extra_is_tried_alone() -> None:
-    assert set(ALONE) | {"dev", "examples"} == set(declared())
+    assert set(ALONE) | OURS == set(declared())
 
 
 @pytest.fixture(scope="module")
