@@ -1,7 +1,7 @@
 """Passes Ethernet frames between two network cards, each some time later. Run by path, on the switch of a `Network`.
 
-``python delay_line.py CARD CARD MILLISECONDS SHARE``. A share of the frames comes twice, and one comes after frames that
-were sent later. Most kernels have ``tc netem`` for this; not all.
+``python delay_line.py CARD CARD MILLISECONDS SHARE``. A share of the frames comes twice, and a share comes after frames
+that were sent later. Most kernels have ``tc netem`` for this; not all.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def card(name: str) -> socket.socket:
 
 
 def pass_on(cards: dict[socket.socket, socket.socket], delay: float, share: float) -> None:
-    """Sends what one card receives through the other, ``delay`` seconds later: in order, but for the ``share``. Does not
-    return."""
+    """Sends what one card receives through the other, ``delay`` seconds later: in order, but for the ``share``. Does
+    not return."""
     waiting: list[tuple[float, int, socket.socket, bytes]] = []
     draw, numbers = random.Random(1), itertools.count()
     while True:

@@ -169,6 +169,15 @@ def _in_files(mode: str) -> Callable[[str, Fold], Pairs]:
 
 _IN_SQL = {name: Held(FACTORIES[name], PAIRS[name], MAPS.get(name)) for name in FACTORIES}
 _IN_SQL["window"] = Held(lambda url: None, in_window, persist=window)
+_IN_TOPICS = {
+    "rows": Held(lambda url: None, _rows_in_topic, persist=compacted_rows),
+    "trans": Held(_compacted("transactional", "trans"), _sums_in_topic("trans", 3), Sum()),
+    "opaque": Held(_compacted("opaque", "opaque"), _sums_in_topic("opaque", 4), Sum()),
+    "topic": Held(
+        lambda url: TransactionalTopicState(*topic_of(url, "topic"), key="sender", value=FIELDS),
+        _records, updater=TopicRows,
+    ),
+}  # fmt: skip
 HELD: dict[str, dict[str, Held]] = {
     **dict.fromkeys(DATABASES, _IN_SQL),
     "redis": {
@@ -176,15 +185,7 @@ HELD: dict[str, dict[str, Held]] = {
         "trans": Held(_hashed("transactional", "trans"), _sums_in_redis("trans", 3), Sum()),
         "opaque": Held(_hashed("opaque", "opaque"), _sums_in_redis("opaque", 4), Sum()),
     },
-    **dict.fromkeys(TOPICS, {
-        "rows": Held(lambda url: None, _rows_in_topic, persist=compacted_rows),
-        "trans": Held(_compacted("transactional", "trans"), _sums_in_topic("trans", 3), Sum()),
-        "opaque": Held(_compacted("opaque", "opaque"), _sums_in_topic("opaque", 4), Sum()),
-        "topic": Held(
-            lambda url: TransactionalTopicState(*topic_of(url, "topic"), key="sender", value=FIELDS),
-            _records, updater=TopicRows,
-        ),
-    }),
+    **dict.fromkeys(TOPICS, _IN_TOPICS),
     "files": {
         mode: Held(lambda url, mode=mode: files_state(f"{url}/{mode}", mode), _in_files(mode), updater=FileRows)
         for mode in ("files", "batches", "manifest")

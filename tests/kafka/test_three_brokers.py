@@ -19,7 +19,8 @@ from faults.inputs import write
 from faults.steps import Fault
 from needed import needed
 
-pytestmark = [pytest.mark.servers, pytest.mark.whole("test_transactional_faults.py::test_a_broker_killed_around_commit")]
+KEPT = "test_transactional_faults.py::test_a_broker_killed_around_commit"
+pytestmark = [pytest.mark.servers, pytest.mark.whole(KEPT)]
 STATES = ("topic", "rows", "opaque")
 LAST = 12
 SESSION = 2.0
@@ -70,8 +71,8 @@ def test_leaders_and_coordinators_die_in_turn_with_drivers_and_nothing_is_lost_o
     done = 0
     while told[-1:] != [("done", LAST)]:
         story = {txid: what for txid, what in STORY.items() if txid > done}
-        faults = [ask(step, state, txid, "kill" if w == "driver" else "ask") for txid, (step, state, w) in story.items()]
-        driver = run_with(replace(start, faults=tuple(faults)), die)
+        faults = tuple(ask(*at, txid, "kill" if what == "driver" else "ask") for txid, (*at, what) in story.items())
+        driver = run_with(replace(start, faults=faults), die)
         assert driver.process.exitcode == -9 or driver.told[-1] == ("done", LAST), driver.told[-3:]
         done = next((txid for txid, what in story.items() if what[2] == "driver"), LAST)
         told += driver.told
@@ -85,9 +86,11 @@ def test_a_broker_that_stands_still_holds_a_batch_up_and_loses_nothing(
 ) -> None:
     """For a moment; and until the others have taken its partitions over, which it learns when it wakes up."""
     faults = tuple(ask(step, "topic", txid) for txid, step in enumerate(("begun", "half", "written"), 2))
-    live_through(
-        replace(start, faults=faults), lambda txid: brokers.freeze(seconds, brokers.broker(which, start.url, "topic", 0))
-    )
+
+    def freeze(txid: int) -> None:
+        brokers.freeze(seconds, brokers.broker(which, start.url, "topic", 0))
+
+    live_through(replace(start, faults=faults), freeze)
     assert differences(start) == {}
 
 
