@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
@@ -26,6 +27,8 @@ from .settings import TRANSACTIONAL
 
 PATIENCE = 10.0
 LONGEST = 20.0
+ALONE = 2.0  # seconds after a broker has left the cluster
+LOOK = 0.1
 
 
 class TransactionalProducer:
@@ -46,7 +49,8 @@ class TransactionalProducer:
 
     @property
     def is_open(self) -> bool:
-        return self._sender is not None
+        """Whether the next transaction can use this producer."""
+        return self._sender is not None and not self._sender.lost_broker()
 
     @property
     def producer(self) -> Any:
@@ -91,10 +95,10 @@ class TransactionalProducer:
         """
         self.begin()
         with self._over_if_it_fails(f"commit batch {mark.txid}"):
-            producer = self._open_sender.producer
+            sender = self._open_sender
             for offsets, metadata in [(self.place.offsets(mark), self._metadata), *others]:
-                _in_time(partial(producer.send_offsets_to_transaction, offsets, metadata, PATIENCE))
-            _retry(partial(producer.commit_transaction, ANSWER))
+                _in_time(sender, partial(sender.producer.send_offsets_to_transaction, offsets, metadata, PATIENCE))
+            _retry(partial(sender.producer.commit_transaction, ANSWER))
             clean = self._open_sender.was_clean()
         self._active = False
         if not clean:
@@ -183,7 +187,7 @@ def _retry(call: Callable[[], Any]) -> None:
     again_for(ANSWER, 0, passes, partial(call_client, call))
 
 
-def _in_time(call: Callable[[], Any]) -> None:
+def _in_time(sender: Sender, call: Callable[[], Any]) -> None:
     """Run the call for at most ``LONGEST`` seconds. librdkafka's own limit fails if the group's coordinator has left
     the cluster (librdkafka issues 5456 and 5511): then the call and its thread are abandoned."""
     outcome: Future[None] = Future()
@@ -196,9 +200,22 @@ def _in_time(call: Callable[[], Any]) -> None:
             outcome.set_exception(error)
 
     threading.Thread(target=work, name="trident-offsets", daemon=True).start()
-    if not wait([outcome], LONGEST).done:
-        raise FailedException(
-            f"librdkafka gave no answer within {LONGEST:.0f} s, perhaps because a broker has left the cluster; the "
-            "batch will be replayed with a new producer"
-        )
+    began, limit = time.monotonic(), LONGEST
+    while not wait([outcome], LOOK).done:
+        waited = time.monotonic() - began
+        if sender.lost_broker():
+            limit = min(limit, waited + ALONE)
+        if waited > limit:
+            threading.Thread(target=_drain, args=(sender, outcome), name="trident-abandoned", daemon=True).start()
+            raise FailedException(
+                f"librdkafka gave no answer within {limit:.0f} s, perhaps because a broker has left the cluster; the "
+                "batch will be replayed with a new producer"
+            )
     call_client(outcome.result)
+
+
+def _drain(sender: Sender, outcome: Future[None]) -> None:
+    """Take what an abandoned producer logs, about a thousand lines a second, or it would fill the memory."""
+    while not outcome.done():
+        with contextlib.suppress(Exception):
+            call_client(sender.producer.poll, 1.0)

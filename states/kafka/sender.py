@@ -23,6 +23,7 @@ _WANTED = ("eos", "broker")
 _TROUBLE = ("FAIL", "REQTMOUT")
 _LEVELS = (50, 50, 50, 40, 30, 20, 20, 10)  # of librdkafka's log_level
 _USUAL = 6
+_LEFT = "(_DESTROY_BROKER)"
 
 
 class Witness:
@@ -38,6 +39,9 @@ class Witness:
     lost connection and no late answer. (A request repeated because a broker asked for it is no longer in transit.)
     Unknown lines prove nothing. Only the log shows connection errors reliably: of two within 30 s librdkafka reports
     just the first, and that as information. librdkafka calls `log` from within the producer's `poll`.
+
+    ``lost_broker``: a broker has left the cluster since the producer was made, if only for a moment. librdkafka may
+    wait for it for ever, as the coordinator of a group.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -45,6 +49,7 @@ class Witness:
         debug = str(settings.get("debug", ""))
         self.settings = {"debug": ",".join(filter(None, (debug, *_WANTED))), "log_level": 7}
         self._least = _LEVELS[int(settings.get("log_level", 7 if debug else _USUAL))]
+        self.lost_broker = False
         self.begin()
 
     def begin(self) -> None:
@@ -62,6 +67,7 @@ class Witness:
             self._answers.append(text)
         elif (facility in _TROUBLE or level > logging.DEBUG) and not _is_first_address(text):
             self.trouble = self.trouble or text
+            self.lost_broker = self.lost_broker or _LEFT in text
         if level >= self._least:
             librdkafka.log(level, form, facility, name, text)
 
@@ -69,7 +75,7 @@ class Witness:
 def _is_first_address(text: str) -> bool:
     """Return whether the line reports the end of a connection to a ``bootstrap`` address. It ends once the brokers are
     known, and carries nothing of a transaction."""
-    return "/bootstrap: " in text and "(_DESTROY_BROKER)" in text
+    return "/bootstrap: " in text and _LEFT in text
 
 
 WAIT = 0.02
@@ -165,6 +171,11 @@ class Sender:
         """Return whether the transaction just committed has left no request in transit."""
         call_client(self.producer.poll, 0)
         return self.witness.clean
+
+    def lost_broker(self) -> bool:
+        """Return whether a broker has left the cluster, so that another producer is needed."""
+        call_client(self.producer.poll, 0)
+        return self.witness.lost_broker
 
     def abort(self, seconds: float) -> None:
         call_client(self.producer.abort_transaction, seconds)

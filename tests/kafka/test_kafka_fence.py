@@ -249,15 +249,31 @@ def test_settings_go_to_the_clients_that_know_them() -> None:
     assert cluster_of("h:1", settings) == Cluster.of("h:1", {"security.protocol": "ssl"})
 
 
-def test_a_call_without_an_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "LONGEST", 0.05)
-    answer = threading.Event()
+class Silent:
+    """A sender whose calls get no answer, and which logs all the time."""
+
+    def __init__(self, lost: bool) -> None:
+        self.producer, self.lost, self.drained = self, lost, threading.Event()
+
+    def lost_broker(self) -> bool:
+        return self.lost
+
+    def poll(self, seconds: float) -> None:
+        self.drained.set()
+
+
+@pytest.mark.parametrize(("lost", "limit"), [(False, "LONGEST"), (True, "ALONE")])
+def test_a_call_without_an_answer_is_given_up(monkeypatch: pytest.MonkeyPatch, lost: bool, limit: str) -> None:
+    """Soon, if a broker has left the cluster; and what the producer logs from then on fills no memory."""
+    monkeypatch.setattr(transactions, limit, 0.05)
+    answer, sender = threading.Event(), Silent(lost)
     with pytest.raises(FailedException, match="gave no answer within"):
-        transactions._in_time(lambda: answer.wait(30))
+        transactions._in_time(sender, lambda: answer.wait(30))  # type: ignore[arg-type]
+    assert sender.drained.wait(5)
     answer.set()
-    transactions._in_time(lambda: None)
+    transactions._in_time(sender, lambda: None)  # type: ignore[arg-type]
     with pytest.raises(KeyError):
-        transactions._in_time(lambda: {}["x"])
+        transactions._in_time(sender, lambda: {}["x"])  # type: ignore[arg-type]
 
 
 def test_a_new_lineage_begun_by_a_driver_that_died_is_begun_by_the_next_one(

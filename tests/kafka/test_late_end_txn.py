@@ -177,6 +177,15 @@ def test_a_commit_without_proof_is_not_clean(lines: list[tuple[str, str]]) -> No
     assert not witness.clean
 
 
+def test_a_producer_that_has_lost_a_broker_is_not_used_again() -> None:
+    """Not only in the transaction in which it was lost: a group's coordinator may have been there."""
+    witness = Witness({})
+    for where, lost in (("bootstrap", False), ("1", True)):
+        witness.log(10, "%s [%s] %s", "FAIL", "rdkafka", f"h:1/{where}: Decommissioning this broker (_DESTROY_BROKER)")
+        witness.begin()
+        assert witness.lost_broker is lost
+
+
 @pytest.mark.parametrize(("settings", "shown"), [
     ({}, ["warning", "information"]), ({"log_level": "4"}, ["warning"]), ({"log_level": "0"}, []),
     ({"debug": "msg"}, ["warning", "information", "detail"]),
