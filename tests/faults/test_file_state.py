@@ -38,11 +38,12 @@ class FileStart(Start):
     """One start of a driver with one FileState; ``url`` is its folder."""
 
     mode: str = "files"
-    storage: tuple[tuple[str, str], ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    """The storage of the state; that of the checkpoint is local."""
 
     def topology(self) -> Any:
         count_calls()
-        factory = files_state(self.url, self.mode, storage=self.storage)
+        factory = files_state(self.url, self.mode, storage=self.settings)
         topology = TridentTopology()
         stream = topology.newStream("readings", Source(Readings(self.seed), self.last)).parallelismHint(PARTITIONS)
         stream = stream.partitionBy("sender")
@@ -115,9 +116,9 @@ def test_a_driver_killed_at_any_step_loses_and_doubles_nothing_in_a_store(
     last = len(places) + 2
     for txid, (step, partition) in enumerate(places, 2):
         fault = Fault(step, NAME, txid, partition)
-        driver = run(FileStart(url, tmp_path, last, (fault,), SEED, mode=mode, storage=storage))
+        driver = run(FileStart(url, tmp_path, last, (fault,), SEED, mode=mode, settings=storage))
         assert driver.process.exitcode == -signal.SIGKILL, (fault, driver.told[-2:])
-    driver = run(FileStart(url, tmp_path, last, (), SEED, mode=mode, storage=storage))
+    driver = run(FileStart(url, tmp_path, last, (), SEED, mode=mode, settings=storage))
     assert driver.told[-1] == ("done", last), driver.told[-1]
     factory = FileState(url, columns=ROW, storage=storage)
     assert factory.stored() == Fold(Readings(SEED), last).counted()
@@ -140,7 +141,7 @@ class Refusing(http.server.BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None: ...
 
 
-@pytest.mark.parametrize("step", ["begin", "written", "publish"])
+@pytest.mark.parametrize("step", ["publish", *(pytest.param(one, marks=pytest.mark.whole) for one in ("begin", "written"))])
 def test_a_store_that_answers_403_for_a_while_ends_the_run_in_words(s3: Any, tmp_path: Path, step: str) -> None:
     """It may be for good: nobody but its owner can tell. The next start goes on exactly, once the store lets it."""
     name = f"refused-{uuid.uuid4().hex[:12]}"
@@ -148,7 +149,7 @@ def test_a_store_that_answers_403_for_a_while_ends_the_run_in_words(s3: Any, tmp
     with http.server.ThreadingHTTPServer((HOST, 0), Refusing) as refusing, CuttingProxy(HOST, s3.port) as proxy:
         threading.Thread(target=refusing.serve_forever, daemon=True).start()
         storage = {**s3.storage, "endpoint_override": f"http://{HOST}:{proxy.port}"}
-        start = FileStart(f"s3://{name}/rows", tmp_path, 4, seed=SEED, storage=tuple(storage.items()))
+        start = FileStart(f"s3://{name}/rows", tmp_path, 4, seed=SEED, settings=tuple(storage.items()))
 
         def refuse(txid: int) -> None:
             proxy.target = (HOST, refusing.server_port)
