@@ -47,12 +47,12 @@ def follow(running: RunningTopology, *displays: Display) -> int:
     """
     news: SimpleQueue[News] = SimpleQueue()
     running.addListener(lambda event, progress: news.put((now(), event, copy.deepcopy(progress))))
-    early = list(running.events)  # events from before the listener was added
+    early, begun = list(running.events), now()  # events from before the listener was added
     with ExitStack() as shown_on:
         for display in displays:
             shown_on.enter_context(display)
             for event in early:
-                display.event(now(), event, None)
+                display.event(begun, event, None)
         shown = {id(event) for event in early}
         try:
             while not running.awaitTermination(timeout=POLL_SECONDS):

@@ -19,6 +19,10 @@ FILE_BYTES, OLDER_FILES = 10_000_000, 5
 Write = Callable[[str], Any]
 
 
+def print_line(line: str) -> None:
+    print(line, flush=True)
+
+
 def now() -> datetime:
     return datetime.now(UTC)
 
@@ -31,14 +35,14 @@ def line_of(event: str, time: datetime | None = None, **more: Any) -> str:
 
 def print_record(event: str, time: datetime | None = None, **more: Any) -> None:
     """Print an event as one JSON object in one line of stdout."""
-    print(line_of(event, time, **more), flush=True)
+    print_line(line_of(event, time, **more))
 
 
 class JsonLines:
     """Writes one JSON object per event; by default on stdout. A committed batch includes counts and seconds. ``more``:
     what each object has besides."""
 
-    def __init__(self, name: str, write: Write = lambda line: print(line, flush=True), **more: Any) -> None:
+    def __init__(self, name: str, write: Write = print_line, **more: Any) -> None:
         self._more = {"topology": name, **more}
         self._write = write
 
@@ -47,18 +51,23 @@ class JsonLines:
 
     def __exit__(self, *_: object) -> None: ...
 
+    def tell(self, event: str, time: datetime | None = None, **more: Any) -> None:
+        """Write an object."""
+        self._write(line_of(event, time, **self._more, **more))
+
     def event(self, time: datetime, event: Event, progress: Progress | None) -> None:
-        record: dict[str, Any] = {**self._more, "txid": event.txid, "attempt": event.attempt}
+        record: dict[str, Any] = {"txid": event.txid, "attempt": event.attempt}
         if event.reason:
             record["reason"] = event.reason
+        if progress is not None:
+            record["component"] = progress.component
         if progress is not None and event.kind == "committed":
-            record |= {"component": progress.component, "emitted": progress.emitted}
-            record |= {"persisted": progress.persisted, "seconds": progress.seconds}
+            record |= {"emitted": progress.emitted, "persisted": progress.persisted, "seconds": progress.seconds}
             if progress.backlog:
                 record["backlog"] = progress.backlog
             if progress.metrics:
                 record["metrics"] = progress.metrics
-        self._write(line_of(event.kind, time, **record))
+        self.tell(event.kind, time, **record)
 
 
 def file_of_events(path: str) -> Write:

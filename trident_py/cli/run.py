@@ -19,7 +19,7 @@ from ..report.progress import RunningTopology
 from ..topology.topology import check_submission
 from .display import ProgressLine, follow, terminable
 from .failures import guarded
-from .json_lines import JsonLines, Write, events_in_log, file_of_events, log_as_json, print_record
+from .json_lines import JsonLines, Write, events_in_log, file_of_events, log_as_json, now
 from .spark_options import SparkOptions, absolute, spark_options
 from .states import looks_of, show_looks
 from .targets import Chosen, Target, leaving_no_trace, target_argument
@@ -83,7 +83,7 @@ class RunCommand:
         name, loaded, conf = self.load()
         if self.log_format == "json":
             log_as_json(name)
-        show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json, name)
+        self.show_guarantees(loaded.topology.guarantees(conf), conf, name)
         with cluster_for(self.local, loaded.storage) as cluster:
             return self.follow(self.submit(cluster, name, conf, loaded), name)
 
@@ -93,23 +93,36 @@ class RunCommand:
 
     def follow(self, running: RunningTopology, name: str) -> int:
         """Show the progress until the run ends; returns the exit code."""
-        if running.http:
+        if running.http and self.log_format == "json":
+            events_in_log(name).tell("page", url=running.http)
+        elif running.http:
             print(f"page at {running.http}", file=sys.stderr, flush=True)
-        shown: list[JsonLines | ProgressLine] = [JsonLines(name, self.write_event)] if self.write_event else []
-        if self.log_format == "json":
-            shown.append(events_in_log(name))
-        if self.as_json:
-            shown.append(JsonLines(name))
-        elif self.log_format == "text":
-            shown.append(ProgressLine(name))
-        return follow(running, *shown)
+        by_line = self.as_json or self.log_format == "json"
+        return follow(running, *self.lines(name), *([] if by_line else [ProgressLine(name)]))
+
+    def lines(self, name: str) -> list[JsonLines]:
+        """Return what writes the events as JSON."""
+        found = [JsonLines(name, self.write_event)] if self.write_event is not None else []
+        found += [events_in_log(name)] if self.log_format == "json" else []
+        return [*found, JsonLines(name)] if self.as_json else found
+
+    def show_guarantees(self, guarantees: Guarantees, conf: Config, name: str) -> None:
+        """Print the guarantee of each state before anything starts. Raises DefinitionError if one is below the
+        conf's."""
+        require(guarantees, conf)
+        moment = now()
+        for lines in self.lines(name):
+            for guarantee in guarantees:
+                lines.tell("guarantee", moment, **dataclasses.asdict(guarantee))
+        if guarantees and not self.as_json and self.log_format == "text":
+            print(guarantees, file=sys.stderr)
 
     def dry(self) -> int:
         """Show the guarantees and check the stores of the states. Starts nothing, writes nothing."""
         with leaving_no_trace():
             name, loaded, conf = self.load()
         check_submission(name, conf, loaded.topology)
-        show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json, name)
+        self.show_guarantees(loaded.topology.guarantees(conf), conf, name)
         return show_looks(looks_of(loaded.topology.plan, loaded.hide), "events" if self.as_json else "text")
 
 
@@ -161,16 +174,6 @@ def run(dry_run: bool, http: str | None, events: str | None, **options: Any) -> 
 
     with terminable():
         sys.exit(guarded(run_topology, chosen.full))
-
-
-def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool, name: str) -> None:
-    """Print the guarantee of each state before anything starts. Raises DefinitionError if one is below the conf's."""
-    require(guarantees, conf)
-    if as_json:
-        for guarantee in guarantees:
-            print_record("guarantee", topology=name, **dataclasses.asdict(guarantee))
-    elif guarantees:
-        print(guarantees, file=sys.stderr)
 
 
 def settings_of(settings: tuple[str, ...]) -> Config:

@@ -220,7 +220,7 @@ def _holder(spent: Mapping[Phase, float]) -> tuple[Phase, float]:
 
 def _held_since(view: ComponentView, holder: Phase) -> float:
     """Return since when it has taken most of the time, minute by minute."""
-    until, since = view.now, view.now - WINDOW
+    until, since = view.now, view.since
     while batches := view.within(until - WINDOW, until):
         if until != view.now and _holder(_sum(batches))[0] != holder:
             break
@@ -253,7 +253,7 @@ def _words(phase: Phase) -> str:
 
 
 def _first_line(text: str, most: int = 200) -> str:
-    line = text.strip().partition("\n")[0].strip() or "no reason is known"
+    line = next(iter(text.strip().splitlines()), "no reason is known")
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 

@@ -40,13 +40,13 @@ class Monitor:
 
     def begin(self, running: RunningTopology) -> None:
         """Start the server. Called before the run starts. If it raises DefinitionError, the run is over."""
+        self.record.attach(running)
         try:
             served = application(self.record, self._token)
             self._server = WebServer(served, "the page of the run", Config.TOPOLOGY_HTTP, self.host, self.port).start()
         except BaseException:
             running.abandon()
             raise
-        self.record.attach(running)
         running.http = self._server.url
         running.addListener(self._end)
         log.info("%s is shown at %s", running.name, running.http)

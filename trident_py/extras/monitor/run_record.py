@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -57,6 +58,7 @@ class RunRecord:
         self.events: deque[RunEvent] = deque(maxlen=EVENTS)
         self.began = self.now()
         self.changes = 0
+        self._lock = threading.Lock()
         self.over = False
 
     def attach(self, running: RunningTopology) -> None:
@@ -74,8 +76,9 @@ class RunRecord:
             self.over = True
             for timeline in self.timelines.values():
                 timeline.finish()
-        self.changes += 1
-        self.events.append(RunEvent(self.changes, self.now(), component, event))
+        with self._lock:  # components have threads of their own
+            self.changes += 1
+            self.events.append(RunEvent(self.changes, self.now(), component, event))
 
     # -- what follows -----------------------------------------------------------------------------------------
 
