@@ -157,7 +157,7 @@ _RUN = (
 @click.option("--dry-run", is_flag=True, help="Check the topology, its guarantees and its stores; write nothing.")
 @click.option("--http", metavar="[HOST:]PORT", help="Show the run on a page there, with metrics; 0: any free port.")
 @click.option("--events", metavar="FILE", help="Add each event to FILE, as a line of JSON; it is rotated.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="json: lines of JSON on stderr.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="json: JSON lines on stderr.")
 def run(dry_run: bool, http: str | None, events: str | None, **options: Any) -> None:
     """Run the topology of FILE, or that the function build of MODULE returns, until its spouts end, or Ctrl-C.
 

@@ -58,7 +58,8 @@ def test_it_says_when_it_began_and_whether_it_grows() -> None:
     assert kind == "held" and since is not None and 24 <= int(since[1]) <= 26, sentence
     growing = [batch(n + 1, NOW - 50 + n, {EXECUTE: 0.1, COMMIT: 0.2 + n / 50}) for n in range(50)]
     assert said(batches=growing)[1].endswith(", growing")
-    assert said(batches=[batch(n + 1, NOW - 50 + n, {COMMIT: 2.0 - n / 50}) for n in range(50)])[1].endswith(", shrinking")
+    shrinking = [batch(n + 1, NOW - 50 + n, {COMMIT: 2.0 - n / 50}) for n in range(50)]
+    assert said(batches=shrinking)[1].endswith(", shrinking")
 
 
 def test_a_component_that_waits_most_of_the_time_keeps_up() -> None:

@@ -116,7 +116,8 @@ def test_counts_are_those_of_each_batch_and_of_all(told: Told) -> None:
     assert len(line.batches) == KEPT and line.batches[0].txid == 6
     assert all(batch.tuples == {"words": batch.txid} for batch in line.batches)
     assert line.outcomes["committed"] == sum(line.buckets["emit"].counts) == KEPT + 5
-    assert line.buckets["commit"].counts[2] == KEPT + 5 and line.buckets["process"].sum == pytest.approx(2.0 * (KEPT + 5))
+    assert line.buckets["commit"].counts[2] == KEPT + 5
+    assert line.buckets["process"].sum == pytest.approx(2.0 * (KEPT + 5))
 
 
 def test_a_failure_ends_the_attempt_and_the_run(told: Told) -> None:

@@ -88,9 +88,9 @@ class RunPage:
         page = pkgutil.get_data(__package__, "page.html") or b""
         script = re.search(rb"<script>(.*?)</script>", page, re.DOTALL)
         seal = base64.b64encode(hashlib.sha256(script[1] if script else b"").digest()).decode()
-        policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{seal}'; connect-src 'self'; img-src data:"
-        more = {"Content-Security-Policy": f"{policy}; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"}
-        self._page = page, {**more, "Referrer-Policy": "no-referrer"}
+        may = f"style-src 'unsafe-inline'; script-src 'sha256-{seal}'; connect-src 'self'; img-src data:"
+        policy = "; ".join([may, *(f"{each} 'none'" for each in ("default-src", "frame-ancestors", "base-uri"))])
+        self._page = page, {"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer"}
 
     # -- to see -----------------------------------------------------------------------------------------------
 
