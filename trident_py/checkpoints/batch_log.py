@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ..engine.program import Program
 from ..engine.startup import AGREEMENT
-from ..engine.store_position import BASE, CheckpointState
+from ..engine.store_position import BASE, FORMAT, CheckpointState
 from ..engine.two_phase import DECIDED
 from ..errors import LineageError, ZombieError
 from .hash_seed import find_other_seed
@@ -62,8 +62,9 @@ class BatchLog:
 
     # -- the start ------------------------------------------------------------------------------------------------
 
-    def standing(self, program: Program) -> CheckpointState:
-        """Return what the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
+    def standing(self, program: Program | None) -> CheckpointState:
+        """Return what the checkpoint holds before this start; without a program, nothing of a hash seed. Raises
+        LineageError if a part of it is missing."""
         record = self.store.get(AGREEMENT, 0)
         if record is None and self.last() is None:
             return CheckpointState.new(self.where, self._topology)
@@ -73,11 +74,16 @@ class BatchLog:
                 "is damaged, or of a version of trident_py before the log. Restore it from a copy, or move it away: "
                 f"the next start names the {BASE} with which a new one continues"
             )
+        if record.get("format", FORMAT) != FORMAT:
+            raise LineageError(
+                f"the checkpoint {self.where} has format {record['format']}, this version of trident_py reads "
+                f"{FORMAT}: start it with the version that wrote it"
+            )
         last = self.last()
         txid = record["base"] if last is None else last.txid
         begun = self.begun(txid + 1)
         decided = self.store.get(DECIDED, txid + 1) is not None
-        other = None if begun is None else find_other_seed(program, begun.order, self.order["order"])
+        other = None if begun is None or program is None else find_other_seed(program, begun.order, self.order["order"])
         return CheckpointState(
             self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other
         )
