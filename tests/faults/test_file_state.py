@@ -141,7 +141,10 @@ class Refusing(http.server.BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None: ...
 
 
-@pytest.mark.parametrize("step", ["publish", *(pytest.param(one, marks=pytest.mark.whole) for one in ("begin", "written"))])
+WHERE = ["publish", *(pytest.param(step, marks=pytest.mark.whole) for step in ("begin", "written"))]
+
+
+@pytest.mark.parametrize("step", WHERE)
 def test_a_store_that_answers_403_for_a_while_ends_the_run_in_words(s3: Any, tmp_path: Path, step: str) -> None:
     """It may be for good: nobody but its owner can tell. The next start goes on exactly, once the store lets it."""
     name = f"refused-{uuid.uuid4().hex[:12]}"
