@@ -5,7 +5,7 @@
     state       any of the store whose promise holds behind this spout; maps stand behind a groupBy
 
 Most spouts emit known rows in each batch, so txids are compared as well. The opaque one emits another number of rows in
-each try, from the last committed row on, and a known number in the end; and the gateway writes its events in any order.
+each try, from the last committed row on, and a known number in the end; a KafkaSpout what it finds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import random
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,9 +35,11 @@ from .held import HELD, INPUT, TOPICS
 from .letters import LETTERS, NAME
 from .readings import PARTITIONS, Fold, Readings, Row
 from .steps import InHalves, Stepped
-from .stores import ROW, Source
+from .stores import ROW, Pairs, Source
 
-SPOUTS = ("transactional", "opaque", "files", "coordinated", "committer", "kafka", "gateway")
+READERS = ("kafka", "gateway")
+"""A KafkaSpout; what it reads was written by a producer, or by the gateway for devices."""
+SPOUTS = ("transactional", "opaque", "files", "coordinated", "committer", *READERS)
 BISECT = (("topology.poison", "bisect"), ("topology.poison.attempts", 1))
 PRELOADED[:] = ["faults.preloaded_drawn"]
 LINES = 9
@@ -58,7 +61,12 @@ class Drawn:
     @property
     def known(self) -> bool:
         """Whether it is known which row comes in which batch."""
-        return self.spout not in ("opaque", "gateway")
+        return self.spout not in ("opaque", *READERS)
+
+    @property
+    def ends_later(self) -> bool:
+        """Whether there may be more batches than drawn: a KafkaSpout makes smaller ones while brokers come and go."""
+        return self.spout in READERS
 
 
 def draw_topology(draw: random.Random, store: str, first: str) -> Drawn:
@@ -75,7 +83,7 @@ def draw_topology(draw: random.Random, store: str, first: str) -> Drawn:
 def promised(store: str, spout: str, state: str) -> bool:
     """Whether the state is exact behind the spout. An append is not, behind one that sends another batch again. A
     KafkaSpout reads from the brokers of the states."""
-    if spout in ("kafka", "gateway"):
+    if spout in READERS:
         return store in TOPICS
     return spout != "opaque" or state not in ("append", "topic", "trans")
 
@@ -99,10 +107,8 @@ class Input:
     def sent(self, txid: int) -> list[Row]:
         if self.drawn.spout == "files":
             return [line(number) for number in range((txid - 1) * LINES, txid * LINES)]
-        if self.drawn.spout in ("opaque", "kafka", "gateway"):
-            numbers = range((txid - 1) * LINES, txid * LINES)
-            if not self.drawn.known:
-                numbers = range(self.last * LINES) if txid == 1 else range(0)
+        if not self.drawn.known:
+            numbers = range(self.last * LINES) if txid == 1 else range(0)
             return [numbered_row(partition, number) for partition in range(PARTITIONS) for number in numbers]
         return Readings(self.seed).batch(txid)
 
@@ -115,6 +121,19 @@ class Input:
 
     def fold(self) -> Fold:
         return Fold(self, self.last)  # type: ignore[arg-type]
+
+
+def compare(drawn: Drawn, name: str, url: str, fold: Fold) -> Pairs:
+    """What a state holds and what it must hold; without txids, where nobody knows them."""
+    held = HELD[drawn.store][name]
+    pairs = held.pairs(url, fold)
+    if held.combiner is None or drawn.known:
+        return pairs
+
+    def plain(rows: Counter) -> Counter:
+        return Counter({row[:2]: n for row, n in rows.items()})
+
+    return [(plain(found), plain(expected)) for found, expected in pairs]
 
 
 def line(number: int) -> Row:
@@ -259,7 +278,7 @@ class DrawnStart(Start):
         readings, folder = Readings(self.seed), str(self.folder)
         if self.drawn.spout == "files":
             return FileSpout(f"{folder}/in-*.csv", ROW, batchSize=LINES)
-        if self.drawn.spout in ("kafka", "gateway"):
+        if self.drawn.spout in READERS:
             form = {"fields": "value", "value": Json(ROW), "endingOffsets": "latest"}
             return KafkaSpout(*topic_of(self.url, INPUT), maxRecordsPerBatch=PARTITIONS * LINES, **form)
         made = {"transactional": Source, "coordinated": Coordinated}.get(self.drawn.spout)
