@@ -20,7 +20,7 @@ from ..columns.values import short
 from .folder import StateFolder
 from .formats import ROWS_AT_ONCE, FileFormat, explain_refusal, strange
 from .ledger import STAGING, FileFence, FileLedger
-from .names import staged_name
+from .names import format_staged_name
 
 log = logging.getLogger("trident_py")
 
@@ -136,7 +136,7 @@ class FilePartition(State):
 
     def _new(self) -> _StagedFile:
         assert self._fence is not None and self._columns is not None
-        name = staged_name(
+        name = format_staged_name(
             self._txid, self._epoch, self._fence.generation, self._fence.attempt, self.partition,
             secrets.token_hex(8), len(self._files), self.factory.rows.suffix,
         )  # fmt: skip

@@ -161,7 +161,7 @@ def test_a_known_key_of_any_kind_is_seen_in_a_sample(
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows each load of whole rows into the table ``t`` was given."""
     numbers: list[int] = []
-    ignoring, load = MySqlBulk._ignoring, PostgreSqlBulk.load
+    ignoring, load = MySqlBulk._insert_ignoring, PostgreSqlBulk.load
 
     def loaded(self: Any, connection: Any, table: str, columns: Any, parts: Any, *more: Any) -> int:
         parts = list(parts)
@@ -170,7 +170,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return load(self, connection, table, columns, parts, *more)
 
     monkeypatch.setattr(PostgreSqlBulk, "load", loaded)
-    monkeypatch.setattr(MySqlBulk, "_ignoring", lambda *given: numbers.append(len(given[-1])) or ignoring(*given))
+    monkeypatch.setattr(MySqlBulk, "_insert_ignoring", lambda *given: numbers.append(len(given[-1])) or ignoring(*given))
     return numbers
 
 

@@ -57,7 +57,7 @@ class Compaction:
     def look(self) -> list[Finding]:
         """Report whether the topic is suitable, would be created, or is wrong. Writes nothing."""
         reach(self.cluster)
-        existing = self.existing()
+        existing = self.find_topic()
         if existing is None:
             many = "the broker's default" if self.partitions is None else self.partitions
             return [Finding("creates", f"topic {self.topic!r} does not exist; it would be created, compacted, "
@@ -68,7 +68,7 @@ class Compaction:
 
     def ensure_topic(self) -> int:
         """Create a missing topic; return the number of partitions. Raises StateError for an unsuitable topic."""
-        existing = self.existing()
+        existing = self.find_topic()
         if existing is None:
             self._create()
             return self.ensure_topic()
@@ -77,7 +77,7 @@ class Compaction:
             raise StateError(text)
         return partitions
 
-    def existing(self) -> tuple[dict[str, str], int] | None:
+    def find_topic(self) -> tuple[dict[str, str], int] | None:
         """Return the topic's settings and its number of partitions; None for a missing topic."""
         admin, topic = self.cluster.admin(), self.topic
         return unless_missing(
@@ -114,7 +114,7 @@ class Compaction:
         config = {"cleanup.policy": "compact", **dict(self.config)}
         make(self.cluster, self.cluster.admin(), self.topic, self.partitions, self.replication, config)
         until = time.monotonic() + ANSWER
-        while self.existing() is None and time.monotonic() < until:
+        while self.find_topic() is None and time.monotonic() < until:
             time.sleep(0.02)
 
 
@@ -158,7 +158,7 @@ class KeyedTopic:
 
     def last_txid(self) -> int:
         """Return the highest txid among the topic's records, 0 if there is none."""
-        if self._compaction.existing() is None:
+        if self._compaction.find_topic() is None:
             return 0
         table = table_of(self.cluster, self._compaction.topic)
         table.catch_up(ANSWER / 6)
@@ -320,7 +320,7 @@ class CompactedTopicState(StateFactory):
             fence = TopicFence.at(MarkPlace.of(self.cluster, self.topic, conf), conf)
             writer = FencedWriter(fence, partitionIndex, numPartitions, settings)
         settle = self.ensure_topic if RunContext.of(conf).generation is None else None
-        return CompactedMap(self._backing(writer), partitionIndex, numPartitions, settle)
+        return CompactedMap(self._make_backing(writer), partitionIndex, numPartitions, settle)
 
     @property
     def reading(self) -> Reading:
@@ -344,7 +344,7 @@ class CompactedTopicState(StateFactory):
         """Return all keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
         if self._compaction.look()[0].level == "creates":
             return {}
-        backing = self._backing(PlainWriter(self.cluster, self.topic, {}))
+        backing = self._make_backing(PlainWriter(self.cluster, self.topic, {}))
         backing.written = 1  # waits for records committed just now
         return {ExactKey(key): value for key, value in backing.rows()}
 
@@ -356,7 +356,7 @@ class CompactedTopicState(StateFactory):
         """Look at the topic and write nothing."""
         return self._compaction.look()
 
-    def _backing(self, writer: KeyWriter) -> TopicBacking:
+    def _make_backing(self, writer: KeyWriter) -> TopicBacking:
         return TopicBacking(self.codec, self.type, self.cluster, writer)
 
     @property

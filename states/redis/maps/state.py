@@ -175,7 +175,7 @@ class MapLayout:
                 "values were written with, or another place"
             ) from error
 
-    def stored(self) -> Iterator[tuple[tuple[str], Any]]:
+    def read_all(self) -> Iterator[tuple[tuple[str], Any]]:
         """Yield every name with its value."""
         for name, text in self.place.scan():
             yield (name,), self.value(name, text)
@@ -225,7 +225,7 @@ class RedisBackingMap(BackingMap):
     def rows(self) -> Iterator[tuple[tuple[str], Any]]:
         """Yield every name with its value, as this partition's commit will leave it."""
         pending = dict(self.writer.pending)
-        for key, value in self.layout.stored():
+        for key, value in self.layout.read_all():
             if key[0] not in pending:
                 yield key, value
         for name, text in pending.items():
@@ -332,13 +332,13 @@ class RedisMapState(RedisFactory, StateFactory):
 
     def stored(self) -> dict[tuple, Any]:
         """Return all values: (name,) -> plain value, TransactionalValue or OpaqueValue."""
-        return {ExactKey(key): value for key, value in self._layout.stored()}
+        return {ExactKey(key): value for key, value in self._layout.read_all()}
 
     def _last_txid(self) -> int:
         """Return the highest txid among the values, 0 if there is none."""
         if self.type is StateType.NON_TRANSACTIONAL:
             return 0
-        return max((int(value[0] or 0) for _, value in self._layout.stored()), default=0)
+        return max((int(value[0] or 0) for _, value in self._layout.read_all()), default=0)
 
     @property
     def _layout(self) -> MapLayout:

@@ -18,7 +18,7 @@ from ..partition_marks import AppendLedger, PartitionClaim, UnfencedClaim, claim
 from ..table import Shape
 from .base import RowFactory, RowPartition, count_rows, fields_of
 from .row_checks import SUFFIX, Checked, Reject, Rejects, check_rows, transmissible
-from .table_writer import ROW, Stage, refused_row
+from .table_writer import ROW, Stage, refusal_error
 
 
 class AppendRows(RowPartition):
@@ -77,7 +77,7 @@ class AppendRows(RowPartition):
             self.rejected += self._rejects.write(connection, self._transaction.txid, [*batch.rejects, *late])
         elif refused:
             row, why = min(refused.items())
-            raise refused_row(self.factory.table, batch.rows, row, batch.position(row), why)
+            raise refusal_error(self.factory.table, batch.rows, row, batch.position(row), why)
         self.inserted += len(batch.rows) - len(refused)
         if batch.positions is None:
             return positions
@@ -125,13 +125,13 @@ class AppendRows(RowPartition):
         else:
             connection.execute("RELEASE SAVEPOINT trident_append")
             return {}
-        return _Strictly(store, connection, table, rows).appended(all_refused=self._rejects is not None)
+        return _Strictly(store, connection, table, rows).append(all_refused=self._rejects is not None)
 
 
 class _Strictly(Stage):
     """Rows without a key through a temporary table: one statement, unless the table refuses a row."""
 
-    def appended(self, all_refused: bool) -> dict[int, str]:
+    def append(self, all_refused: bool) -> dict[int, str]:
         """Insert the accepted rows and return the refused ones: all of them with ``all_refused``, else the first."""
         self.fill()
         refused: dict[int, str] = {}

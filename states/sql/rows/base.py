@@ -18,7 +18,17 @@ from ..dialects.base import names
 from ..inspect import check
 from ..ledger import SqlFence, SqlLedger
 from ..store import Store, has_server, needs_of_store, parse_url, redact_url
-from ..table import CheckedTable, Shape, TablePlace, describe, existing, location_of, prepare, prepare_ledger, shape_of
+from ..table import (
+    CheckedTable,
+    Shape,
+    TablePlace,
+    describe,
+    location_of,
+    prepare,
+    prepare_ledger,
+    read_columns,
+    shape_of,
+)
 from ..transaction import Transaction
 
 
@@ -100,7 +110,7 @@ class RowFactory(TableFactory):
 
     def shape(self, fields: Fields) -> Shape:
         """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""
-        return keyed_shape(self.place, declare_fields(self.place, self._fields, fields), self._key)
+        return make_keyed_shape(self.place, declare_fields(self.place, self._fields, fields), self._key)
 
     def participant(self) -> BatchParticipant:
         return SqlLedger(self.location, self._stores, self.place.stores)
@@ -179,7 +189,7 @@ def declare_fields(place: TablePlace, columns: Fields | None, fields: Fields) ->
     return fields
 
 
-def keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
+def make_keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
     """Return the table with these fields, created if missing. A type comes from ``key``, else from ``fields``, else
     from ``usual``."""
     return prepare(place, shape_of(place, *split(fields, key, usual)))
@@ -223,7 +233,7 @@ def rows_of(
 
 def _fields(place: TablePlace, columns: Fields | None, key: Fields) -> Fields:
     """Return the declared fields, else the table's columns; the key's first. None if the table is missing."""
-    stored = existing(place.stores()[0], place.table)
+    stored = read_columns(place.stores()[0], place.table)
     if stored is None:
         return Fields()
     fields = Fields.named(stored) if columns is None else columns

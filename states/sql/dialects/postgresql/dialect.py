@@ -26,7 +26,7 @@ from ....columns.arrow import arrow_array
 from ....columns.values import Column, transpose
 from ...connection import Connection, Statement, driver_connection, pin_session
 from ...maps.combiners import PartialResults, Recipe
-from ..base import check_taken, names, undoing, upsert_text
+from ..base import check_taken, names, undo_if_none, upsert_text
 from ..bulk import FEW
 from .bulk import PostgreSqlBulk
 
@@ -139,7 +139,7 @@ class PostgreSql(PostgreSqlBulk):
         if few:
             written = self._combine_few(connection, recipe, batch)
         else:
-            written = undoing(connection, partial(self._combine_many, connection, recipe, batch))
+            written = undo_if_none(connection, partial(self._combine_many, connection, recipe, batch))
         if written is None:
             return None
         if not wanted:
@@ -231,7 +231,7 @@ def _text(recipe: Recipe, source: str) -> str:
     value = recipe.value.name
     changes = recipe.changes(f'excluded."{value}"', "excluded.txid")
     assignments = ", ".join(f'"{name}" = {change}' for name, change in changes.items())
-    conditions = [recipe.allowed("excluded.txid"), *_bounds(recipe, changes[value])]
+    conditions = [recipe.row_condition("excluded.txid"), *_bounds(recipe, changes[value])]
     where = " AND ".join(condition for condition in conditions if condition is not None)
     into, selected = names(recipe.columns), names(recipe.columns)
     if recipe.kind is not StateType.NON_TRANSACTIONAL:

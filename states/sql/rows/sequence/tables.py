@@ -103,7 +103,7 @@ class Tables:
 
     # -- what has come before
 
-    def stored(self, connection: Connection, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
+    def read_stored(self, connection: Connection, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
         """Return the other columns, encoded, of the keys that the table holds."""
         rows = self.dialect.read(connection, table, self.keys, self.others, keys)
         by_key = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
@@ -112,7 +112,7 @@ class Tables:
     def same(self, row: tuple, other: tuple) -> bool:
         """Return whether the other columns of two encoded rows hold the same values."""
         return row == other or all(
-            a == b or (column.family == "json" and None not in (a, b) and _sorted(a) == _sorted(b))
+            a == b or (column.family == "json" and None not in (a, b) and _sort_keys(a) == _sort_keys(b))
             for column, a, b in zip(self.others, row, other, strict=True)
         )
 
@@ -126,7 +126,7 @@ class Tables:
                 numbers.setdefault(key[:-1], set()).add(key[-1])
         return numbers
 
-    def missing(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, list[Gap]]:
+    def read_gaps(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, list[Gap]]:
         """Return the gaps of each sender."""
         gaps: dict[tuple, list[Gap]] = {}
         columns, width = [*self.sender, *_GAP], len(self.sender)
@@ -182,7 +182,7 @@ class Tables:
         check_taken(self.table, released, moved)
         check_taken(self.held, released, gone)
 
-    def waiting(self, connection: Connection, keys: Sequence[Key]) -> list[tuple]:
+    def read_rows(self, connection: Connection, keys: Sequence[Key]) -> list[tuple]:
         """Return the other columns of waiting rows, in the order of the keys."""
         rows = self.dialect.read(connection, self.held, self.keys, self.others, keys)
         return [row for row in rows if row is not None]
@@ -234,6 +234,6 @@ def _chunks(keys: Sequence[Column], rows: Sequence[tuple]) -> Iterator[tuple[str
         yield f"({where})", list(chain.from_iterable(part))
 
 
-def _sorted(text: str) -> str:
+def _sort_keys(text: str) -> str:
     """JSON with sorted keys, since some databases do not keep their order."""
     return json.dumps(json.loads(text), sort_keys=True)
