@@ -254,7 +254,7 @@ def check(conf: Mapping[str, Any] | None) -> None:
         valid, words = CHECKED.get(key, (lambda value: True, ""))
         if value is not None and not valid(value):
             raise DefinitionError(f"{key} is {value!r}; it must be {words}")
-    keys = known_keys()
+    keys = list_keys()
     for key in conf or ():
         if isinstance(key, str) and key.startswith("topology.") and key not in keys:
             close = difflib.get_close_matches(key, keys, 1, 0.8)
@@ -262,6 +262,6 @@ def check(conf: Mapping[str, Any] | None) -> None:
             log.warning("the configuration key %s has no effect in trident_py%s", key, hint)
 
 
-def known_keys() -> list[str]:
+def list_keys() -> list[str]:
     """Return the keys that `Config` defines."""
     return [value for name, value in vars(Config).items() if name.isupper()]

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from trident_py.errors import StateError, TridentError
-from trident_py.model.chunks import TupleList, arrow_type, typed
+from trident_py.model.chunks import TupleList, arrow_type, convert
 from trident_py.state import State
 from trident_py.tuples import Fields, TridentTuple
 
@@ -187,7 +187,7 @@ def check_columns(format: FileFormat, columns: Fields, shown: str) -> None:
 def _convert_column(format: FileFormat, ddl: str, name: str, alone: bool, column: Any) -> pa.Array | str:
     """Return the column in its declared type; or why it cannot be."""
     try:
-        array = typed(column, ddl, name)
+        array = convert(column, ddl, name)
     except TridentError as error:
         return str(error)
     if not isinstance(array, pa.Array):

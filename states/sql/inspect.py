@@ -71,7 +71,7 @@ class _Look:
     def created_keys(self) -> Fields:
         """The key's columns of a missing table."""
         types = {**self.usual, **self.keys.types}
-        return Fields.named(self.keys, types)
+        return Fields.of_names(self.keys, types)
 
 
 def check(

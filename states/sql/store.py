@@ -232,7 +232,7 @@ def redact_url(url: URL) -> str:
 
 def hide_secrets(text: str, url: URL) -> str:
     """Return a driver's message without the URL's secrets."""
-    return secrets.hidden(text, secrets.secrets_in(url.render_as_string(hide_password=False)))
+    return secrets.hide(text, secrets.secrets_in(url.render_as_string(hide_password=False)))
 
 
 def driver_error(error: BaseException) -> BaseException | None:

@@ -170,7 +170,8 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return load(self, connection, table, columns, parts, *more)
 
     monkeypatch.setattr(PostgreSqlBulk, "load", loaded)
-    monkeypatch.setattr(MySqlBulk, "_insert_ignoring", lambda *given: numbers.append(len(given[-1])) or ignoring(*given))
+    inserted = lambda *given: numbers.append(len(given[-1])) or ignoring(*given)  # noqa: E731
+    monkeypatch.setattr(MySqlBulk, "_insert_ignoring", inserted)
     return numbers
 
 

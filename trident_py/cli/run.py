@@ -18,7 +18,7 @@ from ..report.guarantees import Guarantees, require
 from ..report.progress import RunningTopology
 from ..topology.topology import check_submission
 from .display import JsonLines, ProgressLine, follow, print_record, terminable
-from .failures import guarded
+from .failures import run_guarded
 from .spark_options import SparkOptions, absolute, spark_options
 from .states import looks_of, show_looks
 from .targets import Chosen, Target, leaving_no_trace, target_argument
@@ -134,7 +134,7 @@ def run(dry_run: bool, **options: Any) -> None:
     """
     chosen = RunCommand.of(options)
     with terminable():
-        sys.exit(guarded(chosen.dry if dry_run else chosen, chosen.full))
+        sys.exit(run_guarded(chosen.dry if dry_run else chosen, chosen.full))
 
 
 def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None:

@@ -67,12 +67,12 @@ class ComponentRun:
         """Open the states and take the log. A start that is refused changes nothing, unless an older driver goes on
         meanwhile: then the log must be taken from it to compare."""
         try:
-            self.loop.examine(self.log.standing(self.program))
+            self.loop.examine(self.log.read_state(self.program))
         except LineageError:
-            if not self.log.moved():
+            if not self.log.has_moved():
                 raise
         self.log.take()
-        standing = self.log.standing(self.program)
+        standing = self.log.read_state(self.program)
         try:
             self.txid = self.loop.open(standing).txid
         except LineageError:
@@ -90,7 +90,7 @@ class ComponentRun:
                 if self._is_ready():
                     return True
                 now = time.monotonic()
-                if until is not None and now >= until and not (now < pending_until and self.coordination.pending()):
+                if until is not None and now >= until and not (now < pending_until and self.coordination.is_pending()):
                     return False
                 self._idle(now)
                 self.running.stopping.wait(PAUSE)
@@ -101,7 +101,7 @@ class ComponentRun:
         return (
             self._begun is not None
             or self._ask(self.coordination.ready)
-            or (self._without and self._ask(self.coordination.exhausted))
+            or (self._without and self._ask(self.coordination.is_exhausted))
         )
 
     def _ask(self, question: Callable[[int], bool]) -> bool:
@@ -135,7 +135,7 @@ class ComponentRun:
         """Whether no batch will run any more: the run is stopped, or every spout has ended."""
         if self.running.stopping.is_set() or self.ended.is_set():
             return True
-        return self._begun is None and not self._without and self._ask(self.coordination.exhausted)
+        return self._begun is None and not self._without and self._ask(self.coordination.is_exhausted)
 
     def run_next(self, execute: Execute) -> None:
         """Run the next batch until it is committed. Raises as `BatchLoop.run`, and ZombieError if another driver has
@@ -157,7 +157,7 @@ class ComponentRun:
 
     def _restore(self, standing: CheckpointState) -> None:
         """Give the spouts their position."""
-        last, begun = self.log.last(), self.log.begun(self.txid + 1)
+        last, begun = self.log.last(), self.log.find_begun(self.txid + 1)
         self._metadata = None if last is None else last.metadata
         known = begun is not None and any(value is not None for value in (begun.metadata or {}).values())
         if begun is not None and (known or standing.decided):
@@ -168,7 +168,7 @@ class ComponentRun:
     def _compare_order(self) -> None:
         """Warn if a process with another order of sets may have started the next batch."""
         txid = self.txid + 1
-        begun = self.log.begun(txid)
+        begun = self.log.find_begun(txid)
         if begun is not None and begun.order is not None and begun.order["order"] != self.log.order["order"]:
             text = (
                 f"a process with another hash seed may have begun batch {txid} and ended before its commit: results "

@@ -89,7 +89,7 @@ class Tally:
     def add(self, partition: int, new: Any) -> None:
         raise NotImplementedError
 
-    def ended(self, seconds: float) -> None:
+    def end(self, seconds: float) -> None:
         """Record the attempt's duration."""
 
     def value(self) -> Any:
@@ -118,7 +118,7 @@ class Rate(Total):
         self.before = 0
         self.rate = 0.0
 
-    def ended(self, seconds: float) -> None:
+    def end(self, seconds: float) -> None:
         self.rate = (self.count - self.before) / seconds if seconds > 0 else 0.0
         self.before = self.count
 
@@ -177,7 +177,7 @@ class Tallies:
             if type(tally) is type(report.tally):
                 tally.add(partition, report.new)
         for tally in self._tallies.values():
-            tally.ended(seconds)
+            tally.end(seconds)
 
     def values(self) -> dict[str, Any]:
         return {name: tally.value() for name, tally in sorted(self._tallies.items())}

@@ -59,7 +59,7 @@ class Progress:
     profiled: deque[Seen] = field(default_factory=lambda: deque(maxlen=KEPT), repr=False, compare=False)
     tallies: Tallies = field(default_factory=Tallies, repr=False, compare=False)
 
-    def measured(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
+    def add(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
         """Add what the partitions reported of their metrics in one attempt, which took so long."""
         self.tallies.attempt(reports, seconds)
         self.metrics = self.tallies.values()

@@ -294,7 +294,7 @@ class SparkComponent:
         def execute(batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
             rows = list(descriptor_rows(map(self._renumber, descriptors)))
             began = time.monotonic()
-            self.profiler.begun(batch.txid)
+            self.profiler.begin(batch.txid)
             if self.inline.takes(batch, self.batches.coordination.tuples(self.batches.loop.metadata)):
                 with phase(IN_DRIVER):
                     outcome = self.inline.run(batch, rows)
@@ -349,7 +349,7 @@ class SparkComponent:
         if failures.is_cancelled(texts) and self.running.stopping.wait(2):
             raise Stopped
         if failures.is_lost_task(texts):
-            lost = failures.lost_task_failure(texts, str(self.spark.sparkContext.pythonExec))
+            lost = failures.worker_loss_failure(texts, str(self.spark.sparkContext.pythonExec))
             if (times := self._times_lost(batch.txid)) < LOST_ATTEMPTS:
                 return AttemptOutcome([failure_of("task", 0, lost)], [])
             fatal = TridentError(f"{lost}; it happened {times} times in a row")

@@ -174,7 +174,7 @@ class DriverExecution:
         phases.start(profile(program.conf))
         with phase("task rest"):
             outcome = run_attempt(program, task_for, batch, rows)
-        if (taken := phases.taken()) is None:
+        if (taken := phases.take()) is None:
             return outcome
         measured = NodeReport(NO_NODE, 0, REPORTED, TaskPhases(0, 0, NO_TASK, taken))
         return replace(outcome, reports=[*outcome.reports, measured])
@@ -221,13 +221,13 @@ class _Meter:
         self.tuples = 0
         self.bytes = 0
 
-    def emitted(self, chunk: Chunk) -> None:
+    def add_chunk(self, chunk: Chunk) -> None:
         self.tuples += chunk.length
         if self._most is not None and self.tuples > self._most:
             raise NeedsExecutors(f"it has more than {self._most} tuples")
         self._add(sum(map(bytes_of, chunk.columns.values())))
 
-    def sent(self, rows: Sequence[Row]) -> None:
+    def add_rows(self, rows: Sequence[Row]) -> None:
         self._add(sum(len(block) for _, _, block in rows))
 
     def _add(self, size: int) -> None:
@@ -245,13 +245,13 @@ class _DriverTask(LevelTask):
 
     def _forward(self, node: Node, chunk: Chunk) -> None:
         if isinstance(node, SpoutNode):
-            self.meter.emitted(chunk)
+            self.meter.add_chunk(chunk)
         super()._forward(node, chunk)
 
     def _send(self, exchange: Exchange, chunk: Chunk) -> None:
         before = len(self.out)
         super()._send(exchange, chunk)
-        self.meter.sent(self.out[before:])
+        self.meter.add_rows(self.out[before:])
 
 
 class StoppableCoordination(Coordination):
@@ -269,11 +269,11 @@ class StoppableCoordination(Coordination):
     def ready(self, txid: int) -> bool:
         return self._inline.call(partial(super().ready, txid))
 
-    def pending(self) -> bool:
-        return self._inline.call(super().pending)
+    def is_pending(self) -> bool:
+        return self._inline.call(super().is_pending)
 
-    def exhausted(self, txid: int | None = None) -> bool:
-        return self._inline.call(partial(super().exhausted, txid))
+    def is_exhausted(self, txid: int | None = None) -> bool:
+        return self._inline.call(partial(super().is_exhausted, txid))
 
     def initialize(self, txid: int, attempt: int, previous: dict | None = None, current: dict | None = None) -> dict:
         return self._inline.call(partial(super().initialize, txid, attempt, previous, current))
@@ -284,11 +284,11 @@ class StoppableCoordination(Coordination):
     def tuples(self, metadata: dict) -> int | None:
         return self._inline.call(partial(super().tuples, metadata))
 
-    def shared(self, txid: int) -> dict[str, Any]:
-        return self._inline.call(partial(super().shared, txid))
+    def share(self, txid: int) -> dict[str, Any]:
+        return self._inline.call(partial(super().share, txid))
 
-    def measured(self, failed: Callable[[str], Any]) -> list[tuple[int, Reported]]:
-        return self._inline.call(partial(super().measured, failed))
+    def collect_metrics(self, failed: Callable[[str], Any]) -> list[tuple[int, Reported]]:
+        return self._inline.call(partial(super().collect_metrics, failed))
 
     def commit(self, txid: int, attempt: int, reports: Sequence[Any]) -> None:
         self._inline.call(partial(super().commit, txid, attempt, reports))

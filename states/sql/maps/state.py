@@ -210,7 +210,7 @@ class SqlMapState(TableFactory):
             others = Fields("txid bigint").concat(others)
         if self.type is StateType.OPAQUE:
             types = {f"prev_{name}": ddl for name, ddl in self.value.types.items()}
-            others = others.concat(Fields.named([f"prev_{name}" for name in self.value], types))
+            others = others.concat(Fields.of_names([f"prev_{name}" for name in self.value], types))
         return keys, others
 
     def __repr__(self) -> str:

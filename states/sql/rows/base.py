@@ -198,7 +198,7 @@ def make_keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapp
 def split(fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> tuple[Fields, Fields]:
     """Return the key's columns and the others, each with the type that ``key``, ``fields`` or ``usual`` declares."""
     types = {**(usual or {}), **fields.types, **key.types}
-    both = Fields.named(fields, types)
+    both = Fields.of_names(fields, types)
     return both.only(key), both.without(key)
 
 
@@ -236,7 +236,7 @@ def _fields(place: TablePlace, columns: Fields | None, key: Fields) -> Fields:
     stored = read_columns(place.stores()[0], place.table)
     if stored is None:
         return Fields()
-    fields = Fields.named(stored) if columns is None else columns
+    fields = Fields.of_names(stored) if columns is None else columns
     keys, others = split(fields, key.only([name for name in key if name in fields]))
     return keys.concat(others)
 

@@ -219,6 +219,6 @@ class InsertIgnoreState(RowFactory):
         columns = read_columns(self.place.stores()[0], self.table)
         if columns is None:
             return {}
-        shape = self.shape(self._fields or Fields.named(columns))
+        shape = self.shape(self._fields or Fields.of_names(columns))
         width = len(shape.keys)
         return {row[:width]: row[width:] for row in rows_in(self.place, shape)}

@@ -48,7 +48,7 @@ def clock(slow: SlowTime) -> Any:
 
 
 def seconds() -> dict[tuple[str, str], float]:
-    found = phases.taken()
+    found = phases.take()
     assert found is not None
     return dict(found.seconds)
 
@@ -98,10 +98,10 @@ def test_a_clock_that_was_asked_begins_anew(slow: SlowTime) -> None:
     clock = Clock()
     with clock.during("checkpoint"):
         slow.now += 1
-        first = clock.taken()
+        first = clock.take()
         slow.now += 2
     assert (first.whole, first.seconds) == (1.0, {("checkpoint", ""): 1.0})
-    assert clock.taken() == Taken(1001.0, 2.0, {("checkpoint", ""): 2.0}, {})
+    assert clock.take() == Taken(1001.0, 2.0, {("checkpoint", ""): 2.0}, {})
 
 
 def words(slow: SlowTime | None, fail: bool = False) -> TridentTopology:

@@ -146,7 +146,7 @@ class AggregateProcessor(Processor):
     def flush(self) -> None:
         if self.rows:
             fields = self.context.fields
-            chunk = Chunk.of_rows(fields, self.rows, self.context.kept(fields))
+            chunk = Chunk.of_rows(fields, self.rows, self.context.select_read(fields))
             self.rows.clear()
             self.emit(chunk)
 
@@ -329,7 +329,7 @@ class KernelProcessor(Processor):
 
     def _settle(self) -> None:
         """Move what is counted into tables."""
-        for values, counts in self.counter.taken():
+        for values, counts in self.counter.take():
             arrays = [as_arrow(values), counts]
             if arrays[0] is None or not self._keep(pa.table(arrays, names=[self.group[0], self.outputs[0]])):
                 self._absorb([to_list(values), counts.to_pylist()])
@@ -395,7 +395,7 @@ class KernelProcessor(Processor):
 
     def _give(self, table: pa.Table) -> None:
         columns: dict[str, Column] = {
-            name: single(table.column(name)) for name in self.context.kept(self.context.fields)
+            name: single(table.column(name)) for name in self.context.select_read(self.context.fields)
         }
         self.emit(Chunk(columns, table.num_rows))
 

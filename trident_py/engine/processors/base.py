@@ -50,7 +50,7 @@ class NodeContext:
         self.metrics: list[IMetricsContext] = []
         self._prepared: list[Any] = []
 
-    def kept(self, names: Iterable[str]) -> list[str]:
+    def select_read(self, names: Iterable[str]) -> list[str]:
         """Return the names that a later node reads, in the given order."""
         return [name for name in names if name in self.wanted]
 
@@ -62,7 +62,7 @@ class NodeContext:
         prepared = operation
         if isinstance(operation, Prepares):
             prepared = copy.copy(operation)
-            context = self.operations.serving(inputs, isinstance(operation, MultiReducer | GroupedMultiReducer))
+            context = self.operations.derive(inputs, isinstance(operation, MultiReducer | GroupedMultiReducer))
             prepared.prepare(self.conf, context)
             self.metrics.append(context)
         self._prepared.append(prepared)

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from ...errors import TridentError
 from ...model.canonical import in_order
-from ...model.chunks import Chunk, typed
-from ...model.user_traceback import Blame, arguments, named_values, note
+from ...model.chunks import Chunk, convert
+from ...model.user_traceback import Blame, arguments, format_values, note
 from ...operations.base import TridentCollector, name_of
 from ...operations.columnar import Columnar
 from ...operations.roles import Accepts, Executes, ExecutesColumns, Keeps, KeepsColumns, Maps
@@ -62,7 +62,7 @@ class FunctionProcessor(Processor):
         self.spec = spec
         self.function = context.prepare(spec.function, spec.inputs)
         self.columns = self.function if isinstance(self.function, ExecutesColumns) else None
-        self.carried = context.kept(context.inputs[0])
+        self.carried = context.select_read(context.inputs[0])
         self.collector = TridentCollector(lambda values: None, context.report_error)
 
     def execute(self, port: int, chunk: Chunk) -> None:
@@ -117,7 +117,7 @@ class FunctionProcessor(Processor):
         return True
 
     def _produce(self) -> list[str]:
-        return self.context.kept(self.spec.outputs)
+        return self.context.select_read(self.spec.outputs)
 
     def _send(self, chunk: Chunk, counts: np.ndarray | None, results: Chunk) -> None:
         carried = repeat(chunk.only(self.carried), counts) if counts is not None else Chunk({}, results.length)
@@ -161,14 +161,14 @@ class CallableProcessor(FunctionProcessor):
         except BaseException as error:
             if not arguments(error):
                 row = len(inputs[0]) - length_hint(first) - 1
-                note(error, Blame(values=named_values(self.spec.inputs, [column[row] for column in columns])))
+                note(error, Blame(values=format_values(self.spec.inputs, [column[row] for column in columns])))
             raise
 
     def _columns(self, items: list[Any]) -> Chunk:
         outputs = self.spec.outputs
         if len(outputs) == 1:
             name = outputs[0]
-            column = typed(items, outputs.types[name], name) if name in outputs.types else items
+            column = convert(items, outputs.types[name], name) if name in outputs.types else items
             return Chunk({name: column} if self._produce() else {}, len(items))
         for item in items:
             if len(outputs) and (not isinstance(item, Sequence) or len(item) != len(outputs)):
@@ -221,7 +221,7 @@ class FilterProcessor(Processor):
         self.filter = context.prepare(spec.filter, spec.inputs)
         self.columns = self.filter if isinstance(self.filter, KeepsColumns) else None
         self.rows = self.filter if isinstance(self.filter, Keeps) else None
-        self.carried = context.kept(context.inputs[0])
+        self.carried = context.select_read(context.inputs[0])
 
     def execute(self, port: int, chunk: Chunk) -> None:
         keeps = self._keeps(chunk)
@@ -291,7 +291,7 @@ class ReplaceProcessor(Processor):
             rows = note_call(self.call, tuples)
         if rows:
             check_row(rows[0], self.spec.outputs, self.spec.operation)
-            self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs)))
+            self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.select_read(self.spec.outputs)))
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ class PeekProcessor(Processor):
     def execute(self, port: int, chunk: Chunk) -> None:
         for values in chunk.tuples(self.spec.inputs):
             self.accept(values)
-        self.emit(chunk.only(self.context.kept(self.spec.inputs)))
+        self.emit(chunk.only(self.context.select_read(self.spec.inputs)))
 
 
 # -- project, collect -------------------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ class ProjectProcessor(Processor):
     """Drops columns."""
 
     def execute(self, port: int, chunk: Chunk) -> None:
-        self.emit(chunk.only(self.context.kept(self.context.fields)))
+        self.emit(chunk.only(self.context.select_read(self.context.fields)))
 
 
 @dataclass(frozen=True)
@@ -382,4 +382,4 @@ class CollectProcessor(Processor):
 
     def execute(self, port: int, chunk: Chunk) -> None:
         self.context.report("collected", (self.spec.name, chunk.rows(self.spec.fields)))
-        self.emit(chunk.only(self.context.kept(self.spec.fields)))
+        self.emit(chunk.only(self.context.select_read(self.spec.fields)))

@@ -86,18 +86,18 @@ class SpoutProcessor(Processor):
     def _read(self) -> list[str]:
         """Return the fields to read: what a later node needs, or all if a tuple is looked at."""
         whole = self.share.excluded or self.share.asked
-        return list(self.info.fields) if whole else self.context.kept(self.info.fields)
+        return list(self.info.fields) if whole else self.context.select_read(self.info.fields)
 
     def _pass_on(self, chunk: Chunk) -> None:
         at = self.emitted
         self.emitted += chunk.length
         with no_collection():
             for part in [chunk] if self.share.whole else self._parts(chunk, at):
-                self.emit(part.only(self.context.kept(self.info.fields)))
+                self.emit(part.only(self.context.select_read(self.info.fields)))
 
     def _parts(self, chunk: Chunk, at: int) -> Iterator[Chunk]:
         """Return what takes part of a chunk whose first tuple has this number."""
-        for index in self.share.seen(at, at + chunk.length):
+        for index in self.share.select_inspected(at, at + chunk.length):
             values = values_of(chunk, self.info.fields, index - at)
             digest = digest_of(values)
             if index in self.share.asked:

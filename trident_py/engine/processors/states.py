@@ -93,7 +93,7 @@ class _ThenEmit(StateUpdater):
         self.owner.updater.updateState(state, tuples, collector)
         if self.rows:
             outputs, context = self.owner.spec.outputs, self.owner.context
-            self.owner.emit(Chunk.of_rows(outputs, self.rows, context.kept(outputs)))
+            self.owner.emit(Chunk.of_rows(outputs, self.rows, context.select_read(outputs)))
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,6 @@ class QueryProcessor(Processor):
             self.query.execute(values, result, collector)
             parents.extend([i] * (len(rows) - len(parents)))
         if rows:
-            carried = chunk.only(self.context.kept(self.context.inputs[0])).take(parents)
-            answers = Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs))
+            carried = chunk.only(self.context.select_read(self.context.inputs[0])).take(parents)
+            answers = Chunk.of_rows(self.spec.outputs, rows, self.context.select_read(self.spec.outputs))
             self.emit(beside(carried, answers))

@@ -160,4 +160,4 @@ class WindowSideProcessor(Processor):
             taken = chunk.take(rows)
             pairs = zip(self.spec.inputs, self.spec.outputs, strict=True)
             columns = {name: taken.columns[source] for source, name in pairs}
-            self.emit(Chunk(columns, len(rows), chunk.short).only(self.context.kept(self.spec.outputs)))
+            self.emit(Chunk(columns, len(rows), chunk.short).only(self.context.select_read(self.spec.outputs)))

@@ -23,7 +23,7 @@ from ...config import Config
 from ...engine.program import Program, compile_plan
 from ...model.plan import Plan
 from ...model.requirements import split_addresses
-from ...model.secrets import hidden
+from ...model.secrets import hide
 from ...spark import failures, network
 from ...spark.internals import executor_hosts, one_row_for_each
 from ...spark.jobs import with_streamed_spouts
@@ -196,7 +196,7 @@ def _ask(
         text = f"no executor has answered in {wait:g} s: the application has none, or all are busy; the topology waits"
         return None, [], [Flaw("away", "", text)]
     except Exception as error:
-        why = hidden(failures.innermost(failures.chain_of(error)))
+        why = hide(failures.innermost(failures.chain_of(error)))
         return None, [], [Flaw("error", "", f"Spark cannot run a job: {why}. Try it with pyspark alone")]
 
 
@@ -291,7 +291,7 @@ def _explain_failure(texts: list[str], host: str) -> Flaw:
     if match := _NO_PYTHON.search(text):
         cause = f"the Python {match[1]} cannot be started there: {match[2].strip()}"
         return Flaw("error", host, f"{cause}. Install it, or set spark.pyspark.python to one that is there")
-    why = hidden(failures.innermost(texts))
+    why = hide(failures.innermost(texts))
     if failures.is_lost_task(texts):
         return Flaw("note", host, f"it was lost while it was asked, and is not checked: {why}")
     return Flaw("error", host, f"Spark cannot run Python there: {why.rstrip('.')}. Try it with pyspark alone")

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ...errors import DefinitionError, TridentError, missing
+from ...errors import DefinitionError, TridentError, explain_missing
 from .cli_lint import lint_command
 
 FAILED, WRONG = 1, 2
@@ -52,7 +52,7 @@ def _serving() -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("trident_py"):
             raise
-        raise DefinitionError(missing("the gateway", error.name, "events")) from None
+        raise DefinitionError(explain_missing("the gateway", error.name, "events")) from None
 
 
 @contextlib.contextmanager

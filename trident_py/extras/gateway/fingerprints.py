@@ -18,7 +18,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
-from ...errors import DefinitionError, missing
+from ...errors import DefinitionError, explain_missing
 from .canonical import DIGEST, EventError, canonical, digest, payload_hash
 
 try:
@@ -215,7 +215,7 @@ def _algorithm(name: str) -> None:
     if name not in ALGORITHMS:
         raise DefinitionError(f"fingerprints have no algorithm {name!r}; there are: {', '.join(ALGORITHMS)}")
     if name == "murmur3" and mmh3 is None:
-        raise DefinitionError(missing("murmur3", "the package mmh3", "events"))
+        raise DefinitionError(explain_missing("murmur3", "the package mmh3", "events"))
 
 
 def _consistent(fingerprint: Fingerprint) -> None:

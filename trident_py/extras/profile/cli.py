@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ...cli.display import terminable
-from ...cli.failures import guarded
+from ...cli.failures import run_guarded
 from ...cli.run import RunCommand, cluster_on_spark, run_options
 from ...engine.phases import PROFILE
 from ...local import LocalCluster
@@ -36,7 +36,7 @@ def profile(batches: int, warm_up: int, **options: Any) -> None:
     """
     command = RunCommand.of(options)
     with terminable():
-        sys.exit(guarded(lambda: run_profiled(command, batches, warm_up), command.full))
+        sys.exit(run_guarded(lambda: run_profiled(command, batches, warm_up), command.full))
 
 
 def run_profiled(command: RunCommand, batches: int, warm_up: int) -> int:

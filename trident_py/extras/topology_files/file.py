@@ -10,7 +10,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
-from ...config import Config, check, known_keys
+from ...config import Config, check, list_keys
 from ...documents import close, stop
 from ...errors import DefinitionError
 from ...model.names import check_folder_name
@@ -166,7 +166,7 @@ def _run(place: Located, function: Callable[..., Any], given: Any) -> Any:
 
 
 def _configuration(sections: Sections) -> Config:
-    conf, keys = Config(), known_keys()
+    conf, keys = Config(), list_keys()
     for key, place in sections.configuration.items():
         if key.startswith("topology.") and key not in keys:
             place.tell(f"there is no such key; a key of your own begins otherwise{close(key, keys)}")

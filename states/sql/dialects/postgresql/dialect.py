@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.databases.error_codes import (
-    lost_a_lock_on_postgresql,
+    is_lock_conflict_on_postgresql,
     postgresql_has_it,
     postgresql_is_away,
     postgresql_is_read_only,
@@ -96,7 +96,7 @@ class PostgreSql(PostgreSqlBulk):
         return list(connection.together(first))
 
     def is_lock(self, error: BaseException) -> bool:
-        return lost_a_lock_on_postgresql(sqlstate_of(error))
+        return is_lock_conflict_on_postgresql(sqlstate_of(error))
 
     def is_lost(self, error: BaseException) -> bool:
         state = sqlstate_of(error)

@@ -17,7 +17,7 @@ from sqlalchemy.engine import URL, Engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateTable
 
-from trident_py.databases.error_codes import lost_a_lock_on_sqlite, sqlite_code_of
+from trident_py.databases.error_codes import is_lock_conflict_on_sqlite, sqlite_code_of
 from trident_py.errors import DefinitionError
 from trident_py.model.retry import again_for
 from trident_py.state import Needs, StateType
@@ -98,7 +98,7 @@ class Sqlite(SqliteTable):
         return list(connection.together(first))
 
     def is_lock(self, error: BaseException) -> bool:
-        return lost_a_lock_on_sqlite(sqlite_code_of(error))
+        return is_lock_conflict_on_sqlite(sqlite_code_of(error))
 
     def advice(self, url: URL, error: BaseException) -> str:
         code = sqlite_code_of(error)

@@ -314,7 +314,7 @@ class SequenceState(RowFactory):
         types = read_columns(store, self.table)
         if types is None:
             return {}
-        tables = self.tables(self._fields or Fields.named(types))
+        tables = self.tables(self._fields or Fields.of_names(types))
         name = f"{self.table}{suffix}"
         columns = {self.table: list(tables.columns), **tables.beside(self.onGap)}.get(name)
         if columns is None:
