@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError, TridentError
-from trident_py.filesystems.uris import shown_storage
+from trident_py.filesystems.uris import show_storage
 from trident_py.model.chunks import arrow_type
 from trident_py.state import BatchParticipant, Location, Needs, StateClass, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
@@ -228,7 +228,7 @@ class FileState(StateFactory):
             )
 
     def __repr__(self) -> str:
-        storage = f", storage={shown_storage(dict(self.storage))}" if self.storage else ""
+        storage = f", storage={show_storage(dict(self.storage))}" if self.storage else ""
         more = f", columns={self.columns!r}" if self.columns is not None else ""
         options = [(name, vars(self)[name]) for name in ("visible", "rotate", "compact", "retention", "grace", "sync")]
         told = "".join(f", {name}={value!r}" for name, value in options)

@@ -169,8 +169,11 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             numbers.append(sum(len(part[0]) for part in parts))
         return load(self, connection, table, columns, parts, *more)
 
+    def inserted(*given: Any) -> Any:
+        numbers.append(len(given[-1]))
+        return ignoring(*given)
+
     monkeypatch.setattr(PostgreSqlBulk, "load", loaded)
-    inserted = lambda *given: numbers.append(len(given[-1])) or ignoring(*given)  # noqa: E731
     monkeypatch.setattr(MySqlBulk, "_insert_ignoring", inserted)
     return numbers
 

@@ -147,7 +147,7 @@ class FileSystem(ABC):
         return AWAY if isinstance(error, ConnectionError | TimeoutError) or _AWAY.search(text) is not None else OTHER
 
 
-def hidden_path(path: str) -> str:
+def make_hidden_path(path: str) -> str:
     """Return a new hidden name beside a path, for a file that is not yet whole."""
     folder, name = posixpath.split(path)
     return f"{folder}/.{name}.{secrets.token_hex(8)}"

@@ -136,7 +136,7 @@ def account_of(uri: FileUri, storage: Storage) -> tuple[str, str]:
     return str(account), container
 
 
-def shown_storage(storage: Storage) -> str:
+def show_storage(storage: Storage) -> str:
     """Return the settings for a repr, without secrets."""
     told = {name: HIDDEN if is_secret(name) else redact_url(str(value)) for name, value in sorted(storage.items())}
     return "{" + ", ".join(f"{name}: {value}" for name, value in told.items()) + "}"

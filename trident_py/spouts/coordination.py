@@ -46,8 +46,8 @@ class Descriptor(NamedTuple):
 class Coordination:
     """The coordinators of one component, and the spouts that emit in the driver process.
 
-    The constructor opens all coordinators. All methods but `ready` and `is_exhausted` are called with strictly increasing
-    txids, apart from replays. ``report`` receives the errors that spouts pass to ``collector.reportError``.
+    The constructor opens all coordinators. All methods but `ready` and `is_exhausted` are called with strictly
+    increasing txids, apart from replays. ``report`` receives the errors that spouts pass to ``collector.reportError``.
     """
 
     def __init__(

@@ -36,9 +36,9 @@ def with_answers(plan: Plan) -> Plan:
 def last_statement(component: Plan, source: Node) -> Node:
     """Return the node whose tuples answer the requests of a DRPC stream: the end of its line.
 
-    Where the stream branches, branches that only look at tuples (`_find_observers`) are beside the line; of the others it goes
-    on with the one that was written first. So a statement that is added later changes the answer only if it follows the
-    answer, or if the line only looked from the branch on.
+    Where the stream branches, branches that only look at tuples (`_find_observers`) are beside the line; of the others
+    it goes on with the one that was written first. So a statement that is added later changes the answer only if it
+    follows the answer, or if the line only looked from the branch on.
     """
     node: Node = source
     looking = _find_observers(component)

@@ -105,12 +105,12 @@ def between_machines(
     for who, need in needs:
         for text in need.addresses:
             found += _reach(who, text, driver, reports)
-    if checkpoint is not None and checkpoint not in needed_paths(needs):
+    if checkpoint is not None and checkpoint not in list_paths(needs):
         found += _checkpoint(checkpoint, reports)
     return list(dict.fromkeys(found))
 
 
-def needed_paths(needs: Iterable[Need]) -> list[str]:
+def list_paths(needs: Iterable[Need]) -> list[str]:
     return list(dict.fromkeys(path for need in needs for path in need.needs.paths))
 
 

@@ -41,7 +41,7 @@ from .diagnostics import (
     at_home,
     between_machines,
     describe_all,
-    needed_paths,
+    list_paths,
     needs_in,
     refusal,
 )
@@ -104,7 +104,7 @@ class Question:
             "packages": PACKAGES,
             "modules": list(dict.fromkeys([*BASE.modules, *(name for need in needs for name in need.needs.modules)])),
             "addresses": list(dict.fromkeys(addresses)),
-            "files": [*needed_paths(needs), *([] if checkpoint is None else [checkpoint])],
+            "files": [*list_paths(needs), *([] if checkpoint is None else [checkpoint])],
             "seconds": CONNECT_SECONDS,
         }
         sent = [pickle_program(with_streamed_spouts(program), spark) for program in programs]
@@ -123,7 +123,7 @@ class _Answered:
         self._known: set[tuple[str, bytes]] = set()
         self._lock = threading.Lock()
 
-    def missing(self, application: str, hosts: Sequence[str], question: bytes) -> list[str]:
+    def list_unanswered(self, application: str, hosts: Sequence[str], question: bytes) -> list[str]:
         with self._lock:
             if application != self._application:
                 self._application, self._known = application, set()
@@ -186,7 +186,7 @@ def _ask(
     deadline = time.monotonic() + wait
     try:
         hosts = _hosts(spark, deadline)
-        asked = hosts if again else _answered.missing(spark.sparkContext.applicationId, hosts, question.digest)
+        asked = hosts if again else _answered.list_unanswered(spark.sparkContext.applicationId, hosts, question.digest)
         if not asked and not again:
             return None, [], []
         job = _Job(spark, lambda: _reports(spark, question, asked))

@@ -60,7 +60,7 @@ class SqlExpression(Columnar):
         for part, name in zip(self.parts, wanted, strict=True):
             if part.renamed and part.name != name:
                 raise DefinitionError(f"{self.name}: {part.name!r} behind AS would be the field {name!r}; use one name")
-        kinds = [part.kind if part is not None else None for part in self._known(fields)]
+        kinds = [part.kind if part is not None else None for part in self._compile_typed(fields)]
         pairs = zip(wanted, kinds, strict=True)
         return Fields.of_names(wanted, {name: self._type(name, wanted.types.get(name), kind) for name, kind in pairs})
 
@@ -74,12 +74,12 @@ class SqlExpression(Columnar):
         return self.outputs(fields, wanted)
 
     def check_filter(self, fields: Fields) -> None:
-        (kind,) = [part.kind if part is not None else BOOLEAN for part in self._known(fields)][:1]
+        (kind,) = [part.kind if part is not None else BOOLEAN for part in self._compile_typed(fields)][:1]
         if len(self.parts) > 1 or kind not in (BOOLEAN, VOID):
             what = f"{len(self.parts)} values" if len(self.parts) > 1 else sql_name(kind)
             raise DefinitionError(f"{self.name} gives {what}, but a filter is one condition; or name function fields")
 
-    def _known(self, fields: Fields) -> list[Compiled | None]:
+    def _compile_typed(self, fields: Fields) -> list[Compiled | None]:
         """Return the expressions whose fields all have types; None for the others, which are compiled when values
         come."""
         found: list[Compiled | None] = []
@@ -104,7 +104,7 @@ class SqlExpression(Columnar):
         try:
             return [full(part.run(rows), length) for part in self._for(fields, arrays)]
         except SqlValueError as error:
-            row = self._failing(fields, arrays, length)
+            row = self._find_failing(fields, arrays, length)
             if len(fields):
                 error.add_note(f"with {format_values(fields, [array[row].as_py() for array in arrays])}")
             raise
@@ -113,7 +113,7 @@ class SqlExpression(Columnar):
         types: Types = tuple((name, array.type) for name, array in zip(fields, arrays, strict=True))
         return [compile_tree(part.tree, types) for part in self.parts]
 
-    def _failing(self, fields: Fields, arrays: list[pa.Array], length: int) -> int:
+    def _find_failing(self, fields: Fields, arrays: list[pa.Array], length: int) -> int:
         """Return the first row that fails, found by halves."""
         start, end = 0, length
         while end - start > 1:

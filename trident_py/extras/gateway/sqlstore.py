@@ -82,7 +82,7 @@ class SqlDialect:
             f"(SELECT fingerprint FROM {table} WHERE {where} ORDER BY fingerprint LIMIT {most})"
         )
 
-    def marked(self, text: str) -> str:
+    def place_marks(self, text: str) -> str:
         return text.replace("?", self.mark)
 
     def text(self, value: Any) -> str:
@@ -328,7 +328,7 @@ class SqlClaims:
         return f"fingerprint IN ({', '.join(['?'] * len(fingerprints))})"
 
     def _run(self, connection: Connection, text: str, values: Sequence[str]) -> Any:
-        return connection.exec_driver_sql(self._dialect.marked(text), tuple(values))
+        return connection.exec_driver_sql(self._dialect.place_marks(text), tuple(values))
 
     @contextmanager
     def _connection(self, doing: str) -> Iterator[Connection]:

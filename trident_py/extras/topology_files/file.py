@@ -104,7 +104,7 @@ def _define(sections: Sections) -> Defined:
     if isinstance(top.value, dict) and "topologySource" in top.value:
         topology = _load_source(sections, states, conf)
     elif sections.streams:
-        topology, handles = _built(sections, states)
+        topology, handles = _build(sections, states)
     elif isinstance(top.value, dict) and not top.at("streams").value:
         top.tell("a topology has streams:, or a topologySource: in Python; this file has neither")
     states.objects.check_components()
@@ -115,7 +115,7 @@ def _define(sections: Sections) -> Defined:
     return Defined(sections.file, sections.keys.name, storage, conf, topology, *named, sections.hide)
 
 
-def _built(sections: Sections, states: States) -> tuple[TridentTopology, Mapping[str, Any]]:
+def _build(sections: Sections, states: States) -> tuple[TridentTopology, Mapping[str, Any]]:
     building = Building({name: read_line(name, place) for name, place in sections.streams.items()}, states)
     building.build()
     if not any(document.problems for document in sections.documents):
