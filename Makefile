@@ -1,7 +1,7 @@
 # Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
 .DEFAULT_GOAL := help
 .PHONY: help setup services run cluster check test test-all floors spark-matrix faults host-faults simulate planted lint
-.PHONY: bench clean
+.PHONY: bench docs clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' Makefile | sed -E 's/: .*##/\t/' | expand -t 14
@@ -50,6 +50,9 @@ lint: setup      ## ruff and mypy
 
 bench: services  ## benchmarks, side by side with hand-written Spark: one JSON line per figure and a table
 	@sh scripts/bench.sh
+
+docs: setup      ## the site of docs/, searchable, every link checked: build/site/index.html
+	@sh scripts/docs.sh
 
 clean:           ## what make run and make test leave in build/ and the caches; .venv stays
 	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

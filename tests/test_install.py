@@ -42,6 +42,7 @@ EXTRAS = {
     "states/kafka": ("kafka",),
     "states/redis": ("redis",),
     "states/sql/dialects/mysql": ("mysql",),
+    "trident_py/extras/run_report": ("report",),
     "states/sql/dialects/postgresql": ("postgresql",),
 }
 # What `import trident_py` loads of others' packages: columns, positions of rows, users' lambdas.
@@ -54,12 +55,16 @@ ALONE = {
     "avro": "import fastavro; from trident_py.kafka import Avro",
     "events": "from trident_py.extras.gateway import app, metrics, server; import mmh3, rbloom",
     "redis": "import redis, trident_py.extras.gateway, states.redis",
+    "report": "from trident_py.extras.run_report.cli import render; render([])",
     "sql": "import trident_py.operations; trident_py.operations.expr('upper(word)')",
     "drpc": "import trident_py.extras.drpc_server.shared_servers",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
     "testing": "import trident_py.testing.pytest_plugin",
     "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).folder()",
 }
+
+OURS = {"dev", "docs", "examples"}
+"""Extras that users do not install."""
 
 
 def requirements() -> dict[str, list[str]]:
@@ -139,15 +144,15 @@ def test_the_modules_of_an_extra_can_be_imported(extra: str, tmp_path: Path) -> 
 
 def test_whatever_users_install_has_a_floor() -> None:
     """`make floors` installs the lowest versions and runs smoke tests with them."""
-    lines = [line for extra, lines in requirements().items() if extra not in ("dev", "examples") for line in lines]
+    lines = [line for extra, lines in requirements().items() if extra not in OURS for line in lines]
     assert len(lines) > 30 and [line for line in lines if ">=" not in line] == []
     script = (ROOT / "scripts" / "floors.sh").read_text()
     installed = re.findall(r"^extras=(.*)$", script, re.M)[0].split(",")
-    assert {*installed, "", "dev", "examples"} == set(requirements())
+    assert {*installed, "", *OURS} == set(requirements())
 
 
 def test_every_extra_is_tried_alone() -> None:
-    assert set(ALONE) | {"dev", "examples"} == set(declared())
+    assert set(ALONE) | OURS == set(declared())
 
 
 @pytest.fixture(scope="module")

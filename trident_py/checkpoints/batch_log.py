@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ..engine.program import Program
 from ..engine.startup import AGREEMENT
-from ..engine.store_position import BASE, CheckpointState
+from ..engine.store_position import BASE, FORMAT, CheckpointState
 from ..engine.two_phase import DECIDED
 from ..errors import LineageError, ZombieError
 from .hash_seed import find_other_seed
@@ -72,6 +72,11 @@ class BatchLog:
                 f"the checkpoint {self.where} has only one of the record of its first start and the log of batches: it "
                 "is damaged, or of a version of trident_py before the log. Restore it from a copy, or move it away: "
                 f"the next start names the {BASE} with which a new one continues"
+            )
+        if record.get("format", FORMAT) != FORMAT:
+            raise LineageError(
+                f"the checkpoint {self.where} has format {record['format']}, this version of trident_py reads "
+                f"{FORMAT}: start it with the version that wrote it"
             )
         last = self.last()
         txid = record["base"] if last is None else last.txid

@@ -18,6 +18,7 @@ from .store_position import (
     ABANDON,
     ACCEPT,
     BASE,
+    FORMAT,
     CheckpointState,
     Joined,
     Recovery,
@@ -42,7 +43,7 @@ class Agreement(NamedTuple):
         states = {name: list(joined) for name, joined in self.joined.items()}
         return {
             "lineage": standing.lineage, "base": base, "topology": standing.topology, "spouts": dict(spouts),
-            "states": states, "run": run,
+            "states": states, "run": run, "format": FORMAT,
         }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from ..state.participants import Remembered
 BASE = "topology.txid.base"
 ABANDON = "topology.lineage.abandon"
 ACCEPT = "topology.lineage.accept"
+FORMAT = 1  # of a checkpoint; a release that cannot read the last one's has the next number
 
 
 class TableLine(NamedTuple):

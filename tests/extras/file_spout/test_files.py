@@ -100,6 +100,16 @@ def test_a_replay_is_identical_and_so_is_one_after_a_restart(kind, spout_of, tmp
     assert as_numbers(again.batch(3)) == numbers(8, 16)
 
 
+def test_the_batch_size_may_change_and_a_batch_that_had_begun_keeps_its_own(kind, spout_of, tmp_path):
+    write(tmp_path / "a", kind, numbers(30))
+    first = Player(spout_of(tmp_path, batchSize=8))
+    first.batch(1)
+    emitted = first.emit(2)
+    again = Player(spout_of(tmp_path, batchSize=3), restored=first.logged, committed=1)
+    assert again.batch(2) == emitted
+    assert as_numbers(again.batch(3)) == numbers(3, 16)
+
+
 def test_a_first_batch_that_is_initialized_again_without_its_metadata_is_the_same(kind, spout_of, tmp_path):
     write(tmp_path / "a", kind, numbers(30))
     player = Player(spout_of(tmp_path, batchSize=8))

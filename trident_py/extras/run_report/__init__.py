@@ -1,0 +1,1 @@
+"""The report of a run that is over: one HTML file, made from its events."""
