@@ -76,6 +76,7 @@ class SqlWindow(WindowFactory):
     """
 
     store: SqlWindowsStoreFactory
+    state_type = WindowState
 
     @property
     def location(self) -> Location:
@@ -89,10 +90,6 @@ class SqlWindow(WindowFactory):
     def shape(self) -> Shape:
         """The columns of the table; creates it if it is missing."""
         return prepare(self.store.place, shape_of(self.store.place, _KEYS, _OTHERS))
-
-    @property
-    def state_type(self) -> type[WindowState]:
-        return WindowState
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
         return self.window(conf, SqlWindowBacking(self, SqlFence.of(conf), partitionIndex))

@@ -16,7 +16,6 @@ from trident_py.state import (
     Needs,
     Reading,
     Remembered,
-    StateClass,
     StateFactory,
     StatePlace,
 )
@@ -241,6 +240,9 @@ class CompactedTopicState(StateFactory):
     type: str = field(init=False, compare=False)
     cluster: Cluster = field(init=False, compare=False)
     codec: Codec = field(init=False, compare=False)
+    own_updater = RowUpdater()
+    reading = Reading.CURRENT
+    state_type = CompactedMap
 
     def __post_init__(self) -> None:
         kind = {shown: name for name, shown in _KINDS.items()}.get(self.kind, self.kind)
@@ -297,10 +299,6 @@ class CompactedTopicState(StateFactory):
         return None if self.key is None else Fields.of_columns(self.key)
 
     @property
-    def state_type(self) -> StateClass:
-        return CompactedMap
-
-    @property
     def needs(self) -> Needs:
         return self.cluster.needs
 
@@ -321,14 +319,6 @@ class CompactedTopicState(StateFactory):
             writer = FencedWriter(fence, partitionIndex, numPartitions, settings)
         settle = self.ensure_topic if RunContext.of(conf).generation is None else None
         return CompactedMap(self._make_backing(writer), partitionIndex, numPartitions, settle)
-
-    @property
-    def reading(self) -> Reading:
-        return Reading.CURRENT
-
-    @property
-    def own_updater(self) -> RowUpdater:
-        return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
         """Raise DefinitionError for a query that could not see all that its batch has written."""

@@ -24,7 +24,6 @@ from trident_py.state import (
     NonTransactionalMap,
     OpaqueValue,
     SnapshottableMap,
-    StateClass,
     StateFactory,
     StatePlace,
     StateType,
@@ -287,6 +286,7 @@ class RedisMapState(RedisFactory, StateFactory):
     keyFactory: KeyFactory = field(default_factory=DefaultKeyFactory)
     globalKey: str = GLOBAL_KEY
     expireIntervalSec: float = 0
+    state_type = RedisMapPartition
 
     def __post_init__(self) -> None:
         check_url(self.url)
@@ -313,10 +313,6 @@ class RedisMapState(RedisFactory, StateFactory):
     @property
     def kind(self) -> str:
         return self.type.value
-
-    @property
-    def state_type(self) -> StateClass:
-        return RedisMapPartition
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> RedisMapPartition:
         writer = RedisWriter(self.place, RedisFence.of(conf), partitionIndex)

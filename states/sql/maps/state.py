@@ -14,7 +14,6 @@ from trident_py.state import (
     NonTransactionalMap,
     Reading,
     SnapshottableMap,
-    StateClass,
     StateType,
     ValueUpdater,
 )
@@ -116,6 +115,8 @@ class SqlMapState(TableFactory):
     value: Fields
     type: StateType
     files: int = 1
+    reading = Reading.CURRENT
+    state_type = SqlMapRows
 
     def __post_init__(self) -> None:
         where = parse_url(self.url).render_as_string(hide_password=False)
@@ -165,14 +166,6 @@ class SqlMapState(TableFactory):
     def keys(self) -> Fields | None:
         """The older name of ``key``."""
         return self.key
-
-    @property
-    def state_type(self) -> StateClass:
-        return SqlMapRows
-
-    @property
-    def reading(self) -> Reading:
-        return Reading.CURRENT
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMapRows:
         backing = self._make_backing(SqlFence.of(conf), partitionIndex)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import FailedException, StateError
-from trident_py.state import BatchParticipant, StateClass
+from trident_py.state import BatchParticipant
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.arrow import KeyedRows
@@ -167,6 +167,8 @@ class AppendState(RowFactory):
     onBadRow: str = "fail"
     kind: ClassVar[str] = "append"
     stages: ClassVar[bool] = True
+    state_type = AppendRows
+    _shared = "append"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -175,14 +177,6 @@ class AppendState(RowFactory):
     @property
     def _beside(self) -> tuple[str, ...]:
         return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
-
-    @property
-    def _shared(self) -> str:
-        return "append"  # rows of other states do not change what this state writes
-
-    @property
-    def state_type(self) -> StateClass:
-        return AppendRows
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> AppendRows:
         state = AppendRows(self, claim_of(conf, self.table), partitionIndex, numPartitions)

@@ -101,6 +101,7 @@ class RowFactory(TableFactory):
 
     columns: FieldsLike | None
     stages: ClassVar[bool] = False  # whether the state needs temporary tables
+    own_updater = RowUpdater()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
@@ -160,10 +161,6 @@ class RowFactory(TableFactory):
     @property
     def _fields(self) -> Fields | None:
         return None if self.columns is None else Fields.of_columns(self.columns)
-
-    @property
-    def own_updater(self) -> RowUpdater:
-        return RowUpdater()
 
     def check(self) -> Sequence[Finding]:
         keys, others = self._key, None

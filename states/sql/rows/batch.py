@@ -15,7 +15,7 @@ from sqlalchemy.types import NullType
 
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.model.retry import again_for
-from trident_py.state import BatchParticipant, StateClass, StatePlace
+from trident_py.state import BatchParticipant, StatePlace
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.arrow import KeyedRows
@@ -326,6 +326,8 @@ class BatchState(RowFactory):
     columns: FieldsLike | None = None
     key: FieldsLike | None = None
     kind: ClassVar[str] = "batch"
+    state_type = BatchRows
+    _beside = (SUFFIX,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -337,16 +339,8 @@ class BatchState(RowFactory):
         return Fields() if self.key is None else Fields.of_columns(self.key)
 
     @property
-    def _beside(self) -> tuple[str, ...]:
-        return (SUFFIX,)
-
-    @property
     def _shared(self) -> str:
         return "" if len(self._key) else "batch"
-
-    @property
-    def state_type(self) -> StateClass:
-        return BatchRows
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> BatchRows:
         state = BatchRows(self, SqlFence.of(conf), partitionIndex, numPartitions)

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.arrow import KeyedRows
@@ -180,6 +179,8 @@ class InsertIgnoreState(RowFactory):
     files: int = 1
     kind: ClassVar[str] = "insert-ignore"
     stages: ClassVar[bool] = True
+    state_type = InsertIgnoreRows
+    _shared = "insert-ignore"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -197,14 +198,6 @@ class InsertIgnoreState(RowFactory):
     @property
     def _key(self) -> Fields:
         return Fields.of_columns(self.key)
-
-    @property
-    def _shared(self) -> str:
-        return "insert-ignore"  # rows of other states do not change what this state writes
-
-    @property
-    def state_type(self) -> StateClass:
-        return InsertIgnoreRows
 
     def makeState(
         self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int

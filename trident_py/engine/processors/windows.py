@@ -30,14 +30,9 @@ class WindowPersist(PartitionPersist):
     """The windows over the tuples of one partition."""
 
     always: ClassVar[bool] = True  # a window can end in a batch without tuples, and a replay can have lost its tuples
-
-    @property
-    def steps(self) -> int:
-        return 2  # Storm projects the results behind the window
-
-    @property
-    def works_in(self) -> int:
-        return 0
+    steps = 2  # Storm projects the results behind the window
+    works_in = 0
+    groups_by = Fields()
 
     @property
     def operation(self) -> str:
@@ -46,10 +41,6 @@ class WindowPersist(PartitionPersist):
     @property
     def operations(self) -> tuple[Any, ...]:
         return (self.updater.aggregator,)
-
-    @property
-    def groups_by(self) -> Fields:
-        return Fields()
 
 
 class WindowUpdater(StateUpdater):

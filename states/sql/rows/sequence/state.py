@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ....columns.values import Column, RefusedValue, decode_row, nameable, refusal, transpose
@@ -216,6 +215,7 @@ class SequenceState(RowFactory):
     onGap: str = "hold"
     first: int = 1
     kind: ClassVar[str] = "sequence"
+    state_type = SequenceRows
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -270,10 +270,6 @@ class SequenceState(RowFactory):
     @property
     def _shared(self) -> str:
         return f"sequence, {self.onGap}"  # the row of a sender locks it against every writer
-
-    @property
-    def state_type(self) -> StateClass:
-        return SequenceRows
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SequenceRows:
         state = SequenceRows(self, SqlFence.of(conf), partitionIndex, numPartitions)
