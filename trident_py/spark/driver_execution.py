@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -33,15 +33,15 @@ from ..engine.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..engine.task import LevelTask, run_attempt
 from ..engine.worker_cache import WorkerCache
 from ..errors import DefinitionError
-from ..metrics import Reported
 from ..model.chunks import Chunk, Column
 from ..model.context import with_context
 from ..model.pickling import loads
 from ..model.plan import Node, SpoutNode
 from ..model.retry import Stopped
-from ..spouts.coordination import Coordination, Descriptor
+from ..spouts.coordination import Coordination
 from .stage import NO_NODE
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 SETTING = "spark.trident.inline.max.tuples"
@@ -254,55 +254,39 @@ class _DriverTask(LevelTask):
         self.meter.add_rows(self.out[before:])
 
 
+def _call_inline(method: Callable[Concatenate[StoppableCoordination, P], T]) -> Callable[Concatenate[Any, P], T]:
+    def call(self: StoppableCoordination, *args: P.args, **named: P.kwargs) -> T:
+        return self.inline.call(partial(method, self, *args, **named))
+
+    return call
+
+
 class StoppableCoordination(Coordination):
     """Calls spouts in the thread that runs attempts, from their first call to their last, as LocalCluster does: what
     they open may belong to one thread. One that blocks there holds up a stop no longer than the grace. Spark waits for
     its own call of foreachBatch without end."""
 
     def __init__(self, inline: DriverExecution, *details: Any) -> None:
-        self._inline = inline
+        self.inline = inline
         inline.call(partial(super().__init__, *details))
 
-    def restore(self, txid: int, metadata: dict | None, begun: dict | None = None) -> None:
-        self._inline.call(partial(super().restore, txid, metadata, begun))
-
-    def ready(self, txid: int) -> bool:
-        return self._inline.call(partial(super().ready, txid))
-
-    def is_pending(self) -> bool:
-        return self._inline.call(super().is_pending)
-
-    def is_exhausted(self, txid: int | None = None) -> bool:
-        return self._inline.call(partial(super().is_exhausted, txid))
-
-    def initialize(self, txid: int, attempt: int, previous: dict | None = None, current: dict | None = None) -> dict:
-        return self._inline.call(partial(super().initialize, txid, attempt, previous, current))
-
-    def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
-        return self._inline.call(partial(super().descriptors, txid, attempt, metadata))
-
-    def tuples(self, metadata: dict) -> int | None:
-        return self._inline.call(partial(super().tuples, metadata))
-
-    def share(self, txid: int) -> dict[str, Any]:
-        return self._inline.call(partial(super().share, txid))
-
-    def collect_metrics(self, failed: Callable[[str], Any]) -> list[tuple[int, Reported]]:
-        return self._inline.call(partial(super().collect_metrics, failed))
-
-    def commit(self, txid: int, attempt: int, reports: Sequence[Any]) -> None:
-        self._inline.call(partial(super().commit, txid, attempt, reports))
-
-    def success(self, txid: int) -> None:
-        self._inline.call(partial(super().success, txid))
-
-    def backlog(self) -> dict[str, dict[str, int]]:
-        return self._inline.call(super().backlog)
+    restore = _call_inline(Coordination.restore)
+    ready = _call_inline(Coordination.ready)
+    is_pending = _call_inline(Coordination.is_pending)
+    is_exhausted = _call_inline(Coordination.is_exhausted)
+    initialize = _call_inline(Coordination.initialize)
+    descriptors = _call_inline(Coordination.descriptors)
+    tuples = _call_inline(Coordination.tuples)
+    share = _call_inline(Coordination.share)
+    collect_metrics = _call_inline(Coordination.collect_metrics)
+    commit = _call_inline(Coordination.commit)
+    success = _call_inline(Coordination.success)
+    backlog = _call_inline(Coordination.backlog)
 
     def close(self) -> None:
         """Close every spout. One that blocks is left alone when the grace after the end of the run is over."""
         with suppress(Stopped):
-            self._inline.call(super().close)
+            self.inline.call(super().close)
 
 
 class _Thread:
