@@ -22,6 +22,7 @@ pytest() { $python -W error -m pytest -q --durations=10 --part "${PART:-1/1}" -n
 tests() {
     which=$1; shift
     shown=$(mktemp -d)
+    $python -m testbed.class_archives
     pytest -m "spark$which" --dist loadfile "$@" >"$shown/spark" 2>&1 & spark=$!
     $python scripts/spark_matrix.py --smoke 3.5 </dev/null >"$shown/smoke" 2>&1 & smoke=$!
     trap 'kill $spark $smoke 2>/dev/null || true; rm -rf "$shown"' EXIT
