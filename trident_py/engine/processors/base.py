@@ -6,7 +6,7 @@ import copy
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ...errors import TridentError
 from ...metrics import IMetricsContext
@@ -119,10 +119,14 @@ class Spec:
         raise NotImplementedError
 
 
-class Processor:
-    """The base of all processors: does nothing, keeps nothing."""
+S = TypeVar("S")
 
-    def __init__(self, context: NodeContext) -> None:
+
+class Processor(Generic[S]):
+    """The base of all processors, made from a node's description: does nothing, keeps nothing."""
+
+    def __init__(self, spec: S, context: NodeContext) -> None:
+        self.spec = spec
         self.context = context
         self.emit: Callable[[Chunk], None] = lambda chunk: None
 

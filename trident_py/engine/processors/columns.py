@@ -85,12 +85,11 @@ _MOST_SHOWN = 80
 _PLAIN = (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.binary())
 
 
-class ColumnsProcessor(Processor):
+class ColumnsProcessor(Processor[Any]):
     """Calls the operation with the input columns of each chunk; `_send` gets its results."""
 
     def __init__(self, spec: Any, operation: Columnar, count: int, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.operation: Columnar = context.prepare(operation, spec.inputs)
         self.count = count
 

@@ -150,12 +150,8 @@ class DeadLetters(Spec):
         return DeadLettersProcessor(self, context)
 
 
-class DeadLettersProcessor(Processor):
+class DeadLettersProcessor(Processor[DeadLetters]):
     """Emits the letters of its spout partition at the end of the batch."""
-
-    def __init__(self, spec: DeadLetters, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
 
     def finish(self) -> None:
         rows = self.context.letters(self.spec.spout)

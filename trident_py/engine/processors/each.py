@@ -54,12 +54,11 @@ class Each(Spec):
         return FunctionProcessor(self, context) if function else CallableProcessor(self, context)
 
 
-class FunctionProcessor(Processor):
+class FunctionProcessor(Processor[Each]):
     """Calls ``execute(tuple, collector)``. ``collector.emit`` is the ``append`` of a list."""
 
     def __init__(self, spec: Each, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.function = context.prepare(spec.function, spec.inputs)
         self.columns = self.function if isinstance(self.function, ExecutesColumns) else None
         self.carried = context.select_read(context.inputs[0])
@@ -212,12 +211,11 @@ class Keep(Spec):
         return FilterProcessor(self, context)
 
 
-class FilterProcessor(Processor):
+class FilterProcessor(Processor[Keep]):
     """Keeps the rows for which the filter is true. A filter that takes columns gets typed columns as they are."""
 
     def __init__(self, spec: Keep, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.filter = context.prepare(spec.filter, spec.inputs)
         self.columns = self.filter if isinstance(self.filter, KeepsColumns) else None
         self.rows = self.filter if isinstance(self.filter, Keeps) else None
@@ -273,12 +271,11 @@ class Replace(Spec):
         return ReplaceProcessor(self, context)
 
 
-class ReplaceProcessor(Processor):
+class ReplaceProcessor(Processor[Replace]):
     """Calls the function with the whole tuple. It returns the new tuple; for flatMap, an iterable of tuples."""
 
     def __init__(self, spec: Replace, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.function = context.prepare(spec.function, spec.inputs)
         self.call: Callable[[Any], Any] = self.function.execute if isinstance(self.function, Maps) else self.function
 
@@ -310,12 +307,11 @@ class Peek(Spec):
         return PeekProcessor(self, context)
 
 
-class PeekProcessor(Processor):
+class PeekProcessor(Processor[Peek]):
     """Calls the consumer with each tuple and passes all of them on."""
 
     def __init__(self, spec: Peek, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.consumer = context.prepare(spec.consumer, spec.inputs)
         accepts = isinstance(self.consumer, Accepts)
         self.accept: Callable[[Any], Any] = self.consumer.accept if accepts else self.consumer
@@ -344,10 +340,10 @@ class Project(Spec):
         return ()
 
     def make(self, context: NodeContext) -> Processor:
-        return ProjectProcessor(context)
+        return ProjectProcessor(self, context)
 
 
-class ProjectProcessor(Processor):
+class ProjectProcessor(Processor[Project]):
     """Drops columns."""
 
     def execute(self, port: int, chunk: Chunk) -> None:
@@ -373,12 +369,8 @@ class Collect(Spec):
         return CollectProcessor(self, context)
 
 
-class CollectProcessor(Processor):
+class CollectProcessor(Processor[Collect]):
     """Sends the rows to the driver with the outcome of the batch."""
-
-    def __init__(self, spec: Collect, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
 
     def execute(self, port: int, chunk: Chunk) -> None:
         self.context.report("collected", (self.spec.name, chunk.rows(self.spec.fields)))

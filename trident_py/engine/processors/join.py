@@ -39,12 +39,8 @@ class Merge(Spec):
         return MergeProcessor(self, context)
 
 
-class MergeProcessor(Processor):
+class MergeProcessor(Processor[Merge]):
     """Renames columns. If an input lacks a field, reading that field raises."""
-
-    def __init__(self, spec: Merge, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
 
     def execute(self, port: int, chunk: Chunk) -> None:
         names, outputs = self.spec.inputs[port].names, self.context.select_read(self.spec.outputs)
@@ -82,12 +78,11 @@ class MultiReduce(Spec):
         return MultiReduceProcessor(self, context) if self.groups is None else GroupedMultiProcessor(self, context)
 
 
-class MultiReduceProcessor(Processor):
+class MultiReduceProcessor(Processor[MultiReduce]):
     """One reducer state over all tuples of the partition."""
 
     def __init__(self, spec: MultiReduce, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.reducer = context.prepare(spec.reducer, *spec.inputs)
         self.rows: list[Any] = []
         self.collector = TridentCollector(self.rows.append, context.report_error)

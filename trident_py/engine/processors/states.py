@@ -45,12 +45,11 @@ class PartitionPersist(Spec):
         return PersistProcessor(self, context)
 
 
-class PersistProcessor(Processor):
+class PersistProcessor(Processor[PartitionPersist]):
     """Buffers the batch. At its end it calls beginCommit, updateState and commit, unless there was no tuple."""
 
     def __init__(self, spec: PartitionPersist, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.updater = context.prepare(spec.updater, spec.inputs)
         self.attempt: BatchId = TransactionAttempt(0, 0)
         self.buffer = TupleList(spec.inputs)
@@ -117,12 +116,11 @@ class StateQuery(Spec):
         return QueryProcessor(self, context)
 
 
-class QueryProcessor(Processor):
+class QueryProcessor(Processor[StateQuery]):
     """Buffers the batch. At its end it calls batchRetrieve once, then execute for each tuple."""
 
     def __init__(self, spec: StateQuery, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.query = context.prepare(spec.query, spec.inputs)
         self.chunks: list[Chunk] = []
 

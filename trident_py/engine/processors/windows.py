@@ -138,12 +138,8 @@ class WindowSide(Spec):
         return WindowSideProcessor(self, context)
 
 
-class WindowSideProcessor(Processor):
+class WindowSideProcessor(Processor[WindowSide]):
     """Takes the rows of its side, under their own names."""
-
-    def __init__(self, spec: WindowSide, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
 
     def execute(self, port: int, chunk: Chunk) -> None:
         rows = [row for row, late in enumerate(chunk.pylist(LATE)) if late == self.spec.late]

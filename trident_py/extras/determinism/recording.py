@@ -73,11 +73,11 @@ class Checks(TaskWatch):
         return difference(watched.emitted, again.blocks, self.values)
 
 
-class Watched(Processor):
+class Watched(Processor[Any]):
     """Wraps a processor and records its input and output while the batch is a sample."""
 
     def __init__(self, checks: Checks, node: Node, context: NodeContext, frozen: bytes, inner: Processor) -> None:
-        super().__init__(context)
+        super().__init__(inner.spec, context)
         self.checks, self.node, self.frozen, self.inner = checks, node, frozen, inner
         self.calls: list[tuple[int, bytes]] = []
         self.emitted: list[bytes] = []
