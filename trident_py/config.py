@@ -179,20 +179,12 @@ class Config(dict[str, Any]):
         self.setdefault(Config.TOPOLOGY_METRICS_CONSUMER_REGISTER, []).append(entry)
 
 
-def _counts(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value == 0
+def _counts(value: Any, least: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _seconds(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
-def _more(value: Any) -> bool:
-    return _seconds(value) and value > 0
 
 
 def _port(value: Any) -> bool:
@@ -215,7 +207,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds, at least 0"),
-    Config.DRPC_REQUEST_TIMEOUT_SECS: (_more, "a number of seconds, more than 0"),
+    Config.DRPC_REQUEST_TIMEOUT_SECS: (lambda value: _seconds(value) and value > 0, "a number of seconds, more than 0"),
     Config.DRPC_HTTP_PORT: (lambda value: value == 0 or _port(value), "a port, 1 to 65535, or 0 for any free one"),
     Config.DRPC_HTTP_HOST: (_name, "a host name or an address"),
     Config.DRPC_QUEUE_SIZE: (_counts, "a number of requests, at least 1"),
@@ -230,7 +222,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_PROFILE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
-    Config.TOPOLOGY_INLINE_MAX_TUPLES: (lambda value: _counts(value) or _is_zero(value), "a number of tuples, or 0"),
+    Config.TOPOLOGY_INLINE_MAX_TUPLES: (lambda value: _counts(value, 0), "a number of tuples, or 0"),
     Config.TOPOLOGY_INLINE_MAX_MILLIS: (_seconds, "a number of milliseconds, at least 0"),
     Config.TOPOLOGY_INLINE_FOLLOW_MILLIS: (_seconds, "a number of milliseconds, at least 0"),
     Config.TOPOLOGY_COMMIT_THREADS: (_counts, "a number of threads, at least 1"),

@@ -60,8 +60,6 @@ class BatchLog:
         """The order of sets in the processes that emit from now on."""
         return self._order()
 
-    # -- the start ------------------------------------------------------------------------------------------------
-
     def read_state(self, program: Program) -> CheckpointState:
         """Return what the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
         record = self.store.get(AGREEMENT, 0)
@@ -105,8 +103,6 @@ class BatchLog:
         """Raise ZombieError if another driver owns the checkpoint now."""
         if self.has_moved():
             raise ownership_error(self.where, self.store.newest(LOG))
-
-    # -- batches --------------------------------------------------------------------------------------------------
 
     def last(self) -> Logged | None:
         """Return the last committed batch."""

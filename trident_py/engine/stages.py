@@ -178,7 +178,7 @@ class Staging:
         self.fed_by, self.feeds = self._neighbours()
         self.committing = self._find_committing()
         self.behind = self._stages_behind()
-        self.ordered = [self._sort_nodes(stage) for stage in self._sort()]
+        self.ordered = [tuple(sorted(self._nodes[stage], key=self._place)) for stage in self._sort()]
 
     def inputs(self, nodes: Iterable[int]) -> Iterator[Input]:
         """Return the inputs of these nodes from other stages; the first element is the node's id, not the input's
@@ -258,9 +258,6 @@ class Staging:
 
     def _place(self, node: int) -> int:
         return self._bolts.place.get(node, 0)
-
-    def _sort_nodes(self, stage: Name) -> tuple[int, ...]:
-        return tuple(sorted(self._nodes[stage], key=self._place))
 
 
 def inputs_of(plan: Plan, node: Node) -> Iterator[Input]:

@@ -106,8 +106,6 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._policies: set[str] = set()
         self._ends_at = self._looked_at = self._policy_at = self._away_until = float("-inf")
 
-    # -- called by the engine -----------------------------------------------------------------------------------
-
     def restore(self, txid: int, metadata: Any) -> None:
         if metadata is not None:
             self._positions, self._behind = positions_of(metadata), metadata
@@ -167,8 +165,6 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             at = after[p] if p < len(after) else None
             waiting[f"{name}-{p}"] = 0 if at is None else max(0, end - at)
         return waiting
-
-    # -- looking at the cluster ---------------------------------------------------------------------------------
 
     def _look_if_due(self) -> None:
         """Read the cluster every 10 ms at most, but only every second while there is something to read."""
@@ -259,8 +255,6 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
                 if at is not None and end > at:
                     waiting[name, p] = end - at
         return waiting
-
-    # -- making batches -----------------------------------------------------------------------------------------
 
     def _start(self, view: View) -> Positions:
         """Return the start of a new checkpoint. Stored once: a restart before the first batch begins there too."""

@@ -132,9 +132,6 @@ def in_order(values: Iterable[Any]) -> Iterable[Any]:
         ) from None
 
 
-# -- plain values
-
-
 def _exactly(kind: Any, copy: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: value if type(value) is kind else copy(value)
 
@@ -243,9 +240,6 @@ def _find_reader(kind: Any) -> Callable[[Any], Any] | None:
         if read is not None:
             return None if kind in _ENCODERS else read
     return None
-
-
-# -- the bytes
 
 
 def _text(value: str) -> bytes:

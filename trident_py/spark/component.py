@@ -126,8 +126,6 @@ class SparkComponent:
         called = Proxy(RunContext.of(program.conf).home, f"{self.key}/metadata")
         return replace(program, conf=with_context(program.conf, metadata=called))
 
-    # -- the life of the query ----------------------------------------------------------------------------------
-
     def run(self) -> None:
         """Run until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
         self.service.register(f"{self.key}/metadata", self.checkpoint.batches.store)
@@ -261,8 +259,6 @@ class SparkComponent:
         if ended_by is not None:
             raised = failures.translate(failures.chain_of(ended_by), self.checkpoint.location)
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
-
-    # -- one micro-batch ----------------------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run as the foreachBatch function. Returns only if its batches are committed; else raises Interrupted."""

@@ -58,9 +58,6 @@ def _stage(rows: DataFrame, shipped: Shipped, level: int) -> DataFrame:
         return rows.mapInArrow(level_function(shipped, level), SCHEMA)
 
 
-# -- sources of Spark -------------------------------------------------------------------------------------------------
-
-
 def tick(spark: SparkSession) -> DataFrame:
     """Return a source that always has something new, so that Spark calls foreachBatch again and again. Nobody reads
     it."""

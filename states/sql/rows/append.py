@@ -17,7 +17,7 @@ from ..dialects.base import check_taken, names
 from ..partition_marks import AppendLedger, PartitionClaim, UnfencedClaim, claim_of
 from ..table import Shape
 from .base import RowFactory, RowPartition, count_rows, fields_of
-from .row_checks import SUFFIX, Checked, Reject, Rejects, check_rows, transmissible
+from .row_checks import Checked, Reject, Rejects, check_rows, transmissible
 from .table_writer import ROW, Stage, refusal_error
 
 
@@ -169,14 +169,6 @@ class AppendState(RowFactory):
     stages: ClassVar[bool] = True
     state_type = AppendRows
     _shared = "append"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
-
-    @property
-    def _beside(self) -> tuple[str, ...]:
-        return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> AppendRows:
         state = AppendRows(self, claim_of(conf, self.table), partitionIndex, numPartitions)

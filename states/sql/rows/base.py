@@ -30,6 +30,7 @@ from ..table import (
     shape_of,
 )
 from ..transaction import Transaction
+from .row_checks import SUFFIX
 
 
 class RowPartition(State, ITupleCollection):
@@ -100,6 +101,7 @@ class RowFactory(TableFactory):
     """Base class of the row states' factories."""
 
     columns: FieldsLike | None
+    onBadRow: str = "fail"
     stages: ClassVar[bool] = False  # whether the state needs temporary tables
     own_updater = RowUpdater()
 
@@ -108,6 +110,7 @@ class RowFactory(TableFactory):
         object.__setattr__(self, "columns", self._fields)
         for name in (self.table, *(self._fields or ())):
             nameable("table or column", name)
+        self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
 
     def shape(self, fields: Fields) -> Shape:
         """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""
@@ -136,7 +139,7 @@ class RowFactory(TableFactory):
     @property
     def _beside(self) -> tuple[str, ...]:
         """The suffixes of the state's further tables."""
-        return ()
+        return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
 
     @property
     def _created(self) -> tuple[str, ...]:

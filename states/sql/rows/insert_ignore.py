@@ -17,7 +17,7 @@ from ...columns.arrow import KeyedRows
 from ..ledger import SqlFence, note_files
 from ..table import read_columns
 from .base import RowFactory, RowPartition, fields_of, rows_in
-from .row_checks import SUFFIX, Checked, Reject, Rejects, check_rows, transmissible
+from .row_checks import Checked, Reject, Rejects, check_rows, transmissible
 from .table_writer import TableWriter, Wanted, Written, conflict_text, refusal_error
 
 LOG = logging.getLogger("states.sql")
@@ -186,14 +186,9 @@ class InsertIgnoreState(RowFactory):
         super().__post_init__()
         object.__setattr__(self, "key", Fields.of_columns(self.key))
         self._check_choice("onConflict", self.onConflict, ["ignore", "fail", "report"])
-        self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
         if len(Fields.of_columns(self.key)) == 0 or self.files < 1:
             raise DefinitionError(f"table {self.table!r}: key needs at least one field, and files must be at least 1")
         self._check_key()
-
-    @property
-    def _beside(self) -> tuple[str, ...]:
-        return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
 
     @property
     def _key(self) -> Fields:

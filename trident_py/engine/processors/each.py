@@ -186,9 +186,6 @@ def repeat(chunk: Chunk, counts: np.ndarray) -> Chunk:
     return chunk.take(np.repeat(np.arange(len(counts)), counts).tolist())
 
 
-# -- filter -----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Keep(Spec):
     """A Filter, or a callable in its place."""
@@ -243,9 +240,6 @@ class FilterProcessor(Processor[Keep]):
             return note_call(self.rows.isKeep, chunk.tuples(self.spec.inputs))
         lists = [chunk.pylist(name) for name in self.spec.inputs]
         return note_call(self.filter, *lists) if lists else [self.filter() for _ in range(chunk.length)]
-
-
-# -- map, flatMap, peek -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -320,9 +314,6 @@ class PeekProcessor(Processor[Peek]):
         for values in chunk.tuples(self.spec.inputs):
             self.accept(values)
         self.emit(chunk.only(self.context.select_read(self.spec.inputs)))
-
-
-# -- project, collect -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -153,8 +153,6 @@ class PostgreSqlBulk(ServerDialect):
         ).fetchall()
         return [set(row[0]) for row in keys]
 
-    # -- rows in bulk
-
     def load(
         self, connection: Any, table: str, columns: Sequence[Column], parts: Iterable[Sequence[pa.Array]],
         temporary: bool = False,

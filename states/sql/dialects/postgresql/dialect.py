@@ -115,8 +115,6 @@ class PostgreSql(PostgreSqlBulk):
     def may_not_read(self, error: BaseException) -> bool:
         return sqlstate_of(error) == _NO_PRIVILEGE
 
-    # -- map states
-
     def read(
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
         asked: Sequence[tuple],

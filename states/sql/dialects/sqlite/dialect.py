@@ -110,8 +110,6 @@ class Sqlite(SqliteTable):
     def is_duplicate(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.IntegrityError) and "UNIQUE" in str(error)
 
-    # -- rows
-
     def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
         """Return None if the table refuses a row or a trigger may have left one out."""
         ordered = rows.take(pa.concat_arrays(list(rows.in_key_order())))

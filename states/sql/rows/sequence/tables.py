@@ -67,8 +67,6 @@ class Tables:
         third = {self.held: list(self.columns)} if onGap == "hold" else {self.gaps: [*self.sender, *_GAP]}
         return {self.senders: [*self.sender, *_SENDER], **third}
 
-    # -- senders
-
     def lock(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, SenderRow]:
         """Lock the rows of these senders for this transaction and return them; create missing ones."""
         self._lock(connection, senders)
@@ -100,8 +98,6 @@ class Tables:
         unless_there = self.dialect.instead(connection, [column.name for column in self.sender], [])
         rows = [(*sender, *SenderRow(self.first - 1)) for sender in senders]
         connection.executemany(insert_text(self.senders, [*self.sender, *_SENDER]) + unless_there, rows)
-
-    # -- what has come before
 
     def read_stored(self, connection: Connection, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
         """Return the other columns, encoded, of the keys that the table holds."""
@@ -136,8 +132,6 @@ class Tables:
                 sender = encode_rows(self.dialect, self.sender, [row[:width]])[0]
                 gaps.setdefault(sender, []).append(Gap(*row[width:]))
         return gaps
-
-    # -- what a batch changes
 
     def write(self, connection: Connection, decided: Decided, rows: dict[Key, tuple]) -> None:
         """Write everything that was decided. ``rows``: the encoded rows of the batch by key."""
