@@ -134,6 +134,7 @@ class SparkComponent:
         details = self.checkpoint.batches, self.running, self.run_id, coordinate
         try:
             self.batches = ComponentRun(self.program, spouts, *details)
+            self.batches.ended = self.inline.ended
             try:
                 self._run()
             finally:
@@ -165,7 +166,6 @@ class SparkComponent:
 
     def _end_calls(self) -> None:
         """End a call that goes on without its query, as when Java was killed."""
-        self.batches.ended.set()
         self.inline.ended.set()
         self._over.set()
         self._finished.wake.set()
