@@ -40,14 +40,17 @@ tests() {
 }
 
 step 'lint: ruff' $python -m ruff check .
-step 'types: mypy' $python -m mypy
 case "$what" in
-    lint) ;;
+    lint) step 'types: mypy' $python -m mypy ;;
     check) export TRIDENT_CHECK=1  # tests/needed.py: whoever asks for a server fails
+           step 'types: mypy' $python -m mypy
            step 'tests without servers and Spark' pytest --dist worksteal -m 'not spark and not servers and not whole' $checked ;;
-    test) step 'tiers: every promise has a test' $python -W error -m pytest -q -k test_tiers tests
+    test) $python -m mypy </dev/null & types=$!
+          step 'tiers: every promise has a test' $python -W error -m pytest -q -k test_tiers tests
+          step 'types: mypy' wait $types
           tests ' and not whole' ;;
-    all)  case "${PART:-1/1}" in 1/*) sh scripts/floors.sh ;; esac
+    all)  step 'types: mypy' $python -m mypy
+          case "${PART:-1/1}" in 1/*) sh scripts/floors.sh ;; esac
           tests '' --hypothesis-profile=whole ;;
     *)    echo "usage: scripts/test.sh check|test|all|lint" >&2; exit 2 ;;
 esac

@@ -89,6 +89,8 @@ class Config(dict[str, Any]):
     TOPOLOGY_POISON_ATTEMPTS = "topology.poison.attempts"
     TOPOLOGY_POISON_MAX_TUPLES = "topology.poison.max.tuples"
     TOPOLOGY_PROFILE = "topology.profile"
+    TOPOLOGY_HTTP = "topology.http"
+    TOPOLOGY_HTTP_READY_SECONDS = "topology.http.ready.seconds"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -187,8 +189,19 @@ def _seconds(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
+def _more(value: Any) -> bool:
+    return _seconds(value) and value > 0
+
+
 def _port(value: Any) -> bool:
     return _counts(value) and value < 65_536
+
+
+def _address(value: Any) -> bool:
+    host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", value)
+    if isinstance(port, str):
+        port = int(port) if port.isascii() and port.isdigit() else None
+    return port is not None and _counts(port, 0) and port < 65_536 and (not colon or host != "")
 
 
 def _name(value: Any) -> bool:
@@ -207,7 +220,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds, at least 0"),
-    Config.DRPC_REQUEST_TIMEOUT_SECS: (lambda value: _seconds(value) and value > 0, "a number of seconds, more than 0"),
+    Config.DRPC_REQUEST_TIMEOUT_SECS: (_more, "a number of seconds, more than 0"),
     Config.DRPC_HTTP_PORT: (lambda value: value == 0 or _port(value), "a port, 1 to 65535, or 0 for any free one"),
     Config.DRPC_HTTP_HOST: (_name, "a host name or an address"),
     Config.DRPC_QUEUE_SIZE: (_counts, "a number of requests, at least 1"),
@@ -220,6 +233,8 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_TRIDENT_WINDOWING_INMEMORY_CACHE_LIMIT: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_CLOCK: (callable, "a function without parameters that returns milliseconds since 1970"),
     Config.TOPOLOGY_PROFILE: (lambda value: isinstance(value, bool), "true or false"),
+    Config.TOPOLOGY_HTTP: (_address, "[HOST:]PORT; port 0: any free one"),
+    Config.TOPOLOGY_HTTP_READY_SECONDS: (_more, "a number of seconds, more than 0"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
     Config.TOPOLOGY_INLINE_MAX_TUPLES: (lambda value: _counts(value, 0), "a number of tuples, or 0"),

@@ -60,8 +60,9 @@ class BatchLog:
         """The order of sets in the processes that emit from now on."""
         return self._order()
 
-    def read_state(self, program: Program) -> CheckpointState:
-        """Return what the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
+    def read_state(self, program: Program | None) -> CheckpointState:
+        """Return what the checkpoint holds before this start; without a program, nothing of a hash seed. Raises
+        LineageError if a part of it is missing."""
         record = self.store.get(AGREEMENT, 0)
         if record is None and self.last() is None:
             return CheckpointState.new(self.where, self._topology)
@@ -80,7 +81,7 @@ class BatchLog:
         txid = record["base"] if last is None else last.txid
         begun = self.find_begun(txid + 1)
         decided = self.store.get(DECIDED, txid + 1) is not None
-        other = None if begun is None else find_other_seed(program, begun.order, self.order["order"])
+        other = None if begun is None or program is None else find_other_seed(program, begun.order, self.order["order"])
         return CheckpointState(
             self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other
         )

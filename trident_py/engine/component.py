@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from ..checkpoints.batch_log import BatchLog
 from ..errors import LineageError, TridentError, ZombieError
@@ -23,9 +24,32 @@ from .store_position import CheckpointState
 
 log = logging.getLogger("trident_py")
 
+T = TypeVar("T")
 PAUSE = 0.002  # seconds between two questions whether a spout is ready
 SETTLE_WAIT = 0.2  # seconds without a batch before the end of the last one is made durable
 CHECK_WAIT = 5.0  # seconds without a batch between two looks for another driver
+
+
+def take_over(
+    log: BatchLog,
+    program: Program,
+    examine: Callable[[CheckpointState], object],
+    open_states: Callable[[CheckpointState], T],
+) -> tuple[CheckpointState, T]:
+    """Take the log and open the states, as every start does: older drivers are shut out. One that is refused changes
+    nothing, unless an older driver goes on meanwhile: then the log must be taken from it to compare."""
+    try:
+        examine(log.read_state(program))
+    except LineageError:
+        if not log.has_moved():
+            raise
+    log.take()
+    standing = log.read_state(program)
+    try:
+        return standing, open_states(standing)
+    except LineageError:
+        log.check()  # if another driver has taken the log since, what the stores have is its work
+        raise
 
 
 class ComponentRun:
@@ -64,20 +88,9 @@ class ComponentRun:
         self._settles = self._checks = time.monotonic() + CHECK_WAIT  # when it is time for either
 
     def open(self) -> None:
-        """Open the states and take the log. A start that is refused changes nothing, unless an older driver goes on
-        meanwhile: then the log must be taken from it to compare."""
-        try:
-            self.loop.examine(self.log.read_state(self.program))
-        except LineageError:
-            if not self.log.has_moved():
-                raise
-        self.log.take()
-        standing = self.log.read_state(self.program)
-        try:
-            self.txid = self.loop.open(standing).txid
-        except LineageError:
-            self.log.check()  # if another driver has taken the log since, what the stores have is its work
-            raise
+        """Open the states and take the log."""
+        standing, agreed = take_over(self.log, self.program, self.loop.examine, self.loop.open)
+        self.txid = agreed.txid
         self._restore(standing)
         self._compare_order()
         self.running.event(self.program.component, "started", self.txid, None)
@@ -138,8 +151,9 @@ class ComponentRun:
         return self._begun is None and not self._without and self._ask(self.coordination.is_exhausted)
 
     def run_next(self, execute: Execute) -> None:
-        """Run the next batch until it is committed. Raises as `BatchLoop.run`, and ZombieError if another driver has
-        taken the log."""
+        """Run the next batch until it is committed, once the run is active. Raises as `BatchLoop.run`, and ZombieError
+        if another driver has taken the log."""
+        self._await_active()
         txid, self._begun, self._without = self.txid + 1, None, False
         with phase("driver rest"):
             metadata = self.loop.run(txid, execute, self._metadata)
@@ -147,6 +161,13 @@ class ComponentRun:
             self.log.end(txid, metadata)
         self.txid, self._metadata = txid, metadata
         self._settled, self._settles = False, time.monotonic() + SETTLE_WAIT
+
+    def _await_active(self) -> None:
+        """Raise Stopped if the run is stopped meanwhile."""
+        while self.running.inactive.is_set():
+            if self.ended.is_set() or self.running.stopping.wait(PAUSE):
+                raise Stopped
+            self._idle(time.monotonic())
 
     def close(self) -> None:
         """Called when the run ends. The log goes last: coordinators may write to its store."""
