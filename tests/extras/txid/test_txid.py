@@ -20,8 +20,10 @@ from faults.steps import Fault
 from faults.stores import differences, read
 from remotes import Remote
 
+from states.files import FileState
+from states.sql import RowUpdater
 from states.sql.store import close_stores
-from trident_py import Fields, TridentTopology
+from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.engine.program import compile_plan
 from trident_py.errors import FailedException, LineageError
 from trident_py.extras.txid import cli
@@ -31,8 +33,9 @@ from trident_py.extras.txid.fence import shut_out
 from trident_py.extras.txid.inspection import look
 from trident_py.extras.txid.lines import about, lines
 from trident_py.model.context import with_context
+from trident_py.operations.builtin import Count
 from trident_py.state import BaseStateUpdater, BatchParticipant, State, StateFactory
-from trident_py.testing import FixedBatchSpout
+from trident_py.testing import FixedBatchSpout, MemoryMapState
 
 SEED, LAST = 5, 6
 ONLY = ("opaque", "append", "batch")
@@ -276,3 +279,19 @@ def test_a_fence_that_is_refused_changes_nothing(tmp_path: Path) -> None:
         shut_out(component(start))
     assert read(start.url, "SELECT * FROM trident_fence") == before
     assert not journal.exists()
+
+
+def test_files_tell_their_batches_and_memory_keeps_none(tmp_path: Path) -> None:
+    start = sqlite(tmp_path)
+    topology = TridentTopology()
+    stream = topology.newStream("in", FixedBatchSpout(Fields("word string"), 1, ("a",), ("b",)))
+    stream.partitionPersist(FileState(str(tmp_path / "files"), format="json"), "word", RowUpdater(), stateName="files")
+    stream.groupBy("word").persistentAggregate(MemoryMapState.Factory(), Count(), "count", stateName="memory")
+    built = topology.build()
+    with LocalCluster(start.place) as cluster:
+        cluster.submitTopology("faults", {}, built).awaitTermination(60)
+    found = looked(start, component(start, built))
+    assert {state.state: (state.complete, state.owner) for state in found.states or ()} == {
+        "files": (2, "faults/files"), "memory": (None, ""),
+    }  # fmt: skip
+    assert found.next.sentence == "continues after txid 2"
