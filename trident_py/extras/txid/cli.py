@@ -125,7 +125,7 @@ def _watch_lines(components: Sequence[Component], every: float) -> int:
         for component in components:
             told = line(look(component))
             if before.get(component.name) != told:
-                print(f"{now():%H:%M:%S} {told}", flush=True)
+                print(f"{now():%H:%M:%S}Z {told}", flush=True)
             before[component.name] = told
         time.sleep(every)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 
-class NextStart(NamedTuple):
+@dataclass(frozen=True)
+class NextStart:
     """What the next start will do. ``kind``: a word of `trident_py.extras.txid.next_start`. ``sentence`` begins with a
     verb: the next start ..."""
 

@@ -32,7 +32,7 @@ def line(found: ComponentEvidence) -> str:
 def batches(found: ComponentEvidence) -> str:
     begun = "" if found.begun is None else f"; begun: txid {found.begun}"
     decided = "" if found.decided is None else f", decided by its attempt {found.decided}"
-    return f"committed: txid {found.committed}{begun}{decided}"
+    return f"committed: {f'txid {found.committed}' if found.committed else 'none'}{begun}{decided}"
 
 
 def driver(found: ComponentEvidence) -> str:
