@@ -127,6 +127,21 @@ def test_json_gives_one_event_per_line_on_stdout(folder: Path) -> None:
     assert done.stderr == ""
     times = [datetime.fromisoformat(event["time"]) for event in events]
     assert times == sorted(times) and started <= times[0] and times[-1] <= datetime.now(UTC)
+    assert {event["topology"] for event in events} == {"good"}
+
+
+def test_events_are_in_a_file_and_the_log_is_json(folder: Path) -> None:
+    more = ("--events", "events.jsonl", "--log-format", "json", "--set", "topology.no.such.key=1")
+    done = trident(folder, "run", "good:build", "--local", "--json", *more)
+    kept = (folder / "events.jsonl").read_text().splitlines()
+    assert kept == done.stdout.splitlines() and done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stderr.splitlines()]
+    assert all(each["topology"] == "good" and each["host"] and each["time"] for each in told)
+    assert [each["txid"] for each in told if each["event"] == "committed"] == [1, 2]
+    (record,) = [each for each in told if each["event"] == "log"]
+    assert (record["level"], record["logger"]) == ("WARNING", "trident_py") and "no.such.key" in record["message"]
+    again = trident(folder, "run", "good:build", "--local", "--events", "no/such/folder")
+    assert again.returncode == 2 and "--events no/such/folder: the events cannot be written there" in again.stderr
 
 
 def test_an_event_with_a_reason_is_printed_and_only_a_commit_is_the_progress(capsys: pytest.CaptureFixture) -> None:

@@ -42,6 +42,7 @@ EXTRAS = {
     "states/kafka": ("kafka",),
     "states/redis": ("redis",),
     "states/sql/dialects/mysql": ("mysql",),
+    "trident_py/extras/monitor": ("monitor",),
     "trident_py/extras/run_report": ("report",),
     "states/sql/dialects/postgresql": ("postgresql",),
 }
@@ -58,6 +59,7 @@ ALONE = {
     "report": "from trident_py.extras.run_report.cli import render; render([])",
     "sql": "import trident_py.operations; trident_py.operations.expr('upper(word)')",
     "drpc": "import trident_py.extras.drpc_server.shared_servers",
+    "monitor": "import trident_py.extras.monitor.monitor",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
     "testing": "import trident_py.testing.pytest_plugin",
     "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).folder()",

@@ -89,6 +89,8 @@ class Config(dict[str, Any]):
     TOPOLOGY_POISON_ATTEMPTS = "topology.poison.attempts"
     TOPOLOGY_POISON_MAX_TUPLES = "topology.poison.max.tuples"
     TOPOLOGY_PROFILE = "topology.profile"
+    TOPOLOGY_HTTP = "topology.http"
+    TOPOLOGY_HTTP_READY_SECONDS = "topology.http.ready.seconds"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -199,6 +201,13 @@ def _port(value: Any) -> bool:
     return _counts(value) and value < 65_536
 
 
+def _address(value: Any) -> bool:
+    host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", value)
+    if isinstance(port, str):
+        port = int(port) if port.isascii() and port.isdigit() else None
+    return (_is_zero(port) or _port(port)) and (not colon or host != "")
+
+
 def _name(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
@@ -228,6 +237,8 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_TRIDENT_WINDOWING_INMEMORY_CACHE_LIMIT: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_CLOCK: (callable, "a function without parameters that returns milliseconds since 1970"),
     Config.TOPOLOGY_PROFILE: (lambda value: isinstance(value, bool), "true or false"),
+    Config.TOPOLOGY_HTTP: (_address, "[HOST:]PORT; port 0: any free one"),
+    Config.TOPOLOGY_HTTP_READY_SECONDS: (_more, "a number of seconds, more than 0"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
     Config.TOPOLOGY_INLINE_MAX_TUPLES: (lambda value: _counts(value) or _is_zero(value), "a number of tuples, or 0"),

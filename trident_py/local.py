@@ -19,7 +19,7 @@ from .engine.task import run_attempt
 from .engine.worker_cache import end_run, task_for
 from .filesystems.uris import Storage, check_storage, naming
 from .model.context import with_context
-from .report.progress import Requests, RunningTopology, kill
+from .report.progress import Requests, RunningTopology, kill, monitored
 from .rpc import service
 from .spouts.coordination import Descriptor
 from .topology import Topology
@@ -58,11 +58,12 @@ class LocalCluster:
         check_submission(name, conf, topology)
         run = f"{name}-{uuid.uuid4().hex[:12]}"
         settings = with_context(conf or {}, topology=name, run=run, home=None)
-        programs = compile_plan(topology.plan, settings)
+        programs, begin_monitor = monitored(topology.plan, settings, compile_plan(topology.plan, settings))
         functions = functions_of(topology.plan, settings)
         with ExitStack() as opened:
             logs = [opened.enter_context(closing(self._log_of(program))) for program in programs]
             running = LocalRunningTopology(name, run, programs, logs, functions)
+            begin_monitor(running)
             if functions is not None:
                 functions.begin(running, programs)
             opened.pop_all()  # each component closes its own

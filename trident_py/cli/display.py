@@ -1,14 +1,13 @@
-"""Displays a run: one live line for people, or one JSON object per event for programs."""
+"""Displays a run: one live line for people."""
 
 from __future__ import annotations
 
 import copy
-import json
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from queue import SimpleQueue
 from typing import Any
 
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.status import Status
 
 from ..report.progress import Event, Progress, RunningTopology
+from .json_lines import JsonLines, now
 
 News = tuple[datetime, Event, Progress | None]
 INTERRUPTED = 130
@@ -40,26 +40,28 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def follow(running: RunningTopology, display: JsonLines | ProgressLine) -> int:
+def follow(running: RunningTopology, *displays: Display) -> int:
     """Display a run until it ends, and return the exit code. Ctrl-C and SIGTERM stop the run after its batch.
 
     Raises TopologyError if the run failed.
     """
     news: SimpleQueue[News] = SimpleQueue()
     running.addListener(lambda event, progress: news.put((now(), event, copy.deepcopy(progress))))
-    early = list(running.events)  # events from before the listener was added
-    with display:
-        for event in early:
-            display.event(now(), event, None)
+    early, begun = list(running.events), now()  # events from before the listener was added
+    with ExitStack() as shown_on:
+        for display in displays:
+            shown_on.enter_context(display)
+            for event in early:
+                display.event(begun, event, None)
         shown = {id(event) for event in early}
         try:
             while not running.awaitTermination(timeout=POLL_SECONDS):
-                drain(news, shown, display)
+                drain(news, shown, displays)
         except KeyboardInterrupt as stopped:
             print(f"stopped; last committed txid: {running.txid}", file=sys.stderr)
             return exit_code(stopped)
         finally:
-            drain(news, shown, display)
+            drain(news, shown, displays)
     return 0
 
 
@@ -67,43 +69,11 @@ def exit_code(stopped: KeyboardInterrupt) -> int:
     return 0 if isinstance(stopped, Terminated) else INTERRUPTED
 
 
-def drain(news: SimpleQueue[News], shown: set[int], display: JsonLines | ProgressLine) -> None:
+def drain(news: SimpleQueue[News], shown: set[int], displays: Sequence[Display]) -> None:
     while not news.empty():
         time, event, progress = news.get()
-        if id(event) not in shown:
+        for display in displays if id(event) not in shown else ():
             display.event(time, event, progress)
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
-def print_record(event: str, time: datetime | None = None, **more: Any) -> None:
-    """Print an event as one JSON object in one line of stdout, with its time in ISO 8601."""
-    moment = (time or now()).isoformat(timespec="milliseconds")
-    print(json.dumps({"event": event, "time": moment, **more}, default=str), flush=True)
-
-
-class JsonLines:
-    """Prints one JSON object per event on stdout. A committed batch includes counts and seconds."""
-
-    def __enter__(self) -> JsonLines:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def event(self, time: datetime, event: Event, progress: Progress | None) -> None:
-        record: dict[str, Any] = {"txid": event.txid, "attempt": event.attempt}
-        if event.reason:
-            record["reason"] = event.reason
-        if progress is not None and event.kind == "committed":
-            record |= {"component": progress.component, "emitted": progress.emitted}
-            record |= {"persisted": progress.persisted, "seconds": progress.seconds}
-            if progress.backlog:
-                record["backlog"] = progress.backlog
-            if progress.metrics:
-                record["metrics"] = progress.metrics
-        print_record(event.kind, time, **record)
 
 
 class ProgressLine:
@@ -146,6 +116,9 @@ class ProgressLine:
         if progress is not None:
             self.last = f"{self.name}: {standing(progress)}"
             self.status.update(self.last)
+
+
+Display = JsonLines | ProgressLine
 
 
 def standing(progress: Progress) -> str:

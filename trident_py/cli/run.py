@@ -17,8 +17,9 @@ from ..model.context import with_context
 from ..report.guarantees import Guarantees, require
 from ..report.progress import RunningTopology
 from ..topology.topology import check_submission
-from .display import JsonLines, ProgressLine, follow, print_record, terminable
+from .display import ProgressLine, follow, terminable
 from .failures import guarded
+from .json_lines import JsonLines, Write, events_in_log, file_of_events, log_as_json, now
 from .spark_options import SparkOptions, absolute, spark_options
 from .states import looks_of, show_looks
 from .targets import Chosen, Target, leaving_no_trace, target_argument
@@ -28,7 +29,8 @@ FAILED, WRONG = 1, 2
 
 @dataclasses.dataclass(frozen=True)
 class RunCommand:
-    """The options that the commands that run a topology share. ``more``: what else the command puts into the conf."""
+    """The options that the commands that run a topology share. ``more``: what else the command puts into the conf.
+    ``log_format``: "text" or "json". ``write_event`` gets each event as a line of JSON, too."""
 
     target: str | None
     local: bool
@@ -40,6 +42,8 @@ class RunCommand:
     full: bool
     spark: SparkOptions
     more: Config = dataclasses.field(default_factory=Config)
+    log_format: str = "text"
+    write_event: Write | None = None
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> RunCommand:
@@ -77,7 +81,9 @@ class RunCommand:
     def __call__(self) -> int:
         """Run the topology to its end."""
         name, loaded, conf = self.load()
-        show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
+        if self.log_format == "json":
+            log_as_json(name)
+        self.show_guarantees(loaded.topology.guarantees(conf), conf, name)
         with cluster_for(self.local, loaded.storage) as cluster:
             return self.follow(self.submit(cluster, name, conf, loaded), name)
 
@@ -87,14 +93,36 @@ class RunCommand:
 
     def follow(self, running: RunningTopology, name: str) -> int:
         """Show the progress until the run ends; returns the exit code."""
-        return follow(running, JsonLines() if self.as_json else ProgressLine(name))
+        if running.http and self.log_format == "json":
+            events_in_log(name).tell("page", url=running.http)
+        elif running.http:
+            print(f"page at {running.http}", file=sys.stderr, flush=True)
+        by_line = self.as_json or self.log_format == "json"
+        return follow(running, *self.lines(name), *([] if by_line else [ProgressLine(name)]))
+
+    def lines(self, name: str) -> list[JsonLines]:
+        """Return what writes the events as JSON."""
+        found = [JsonLines(name, self.write_event)] if self.write_event is not None else []
+        found += [events_in_log(name)] if self.log_format == "json" else []
+        return [*found, JsonLines(name)] if self.as_json else found
+
+    def show_guarantees(self, guarantees: Guarantees, conf: Config, name: str) -> None:
+        """Print the guarantee of each state before anything starts. Raises DefinitionError if one is below the
+        conf's."""
+        require(guarantees, conf)
+        moment = now()
+        for lines in self.lines(name):
+            for guarantee in guarantees:
+                lines.tell("guarantee", moment, **dataclasses.asdict(guarantee))
+        if guarantees and not self.as_json and self.log_format == "text":
+            print(guarantees, file=sys.stderr)
 
     def dry(self) -> int:
         """Show the guarantees and check the stores of the states. Starts nothing, writes nothing."""
         with leaving_no_trace():
             name, loaded, conf = self.load()
         check_submission(name, conf, loaded.topology)
-        show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
+        self.show_guarantees(loaded.topology.guarantees(conf), conf, name)
         return show_looks(looks_of(loaded.topology.plan, loaded.hide), "events" if self.as_json else "text")
 
 
@@ -127,24 +155,25 @@ _RUN = (
 @click.command()
 @run_options
 @click.option("--dry-run", is_flag=True, help="Check the topology, its guarantees and its stores; write nothing.")
-def run(dry_run: bool, **options: Any) -> None:
+@click.option("--http", metavar="[HOST:]PORT", help="Show the run on a page there, with metrics; 0: any free port.")
+@click.option("--events", metavar="FILE", help="Add each event to FILE, as a line of JSON; it is rotated.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="json: JSON lines on stderr.")
+def run(dry_run: bool, http: str | None, events: str | None, **options: Any) -> None:
     """Run the topology of FILE, or that the function build of MODULE returns, until its spouts end, or Ctrl-C.
 
     Without an argument: the trident.yml of this folder, or of the nearest one above it.
     """
     chosen = RunCommand.of(options)
+    if http is not None:
+        chosen.more[Config.TOPOLOGY_HTTP] = http
+
+    def run_topology() -> int:
+        if dry_run:
+            return chosen.dry()
+        return (chosen if events is None else dataclasses.replace(chosen, write_event=file_of_events(events)))()
+
     with terminable():
-        sys.exit(guarded(chosen.dry if dry_run else chosen, chosen.full))
-
-
-def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None:
-    """Print the guarantee of each state before anything starts. Raises DefinitionError if one is below the conf's."""
-    require(guarantees, conf)
-    if as_json:
-        for guarantee in guarantees:
-            print_record("guarantee", **dataclasses.asdict(guarantee))
-    elif guarantees:
-        print(guarantees, file=sys.stderr)
+        sys.exit(guarded(run_topology, chosen.full))
 
 
 def settings_of(settings: tuple[str, ...]) -> Config:

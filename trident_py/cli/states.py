@@ -19,7 +19,7 @@ from ..report.guarantees import declared_cell
 from ..report.guarantees.matrix import cell
 from ..topology.user_modules import NotFound
 from ..topology.user_modules import states_loading as loading
-from .display import print_record
+from .json_lines import print_record
 from .targets import Target, leaving_no_trace
 
 STOPS, WRONG = 1, 2

@@ -96,6 +96,7 @@ class BatchLoop:
         self.lineage = standing.lineage
         opening = self._opening(standing)
         agreed, self.generations = self._start(opening).open()
+        self.progress.generations = self.generations
         self.publisher.open(self.generations)
         self.policy.open(agreed.txid, self.run_id, standing.begun and not opening.is_untouched(agreed.txid))
         self._step("opened", agreed.txid)

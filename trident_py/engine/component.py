@@ -151,8 +151,9 @@ class ComponentRun:
         return self._begun is None and not self._without and self._ask(self.coordination.exhausted)
 
     def run_next(self, execute: Execute) -> None:
-        """Run the next batch until it is committed. Raises as `BatchLoop.run`, and ZombieError if another driver has
-        taken the log."""
+        """Run the next batch until it is committed, once the run is active. Raises as `BatchLoop.run`, and ZombieError
+        if another driver has taken the log."""
+        self._await_active()
         txid, self._begun, self._without = self.txid + 1, None, False
         with phase("driver rest"):
             metadata = self.loop.run(txid, execute, self._metadata)
@@ -160,6 +161,13 @@ class ComponentRun:
             self.log.end(txid, metadata)
         self.txid, self._metadata = txid, metadata
         self._settled, self._settles = False, time.monotonic() + SETTLE_WAIT
+
+    def _await_active(self) -> None:
+        """Raise Stopped if the run is stopped meanwhile."""
+        while self.running.inactive.is_set():
+            if self.ended.is_set() or self.running.stopping.wait(PAUSE):
+                raise Stopped
+            self._idle(time.monotonic())
 
     def close(self) -> None:
         """Called when the run ends. The log goes last: coordinators may write to its store."""

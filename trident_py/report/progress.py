@@ -6,14 +6,17 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
 
+from ..config import Config
 from ..engine.phases import BatchPhases, Seen
-from ..engine.program import failure_of, topology_error
+from ..engine.program import Program, failure_of, topology_error
+from ..entry_points import load
 from ..errors import TopologyError, TridentError
 from ..metrics import Reported, Tallies
+from ..model.plan import Plan
 from ..model.retry import Stopped
 
 log = logging.getLogger("trident_py")
@@ -25,7 +28,7 @@ class Event(NamedTuple):
     """An event of a run. ``kind``: "waiting" (for a store that is unavailable at the start), "started", "committed"
     (``reason`` is "in the driver" if Spark had no part in it), "moved" (from the driver to executors, as the next
     attempt), "replay", "reported", "unsteady" (an operation differed in a second run), "poison" (a tuple is excluded
-    from its batch), "task-retry", "failed", "ended"."""
+    from its batch), "task-retry", "deactivated", "activated", "failed", "ended"."""
 
     kind: str
     txid: int | None
@@ -42,6 +45,7 @@ class Progress:
     ``dead_letters``: tuples that were excluded from their batches. ``backlog``: by spout and partition, the backlog
     when the last batch was defined, for spouts that can measure it. ``metrics``: what user code registered, by name
     (`trident_py.metrics`). ``profiled``: with ``topology.profile``, what was measured in the last batches.
+    ``generations``: the fencing token of each state, from the start on.
     """
 
     component: str
@@ -56,6 +60,7 @@ class Progress:
     seconds: dict[str, float] = field(default_factory=dict)
     backlog: dict[str, dict[str, int]] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
+    generations: Mapping[str, int] = field(default_factory=dict)
     profiled: deque[Seen] = field(default_factory=lambda: deque(maxlen=KEPT), repr=False, compare=False)
     tallies: Tallies = field(default_factory=Tallies, repr=False, compare=False)
 
@@ -86,6 +91,8 @@ class RunningTopology:
 
     As a context manager it stops the run at the end of the block, as Storm's LocalTopology does.
 
+    ``http``: the address of its page, "" without ``topology.http``.
+
     Its DRPC functions answer until `stop`, or until the run fails: also after its spouts are exhausted. A topology of
     DRPC streams alone runs until `stop`.
     """
@@ -93,6 +100,7 @@ class RunningTopology:
     def __init__(self, name: str, components: list[str], requests: Requests | None = None) -> None:
         self.name = name
         self.requests = requests
+        self.http = ""
         self._answers = requests is not None
         self.events: list[Event] = []
         self.attempts: dict[int, int] = {}
@@ -106,6 +114,7 @@ class RunningTopology:
         self._opened = threading.Condition(self._lock)
         self._ended = threading.Event()
         self.stopping = threading.Event()
+        self.inactive = threading.Event()
         if not components and requests is None:
             self._ended.set()
 
@@ -148,6 +157,18 @@ class RunningTopology:
         if ended and self.exception is not None:
             raise self.exception
         return ended
+
+    def deactivate(self) -> None:
+        """Begin no further batch until `activate`. The batches that run are finished. A restart is active again."""
+        if not self.inactive.is_set():
+            self.inactive.set()
+            self.event(None, "deactivated", None, None, "no batch begins until it is activated")
+
+    def activate(self) -> None:
+        """Go on after `deactivate`."""
+        if self.inactive.is_set():
+            self.inactive.clear()
+            self.event(None, "activated", None, None, "batches go on")
 
     def stop(self) -> None:
         """End the run after the current attempt, without an error. Returns when the run has ended."""
@@ -292,6 +313,17 @@ class RunningTopology:
         self._answers = False
         if self.requests is not None:
             self.requests.end(f"topology {self.name!r} answers no more: {reason}")
+
+
+def monitored(
+    plan: Plan, conf: Mapping[str, Any], programs: list[Program]
+) -> tuple[list[Program], Callable[[RunningTopology], None]]:
+    """Return the programs of a run, and what is called with the run before it starts. With ``topology.http`` the extra
+    `monitor` sees both; it raises DefinitionError if it cannot serve, and the run is then over."""
+    if conf.get(Config.TOPOLOGY_HTTP) is None:
+        return programs, lambda running: None
+    monitor = load(Config.TOPOLOGY_HTTP, "monitor").Monitor(plan, conf, programs)
+    return monitor.programs, monitor.begin
 
 
 class Stopwatch:

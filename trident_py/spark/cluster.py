@@ -21,7 +21,7 @@ from ..errors import TridentError
 from ..filesystems.tempdirs import own_folder
 from ..model.context import with_context
 from ..model.plan import Plan
-from ..report.progress import Requests, RunningTopology, kill
+from ..report.progress import Requests, RunningTopology, kill, monitored
 from ..rpc import service
 from ..topology import Topology
 from ..topology.topology import check_submission
@@ -114,9 +114,10 @@ class SparkCluster:
         run = uuid.uuid4().hex
         workers_home = self._homes.for_workers(self.spark, on_workers, conf or {})
         settings = with_context(conf or {}, topology=name, run=run, home=workers_home)
-        programs = compile_plan(topology.plan, settings)
+        programs, begin_monitor = monitored(topology.plan, settings, compile_plan(topology.plan, settings))
         functions = functions_of(topology.plan, settings)
         running = SparkRunningTopology(self, name, run, programs, availableNow, functions)
+        begin_monitor(running)
         if functions is not None:
             functions.begin(running, programs)
         self._running = [other for other in self._running if other.isOpen] + [running]

@@ -287,7 +287,7 @@ def test_a_client_without_a_server_says_so() -> None:
 def test_an_idle_connection_that_the_server_has_closed_is_opened_again(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trident_py.extras.drpc_server.server.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("trident_py.extras.drpc_server.web_server.IDLE_SECONDS", 0.2)
     port = serve()
     with DRPCClient("127.0.0.1", port) as client:
         for _ in range(3):

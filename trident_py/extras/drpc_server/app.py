@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 import json
 import logging
@@ -23,6 +22,7 @@ from ...drpc.local_drpc import LocalDRPC, timeout_error
 from ...errors import DefinitionError, DRPCExecutionException
 from ...model.user_traceback import describe_error
 from .client import TOKEN
+from .web_server import LOCAL, digest, read_body
 
 ACL, TOKENS, USERS = "drpc.authorizer.acl", "drpc.tokens", "client.users"
 
@@ -60,9 +60,9 @@ class Access:
         if self.is_open:
             return ""
         kind, _, token = authorization.partition(" ")
-        given, found = _digest(token.strip()), ""
-        for digest, name in self.callers.items():
-            if hmac.compare_digest(digest, given):
+        given, found = digest(token.strip()), ""
+        for known, name in self.callers.items():
+            if hmac.compare_digest(known, given):
                 found = name
         if kind.lower() != "bearer" or not found:
             raise Refused(401, "the call needs the header Authorization: Bearer TOKEN, with a token of this server")
@@ -76,7 +76,7 @@ def access_of(file: str | None) -> Access:
     """
     if file is None:
         token = os.environ.get(TOKEN, "")
-        return Access({_digest(token): "the caller"}) if token else Access()
+        return Access({digest(token): "the caller"}) if token else Access()
     document = read(file, "of who may call which DRPC function", f"{TOKENS}:")
     found = _read(document)
     document.stop()
@@ -96,8 +96,8 @@ def _read(document: Document) -> Access:
     for user, token in tokens.items():
         if not isinstance(token, str) or not token:
             document.add((TOKENS, user), "a token is a text that is not empty")
-        elif callers.setdefault(_digest(token), user) != user:
-            document.add((TOKENS, user), f"this is also the token of {callers[_digest(token)]}")
+        elif callers.setdefault(digest(token), user) != user:
+            document.add((TOKENS, user), f"this is also the token of {callers[digest(token)]}")
     if not isinstance(acl, dict):
         document.add((ACL,), f"names the users of each function, as in words: {{{USERS}: [alice]}}")
         acl = {}
@@ -124,7 +124,7 @@ def _users(document: Document, function: str, entry: object, tokens: Mapping[str
 
 def check_host(host: str, access: Access) -> None:
     """Raise DefinitionError if other machines could call without a token."""
-    if access.is_open and host not in ("127.0.0.1", "::1", "localhost"):
+    if access.is_open and host not in LOCAL:
         raise DefinitionError(
             f"drpc.http.host is {host}, so other machines could call every function without a token. Set {TOKEN} in "
             f"the environment, or an access list (drpc.authorizer.acl.filename, {Path('drpc-auth-acl.yaml')}); or "
@@ -132,15 +132,10 @@ def check_host(host: str, access: Access) -> None:
         )
 
 
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-
-
 log = logging.getLogger("trident_py.drpc")
 
 STATUS = {"FAILED_REQUEST": 400, "SERVER_SHUTDOWN": 503, "SERVER_BUSY": 503, "SERVER_TIMEOUT": 504}
 BODY_BYTES = 16 * 2**20
-BODY_SECONDS = 30.0
 RETRY_SECONDS = 1
 JSON = "application/json"
 
@@ -190,18 +185,8 @@ def application(drpc: LocalDRPC, access: Access, room: int) -> FastAPI:
 
 
 async def _body(request: Request) -> str:
-    parts, size = [], 0
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for part in request.stream():
-                parts.append(part)
-                size += len(part)
-                if size > BODY_BYTES:
-                    raise HTTPException(413, f"the args are longer than {BODY_BYTES} bytes")
-    except TimeoutError:
-        raise HTTPException(408, f"the args did not arrive within {BODY_SECONDS:g} s") from None
-    try:
-        return b"".join(parts).decode()
+        return (await read_body(request, BODY_BYTES, "args")).decode()
     except UnicodeDecodeError as error:
         raise DRPCExecutionException(f"the body, which is the args, is not UTF-8: {error}") from None
 

@@ -1,0 +1,85 @@
+"""The page in a real browser: what it shows is what the run says, by keyboard and on a phone too."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from trident_py import LocalCluster
+from trident_py.testing import FeederBatchSpout
+
+from .runs import FIELDS, counting, until
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="NOT TESTED in a browser: pip install selenium")
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+
+pytestmark = [
+    pytest.mark.whole("test_a_run_that_commits_replays_and_waits_says_what_its_events_say"),
+    pytest.mark.skipif(
+        BROWSER is None or DRIVER is None,
+        reason="NOT TESTED in a browser: there is no chromium (apt-get install chromium-driver)",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    opened = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    yield opened
+    opened.quit()
+
+
+def read(browser: Any, element: str) -> str:
+    return str(browser.execute_script("return document.getElementById(arguments[0]).innerText", element))
+
+
+def rows(browser: Any, element: str) -> list[list[str]]:
+    every = "[...document.querySelectorAll(`#${arguments[0]} tbody tr`)]"
+    script = f"return {every}.map(row => [...row.cells].map(each => each.innerText))"
+    return [list(row) for row in browser.execute_script(script, element)]
+
+
+def test_the_page_shows_what_happens_and_acts_when_it_is_told(browser: Any) -> None:
+    feeder = FeederBatchSpout(FIELDS)
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("words", {"topology.http": 0}, counting(feeder).build())
+        browser.get(running.http)
+        feeder.feed([("a",), ("b",)])
+        feeder.feed([("bad <script>document.title = 'run'</script><img src=x onerror=alert(1)>",)])
+        until(lambda: len(rows(browser, "batches")) == 2)
+        assert read(browser, "link") == "live" and read(browser, "name") == "words"
+        (spout,), (state,) = rows(browser, "spouts"), rows(browser, "states")
+        assert (spout[0], spout[3], spout[5]) == ("words", "3", "not told")
+        assert (state[0], state[2], state[4], state[5]) == ("counts", "at least once", "3", "2")
+        newest = rows(browser, "batches")[0]
+        assert (newest[0], newest[3], newest[4]) == ("2", "committed", "driver") and newest[8].startswith("2 attempts")
+        (event,) = [row for row in rows(browser, "events") if row[1] == "replay"]
+        assert "<script>document.title = 'run'</script>" in event[5]  # as text
+        assert browser.title.startswith("words: ")
+        assert not browser.execute_script("return document.querySelector('img, td script')")
+        browser.find_element("id", "pause").send_keys(webdriver.Keys.ENTER)
+        assert browser.switch_to.active_element.get_attribute("id") == "no"
+        browser.find_element("id", "yes").send_keys(webdriver.Keys.ENTER)
+        until(running.inactive.is_set)
+        until(lambda: read(browser, "sentence").startswith("paused after txid 2") and read(browser, "pause") == "Go on")
+        browser.find_element("id", "pause").click()
+        browser.find_element("id", "no").click()
+        assert running.inactive.is_set()
+        browser.set_window_size(390, 800)
+        wide, shown = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+        assert wide <= shown
+        browser.find_element("id", "stop").click()
+        browser.find_element("id", "yes").click()
+        assert running.awaitTermination(30)
+        until(lambda: read(browser, "link") == "the run has ended")
+        assert read(browser, "sentence") == "ended after txid 2"
+    severe = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert [text for text in severe if "api/topology.svg" not in text] == []

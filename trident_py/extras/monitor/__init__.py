@@ -1,0 +1,1 @@
+"""A page, metrics and health of a run over HTTP: what it does, what holds it up, and a few actions."""

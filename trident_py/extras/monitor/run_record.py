@@ -1,0 +1,133 @@
+"""What is known of a run: the timelines of its components, its events, and what follows from them."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ...config import Config
+from ...engine.program import Program
+from ...errors import TridentError
+from ...model.context import RunContext, with_context
+from ...model.plan import Plan
+from ...model.secrets import hidden
+from ...report.explain import render
+from ...report.guarantees import Guarantee, guarantees
+from ...report.progress import Event, Progress, RunningTopology
+from .diagnosis import ComponentView, Diagnosis, diagnose
+from .timeline import Timeline, clock
+
+log = logging.getLogger("trident_py")
+
+EVENTS = 10_000
+READY_SECONDS = 60.0
+
+
+class RunEvent(NamedTuple):
+    """An event, its number, its time in seconds since 1970, and its component; "" for one of the whole run."""
+
+    number: int
+    time: float
+    component: str
+    event: Event
+
+
+class RunRecord:
+    """What is known of a run. ``programs``: its programs, with the timelines as their watchers.
+
+    ``over``: whether it has ended. ``changes``: how many events there were.
+    """
+
+    running: RunningTopology
+
+    def __init__(self, plan: Plan, conf: Mapping[str, Any], programs: list[Program]) -> None:
+        self.plan, self.conf, self.now = plan, conf, clock()
+        context = RunContext.of(conf)
+        self.name, self.id = context.topology, f"{re.sub('[^A-Za-z0-9_.-]', '_', context.topology)}-{context.token}"
+        keys = [(context.run, program.component) for program in programs]
+        self.timelines = {key[1]: Timeline(key, context.watcher, self.now) for key in keys}
+        self.programs = [
+            replace(each, conf=with_context(each.conf, watcher=self.timelines[each.component])) for each in programs
+        ]
+        self.events: deque[RunEvent] = deque(maxlen=EVENTS)
+        self.began = self.now()
+        self.changes = 0
+        self._lock = threading.Lock()
+        self.over = False
+
+    def attach(self, running: RunningTopology) -> None:
+        """Called with the run before it starts."""
+        self.running = running
+        for component, timeline in self.timelines.items():
+            timeline.progress = running.progress[component]
+        running.addListener(self._record)
+
+    def _record(self, event: Event, progress: Progress | None) -> None:
+        component = "" if progress is None else progress.component
+        if progress is not None:
+            self.timelines[component].event(event)
+        elif event.kind == "ended":
+            self.over = True
+            for timeline in self.timelines.values():
+                timeline.finish()
+        with self._lock:  # components have threads of their own
+            self.changes += 1
+            self.events.append(RunEvent(self.changes, self.now(), component, event))
+
+    # -- what follows -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def guarantees(self) -> dict[str, Guarantee]:
+        """Those of the states, by name."""
+        return {each.state: each for each in guarantees(self.plan, self.conf)}
+
+    @cached_property
+    def picture(self) -> str:
+        """The topology as SVG; "" if that cannot be drawn here."""
+        try:
+            return render(self.plan, "svg")
+        except TridentError as error:
+            log.info("the page shows the topology as text: %s", error)
+            return ""
+
+    @cached_property
+    def explained(self) -> str:
+        """The topology as text."""
+        return render(self.plan)
+
+    def program(self, component: str) -> Program:
+        return next(program for program in self.programs if program.component == component)
+
+    def view(self, component: str) -> ComponentView:
+        timeline, spouts = self.timelines[component], [spout.id for spout in self.program(component).spouts]
+        with timeline.lock:
+            return ComponentView.of(timeline, spouts, self.running.inactive.is_set())
+
+    def diagnoses(self) -> dict[str, Diagnosis]:
+        """Return what each component does."""
+        found = {component: diagnose(self.view(component)) for component in self.timelines}
+        return {name: each._replace(sentence=hidden(each.sentence)) for name, each in found.items()}
+
+    @property
+    def status(self) -> str:
+        """Storm's word for what the run does."""
+        if self.over or self.running.stopping.is_set():
+            return "KILLED"
+        return "INACTIVE" if self.running.inactive.is_set() else "ACTIVE"
+
+    def unready(self) -> str:
+        """Return why the run is not ready; "" if each component has committed or was idle of late."""
+        most = float(self.conf.get(Config.TOPOLOGY_HTTP_READY_SECONDS) or READY_SECONDS)
+        for component in self.timelines:
+            view = self.view(component)
+            if view.status != "running":
+                return hidden(f"{component}: {diagnose(view).sentence}")
+            if view.current is not None and view.now - view.current.began > most:
+                return hidden(f"{component}: txid {view.current.txid} is not committed; {diagnose(view).sentence}")
+        return ""

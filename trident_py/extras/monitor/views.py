@@ -1,0 +1,177 @@
+"""What is known of a run as JSON: with Storm's names where its REST interface has the thing, and ours beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ...engine.program import Program
+from ...model.context import without_context
+from ...model.secrets import HIDDEN, hidden, is_secret, redact_url
+from .diagnosis import WINDOW, ComponentView, duration, worst
+from .run_record import RunEvent, RunRecord
+from .timeline import AttemptRecord, BatchRecord
+
+SHOWN_BATCHES, SHOWN_EVENTS = 50, 100  # on the page; the interface gives all that are kept
+ALL_TIME = ":all-time"
+
+
+def summary(record: RunRecord) -> dict[str, Any]:
+    """Return Storm's list of topologies: this one."""
+    return {"topologies": [_head(record)]}
+
+
+def topology(record: RunRecord) -> dict[str, Any]:
+    """Return the topology as it stands, without its past."""
+    diagnoses, views = record.diagnoses(), {component: record.view(component) for component in record.timelines}
+    return {
+        **_head(record),
+        "diagnosis": worst(diagnoses)._asdict(),
+        "topologyStats": [_stats(record)],
+        "components": [{"component": name, **_component(record, name), **found._asdict()}
+                       for name, found in diagnoses.items()],
+        "spouts": [spout for program in record.programs for spout in _spouts(record, program, views)],
+        "bolts": [bolt for program in record.programs for bolt in _bolts(program)],
+        "states": [state for program in record.programs for state in _states(record, program)],
+        "configuration": configuration(without_context(record.conf)),
+    }  # fmt: skip
+
+
+def live(record: RunRecord) -> dict[str, Any]:
+    """Return what the page shows: the topology, the last batches and events."""
+    last = batches(record)[-SHOWN_BATCHES:]
+    return {**topology(record), "over": record.over, "batches": last, "events": events(record)[-SHOWN_EVENTS:]}
+
+
+def _head(record: RunRecord) -> dict[str, Any]:
+    up = record.now() - record.began
+    tasks = sum(stage.partitions for program in record.programs for level in program.lowered.levels for stage in level)
+    head = {"id": record.id, "name": record.name, "status": record.status, "uptime": duration(up)}
+    return {**head, "uptimeSeconds": int(up), "tasksTotal": tasks, "time": _time(record.now())}
+
+
+def _stats(record: RunRecord) -> dict[str, Any]:
+    lines = record.timelines.values()
+    emitted = sum(sum(dict(line.progress.emitted).values()) for line in lines)
+    committed = sum(line.outcomes["committed"] for line in lines)
+    seconds = sum(buckets.sum for line in lines for buckets in list(line.buckets.values()))
+    return {
+        "windowPretty": "All time", "window": ALL_TIME, "emitted": emitted, "acked": emitted,
+        "failed": sum(line.outcomes["replay"] for line in lines), "batches": committed,
+        "completeLatency": f"{1000 * seconds / committed:.3f}" if committed else "0",
+    }  # fmt: skip
+
+
+def _component(record: RunRecord, component: str) -> dict[str, Any]:
+    line = record.timelines[component]
+    with line.lock:
+        return {
+            "txid": line.progress.txid, "attempts": line.attempts, "outcomes": dict(line.outcomes),
+            "deadLetters": line.progress.dead_letters, "lastCommit": _time(line.committed),
+            "phase": list(line.phase), "phaseSince": _time(line.since),
+            "runs": None if line.current is None else line.current.txid, "metrics": dict(line.progress.metrics),
+        }  # fmt: skip
+
+
+def _spouts(record: RunRecord, program: Program, views: Mapping[str, ComponentView]) -> Iterable[dict[str, Any]]:
+    """Return the spouts of a component. A backlog is there for spouts that can measure it."""
+    view, progress = views[program.component], record.timelines[program.component].progress
+    recent = view.within(view.now - WINDOW, view.now)
+    seconds = min(WINDOW, max(view.now - record.began, 1.0))
+    for spout in program.spouts:
+        rate = sum(batch.tuples.get(spout.id, 0) for batch in recent) / seconds
+        waiting = {} if spout.id not in progress.backlog else {
+            "backlog": sum(progress.backlog[spout.id].values()), "backlogByPartition": progress.backlog[spout.id],
+        }  # fmt: skip
+        yield {
+            "spoutId": spout.id, "component": program.component, "type": type(spout.spout).__name__,
+            "tasks": spout.partitions, "emitted": progress.emitted.get(spout.id, 0), "rate": round(rate, 3), **waiting,
+        }  # fmt: skip
+
+
+def _bolts(program: Program) -> Iterable[dict[str, Any]]:
+    """Return the stages behind the spouts, which are Storm's bolts. Their tuples are not counted one by one."""
+    spouts = {node.id for node in program.lowered.plan.nodes if not node.parents}
+    stages = [stage for level in program.lowered.levels for stage in level if not spouts & set(stage.nodes)]
+    for number, stage in enumerate(stages):
+        steps = [f"#{node}" for node in stage.nodes]
+        yield {"boltId": f"{program.component}-b-{number}", "tasks": stage.partitions, "steps": steps}
+
+
+def _states(record: RunRecord, program: Program) -> Iterable[dict[str, Any]]:
+    progress = record.timelines[program.component].progress
+    for _, state in program.lowered.plan.updates():
+        held = record.guarantees.get(state.name)
+        promise = {} if held is None else {"guarantee": held.guarantee, "reason": held.reason}
+        yield {
+            "state": state.name, "component": program.component, "kind": state.kind, **promise,
+            "rows": progress.persisted.get(state.name, 0), "newValues": progress.new_values.get(state.name, 0),
+            "lastTxid": progress.txid, "generation": progress.generations.get(state.name),
+        }  # fmt: skip
+
+
+def configuration(conf: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run without their secrets."""
+    return {str(key): HIDDEN if is_secret(str(key)) else _shown(value) for key, value in sorted(conf.items())}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return configuration({str(key): each for key, each in value.items()})
+    if isinstance(value, list | tuple):
+        return [_shown(each) for each in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return hidden(redact_url(value)) if isinstance(value, str) else hidden(repr(value))
+
+
+# -- the past ---------------------------------------------------------------------------------------------------------
+
+
+def batches(record: RunRecord, component: str | None = None, txid: int | None = None) -> list[dict[str, Any]]:
+    """Return the last batches, oldest first: of one component, or one batch."""
+    found = []
+    for name, line in record.timelines.items():
+        with line.lock:
+            kept = list(line.batches) if component in (None, name) else []
+            found += [(batch.began, _batch(name, batch)) for batch in kept if txid in (None, batch.txid)]
+    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+
+
+def _batch(component: str, batch: BatchRecord) -> dict[str, Any]:
+    return {
+        "component": component, "txid": batch.txid, "began": _time(batch.began), "ended": _time(batch.ended),
+        "waited": round(batch.waited, 6), "seconds": dict(batch.seconds), "emitted": batch.tuples,
+        "persisted": batch.rows, "backlog": batch.backlog, "attempts": [_attempt(each) for each in batch.attempts],
+    }  # fmt: skip
+
+
+def _attempt(attempt: AttemptRecord) -> dict[str, Any]:
+    phases = [{"phase": name, "state": of, "seconds": round(spent, 6)} for (name, of), spent in attempt.phases.items()]
+    return {
+        "attempt": attempt.number, "began": _time(attempt.began), "ended": _time(attempt.ended),
+        "outcome": attempt.outcome or "running", "where": attempt.where, "reason": hidden(attempt.reason),
+        "phases": phases,
+    }  # fmt: skip
+
+
+def events(
+    record: RunRecord, kind: str | None = None, component: str | None = None, txid: int | None = None
+) -> list[dict[str, Any]]:
+    """Return the last events, oldest first, filtered."""
+    found = [each for each in list(record.events) if kind in (None, each.event.kind)]
+    found = [each for each in found if component in (None, each.component) and txid in (None, each.event.txid)]
+    return [_event(each) for each in found]
+
+
+def _event(each: RunEvent) -> dict[str, Any]:
+    event = each.event
+    return {
+        "number": each.number, "time": _time(each.time), "event": event.kind, "component": each.component,
+        "txid": event.txid, "attempt": event.attempt, "reason": hidden(event.reason),
+    }  # fmt: skip
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
