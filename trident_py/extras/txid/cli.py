@@ -1,4 +1,4 @@
-"""The commands `trident txid ls`, `show`, `watch` and `fence`.
+"""The commands `trident txid ls`, `show`, `watch`, `sql` and `fence`.
 
 Exit codes: 0 the next start goes on; 1 it is refused, or waits for a store; 2 the command or the topology is wrong.
 """
@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -26,6 +27,7 @@ from .fence import shut_out
 from .inspection import look
 from .lines import about, driver, line, lines
 from .next_start import REFUSED, WAITS
+from .tables import write
 
 FAILED = 1
 _OPTIONS = (
@@ -77,6 +79,21 @@ def show(txid: int, full: bool, **named: Any) -> None:
     def body() -> int:
         for component in components_of(**named):
             print("\n".join(about(look(component), component.read(), txid)))
+        return 0
+
+    sys.exit(guarded(body, full))
+
+
+@txid.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@_named
+def sql(file: Path, full: bool, **named: Any) -> None:
+    """Write what `ls` has into a new SQLite file: the tables components, states and batches."""
+
+    def body() -> int:
+        if file.exists():
+            raise click.UsageError(f"{file} is there already; name a file that is not")
+        write(file, [look(component) for component in components_of(**named)])
         return 0
 
     sys.exit(guarded(body, full))

@@ -24,7 +24,7 @@ class StateEvidence:
     ``away``: it may tell later."""
 
     state: str
-    where: str = ""
+    place: str = ""
     complete: int | None = None
     part: int | None = None
     begun: int | None = None
@@ -58,7 +58,7 @@ class ComponentEvidence:
 
     topology: str
     component: str
-    where: str
+    place: str
     next: NextStart
     committed: int = 0
     base: int = 0
