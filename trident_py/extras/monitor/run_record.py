@@ -21,7 +21,7 @@ from ...report.explain import render
 from ...report.guarantees import Guarantee, guarantees
 from ...report.progress import Event, Progress, RunningTopology
 from .diagnosis import ComponentView, Diagnosis, diagnose
-from .timeline import Timeline, clock
+from .timeline import Timeline, make_clock
 
 log = logging.getLogger("trident_py")
 
@@ -47,7 +47,7 @@ class RunRecord:
     running: RunningTopology
 
     def __init__(self, plan: Plan, conf: Mapping[str, Any], programs: list[Program]) -> None:
-        self.plan, self.conf, self.now = plan, conf, clock()
+        self.plan, self.conf, self.now = plan, conf, make_clock()
         context = RunContext.of(conf)
         self.name, self.id = context.topology, f"{re.sub('[^A-Za-z0-9_.-]', '_', context.topology)}-{context.token}"
         keys = [(context.run, program.component) for program in programs]
