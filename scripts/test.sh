@@ -22,6 +22,7 @@ pytest() { $python -W error -m pytest -q --durations=10 --part "${PART:-1/1}" -n
 tests() {
     which=$1; shift
     shown=$(mktemp -d)
+    $python -m testbed.class_archives
     pytest -m "spark$which" --dist loadfile "$@" >"$shown/spark" 2>&1 & spark=$!
     $python scripts/spark_matrix.py --smoke 3.5 </dev/null >"$shown/smoke" 2>&1 & smoke=$!
     trap 'kill $spark $smoke 2>/dev/null || true; rm -rf "$shown"' EXIT
@@ -39,14 +40,17 @@ tests() {
 }
 
 step 'lint: ruff' $python -m ruff check .
-step 'types: mypy' $python -m mypy
 case "$what" in
-    lint) ;;
+    lint) step 'types: mypy' $python -m mypy ;;
     check) export TRIDENT_CHECK=1  # tests/needed.py: whoever asks for a server fails
+           step 'types: mypy' $python -m mypy
            step 'tests without servers and Spark' pytest --dist worksteal -m 'not spark and not servers and not whole' $checked ;;
-    test) step 'tiers: every promise has a test' $python -W error -m pytest -q -k test_tiers tests
+    test) $python -m mypy </dev/null & types=$!
+          step 'tiers: every promise has a test' $python -W error -m pytest -q -k test_tiers tests
+          step 'types: mypy' wait $types
           tests ' and not whole' ;;
-    all)  case "${PART:-1/1}" in 1/*) sh scripts/floors.sh ;; esac
+    all)  step 'types: mypy' $python -m mypy
+          case "${PART:-1/1}" in 1/*) sh scripts/floors.sh ;; esac
           tests '' --hypothesis-profile=whole ;;
     *)    echo "usage: scripts/test.sh check|test|all|lint" >&2; exit 2 ;;
 esac

@@ -22,11 +22,13 @@ from typing import Any
 
 from trident_py.errors import TridentError, missing
 
+from . import class_archives
 from .kafka_jars import jars
 from .service import HOST, Service, ServiceMissing, free_port
 
 __all__ = ["KafkaBroker", "create_topic"]
 
+MAIN, STORAGE = "kafka.Kafka", "kafka.tools.StorageTool"
 ANSWER = 1.0
 PATIENCE = 60
 SETTINGS = {
@@ -79,7 +81,7 @@ class KafkaBroker(Service):
     def _make(self) -> None:
         super()._make()
         self.controller_port = free_port()
-        self._run("format its log", self._java("kafka.tools.StorageTool", *self._format()), None)
+        self._run("format its log", self._java(STORAGE, *self._format()), None)
 
     def _programs(self) -> Any:
         java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"  # noqa: PTH118
@@ -106,11 +108,11 @@ class KafkaBroker(Service):
 
     def _java(self, main: str, *arguments: str) -> list[str]:
         memory = ["-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        return [self._programs(), *memory, "-cp", f"{jars()}/*", main, *arguments]
+        return [self._programs(), *memory, *class_archives.options(main), "-cp", f"{jars()}/*", main, *arguments]
 
     def _command(self) -> list[str]:
         self._write_settings()
-        return self._java("kafka.Kafka", f"{self.folder}/server.properties")
+        return self._java(MAIN, f"{self.folder}/server.properties")
 
     def _answer(self) -> None:
         admin = _admin(self.bootstrap)

@@ -19,7 +19,7 @@ from needed import missing, needed
 from remotes import Remote
 
 from states.sql.store import close_stores
-from testbed import hadoop_jars
+from testbed import class_archives, hadoop_jars
 from testbed.hdfs import HdfsServer
 from testbed.kafka_broker import KafkaBroker
 from testbed.redis_server import RedisServer
@@ -27,8 +27,8 @@ from testbed.s3 import S3Server
 
 # Tests start Java dozens of times, each for a few seconds: its second compiler would cost more than it gives.
 # Their batches are small, and most are about Spark's tasks, so none runs in a driver unless a test asks for it.
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.trident.inline.max.tuples=0"
-os.environ.setdefault("SPARK_SUBMIT_OPTS", _JAVA)
+_JAVA = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dspark.trident.inline.max.tuples=0"]
+os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join([*_JAVA, *class_archives.options(class_archives.SPARK)]))
 
 # The fixtures of servers, and the names of their kinds among the parameters of a test.
 _SERVERS = {*databases.OWN, "kafka", "redis", "hdfs", "s3", "remote", "place_of_uri", "own_kafka",

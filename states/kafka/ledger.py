@@ -104,11 +104,12 @@ class TopicLedger(BatchParticipant):
         topic = id_of(place, self._cluster.admin())
         if not topic:
             return Remembered(f"topic {self._topic!r}")  # a deleted topic's marks go a moment later
-        self._owner.check(conf)
+        owner = self._owner.check(conf)
         marks = self._marks(place, topic, settled=self._place is not None)
         context = RunContext.of(conf)
         if marks.least < context.txid:
             marks = self._marks(place, topic, settled=True)
+        marks = replace(marks, owner="" if owner is None else owner.name)
         if marks.lineage and marks.lineage == context.lineage:
             return marks
         return replace(marks, valued=self._in_values(marks))
@@ -123,7 +124,10 @@ class TopicLedger(BatchParticipant):
         whole = None
         if (lost := self._lost(driver, marks)) is not None:
             where, whole = f"{where}, where the mark of partition {lost} is gone and its content is unknown,", 0
-        return Remembered(where, driver.lineage, written, whole, max(written, driver.txid), run=driver.run)
+        return Remembered(
+            where, driver.lineage, written, whole, max(written, driver.txid), run=driver.run,
+            generation=driver.generation, attempt=driver.attempt,
+        )  # fmt: skip
 
     def _lost(self, driver: Mark, marks: Sequence[Mark | None]) -> int | None:
         """Return the first partition that has lost its mark, if the mark is too young for brokers to have forgotten

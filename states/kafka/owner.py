@@ -140,9 +140,11 @@ class TopicOwner:
         self._tenure: Tenure | None = None
         self._is_owner = False
 
-    def check(self, conf: dict) -> None:
-        """Called before a start. Only reads. Raises StateError if another state owns the topic."""
-        Tenure.of(self._location, conf).stays(self._place.owner(settled=False))
+    def check(self, conf: dict) -> Owner | None:
+        """Return the owner. Called before a start; only reads. Raises StateError if another state owns the topic."""
+        owner = self._place.owner(settled=False)
+        Tenure.of(self._location, conf).stays(owner)
+        return owner
 
     def register_owner(self, conf: dict) -> None:
         """Called at a start; sets the owner for whom `claim` claims the topic."""

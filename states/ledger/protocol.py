@@ -17,7 +17,7 @@ from trident_py.errors import FailedException, StateError
 from trident_py.model.context import RunContext, with_context
 from trident_py.state import BatchParticipant, Location, Remembered
 
-from .fence import Fence, Row, lost_commits
+from .fence import Fence, LedgerRow, Row, lost_commits
 from .owner import Tenure
 from .store import LedgerStore, Transition
 
@@ -67,12 +67,13 @@ class Ledger(BatchParticipant, Generic[Row]):
         another state owns the place."""
         context, tenure = RunContext.of(conf), Tenure.of(self.location, conf)
         stores = self._stores_of(context, ready=False)
-        for store in stores:
-            for owner in store.owners().values():
-                tenure.stays(owner)
+        owners = [owner for store in stores for owner in store.owners().values()]
+        for owner in owners:
+            tenure.stays(owner)
         traces = [store.trace() for store in stores]
         first = traces[0].row
-        lineage = "" if first is None else first.lineage
+        known = LedgerRow() if first is None else first
+        lineage = known.lineage
         return Remembered(
             self.location.shown,
             lineage,
@@ -80,7 +81,10 @@ class Ledger(BatchParticipant, Generic[Row]):
             whole=min(0 if trace.row is None else trace.row.txid for trace in traces),
             last=max(trace.last for trace in traces),
             valued=0 if lineage and lineage == context.lineage else self._valued(),
-            run="" if first is None else first.run,
+            run=known.run,
+            generation=known.generation,
+            attempt=known.attempt,
+            owner=next((owner.name for owner in owners if owner is not None), ""),
         )
 
     def open(self, conf: dict) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL
@@ -18,9 +17,9 @@ from trident_py.tuples import Fields
 from ..columns.values import build_columns, nameable
 from ..diagnostics import Finding
 from . import key_types, ledger
-from .connection import Connection, driver_connection
+from .connection import Connection
 from .dialects.sqlite.table import unopenable
-from .store import Store, store_of
+from .store import ReadOnlyFile, Store, store_of
 from .table import (
     LAYOUT,
     Shape,
@@ -32,28 +31,6 @@ from .table import (
     table_problems,
     unknown_column,
 )
-
-
-class ReadOnlyFile(Store):
-    """An existing SQLite file, opened so that no write is possible, no journal mode changes and no file appears."""
-
-    def __init__(self, url: URL) -> None:
-        super().__init__(url)
-        self.engine = sa.create_engine(_read_only(url), poolclass=sa.NullPool)
-
-    def take(self) -> Any:
-        with self.errors("open"):
-            return driver_connection(self.engine, isolation_level=None)
-
-
-def _read_only(url: URL) -> URL:
-    """Return the read-only URL of a file. A log beside the file may hold its newest rows; without one no lock is
-    needed."""
-    path = Path(url.database or "")
-    log = path.with_name(f"{path.name}-wal")
-    way = {} if log.exists() and log.stat().st_size > 0 else {"immutable": "1"}
-    query = {"mode": "ro", **way, "uri": "true"}
-    return URL.create(url.drivername, database=f"file:{quote(str(path))}", query=query)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 
 from trident_py.model.context import RunContext
-from trident_py.state import Location
+from trident_py.state import Location, Remembered
 
 from ..columns.values import Column, recordable
 from ..ledger.fence import FIELDS, Fence, LedgerRow
@@ -20,7 +20,7 @@ from ..ledger.store import LedgerStore, Trace, Transition, utc_now
 from . import key_types
 from .connection import Connection, Statement
 from .dialects.base import Dialect, insert_text
-from .store import Store, retry_transient
+from .store import Store, reading_only, retry_transient
 
 _PART_KEY = [
     *(Column(name, "varchar(190)", True) for name in ("topology", "state")),
@@ -262,6 +262,10 @@ class SqlLedger(Ledger[LedgerRow]):
             SqlLedgerStore(store, self.location, own, partial(self._needed, index), self._beside)
             for index, store in enumerate(files)
         ]
+
+    def remembered(self, conf: dict) -> Remembered:
+        with reading_only(RunContext.of(conf).reads_only):
+            return super().remembered(conf)
 
     def open(self, conf: dict) -> int:
         """Take over. Raises DefinitionError for a name too long for the ledger."""

@@ -24,7 +24,7 @@ from ..ledger.store import Transition
 from .connection import Connection, Statement
 from .dialects.base import Dialect
 from .ledger import LAYOUT_PART, Beside, SqlFence, SqlLedger, SqlLedgerStore, parse_ledger_row
-from .store import Store
+from .store import Store, reading_only
 
 _OPEN = ""
 _PART = "WHERE topology = ? AND state = ? AND txid = ? AND part = ?"
@@ -152,13 +152,14 @@ class AppendLedger(SqlLedger):
 
     def remembered(self, conf: dict) -> Remembered:
         """Ask as `Ledger.remembered` does. Raises StateError also if marks of the current batch are gone."""
-        remembered, (ledger,) = super().remembered(conf), self._stores_of(RunContext.of(conf), ready=False)
-        row = ledger.trace().row if remembered.last > 0 else None
-        if row is not None:
-            context = RunContext.of(conf)
-            claim = PartitionClaim(context.topology, context.state, row.generation, row.lineage)
-            with ledger.store.errors("ask the ledger"), ledger.store.reading() as connection:
-                claim.check_marks(connection, row)
+        context = RunContext.of(conf)
+        with reading_only(context.reads_only):
+            remembered, (ledger,) = super().remembered(conf), self._stores_of(context, ready=False)
+            row = ledger.trace().row if remembered.last > 0 else None
+            if row is not None:
+                claim = PartitionClaim(context.topology, context.state, row.generation, row.lineage)
+                with ledger.store.errors("ask the ledger"), ledger.store.reading() as connection:
+                    claim.check_marks(connection, row)
         return remembered
 
     @property

@@ -6,7 +6,10 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
@@ -17,7 +20,7 @@ from trident_py.model import secrets
 from trident_py.model.retry import again_for
 from trident_py.state import Needs
 
-from .connection import Statement
+from .connection import Statement, driver_connection
 from .dialects.base import Dialect
 from .dialects.registry import dialect_of
 
@@ -168,6 +171,52 @@ class Store:
         self.engine.dispose()
 
 
+class ReadOnlyFile(Store):
+    """A SQLite file, opened so that no write is possible, no journal mode changes and no file appears. A file that is
+    missing is like an empty one."""
+
+    def __init__(self, url: URL) -> None:
+        super().__init__(url)
+        self.engine = sa.create_engine(_read_only(url), poolclass=sa.NullPool)
+
+    def take(self) -> Any:
+        with self.errors("open"):
+            return driver_connection(self.engine, isolation_level=None)
+
+    def give(self, connection: Any) -> None:
+        self.drop(connection)
+
+
+def _read_only(url: URL) -> URL:
+    """Return the read-only URL of a file. A log beside the file may hold its newest rows; without one no lock is
+    needed."""
+    path = Path(url.database or "")
+    if not path.exists():
+        return URL.create(url.drivername)
+    log = path.with_name(f"{path.name}-wal")
+    way = {} if log.exists() and log.stat().st_size > 0 else {"immutable": "1"}
+    query = {"mode": "ro", **way, "uri": "true"}
+    return URL.create(url.drivername, database=f"file:{quote(str(path))}", query=query)
+
+
+_READS_ONLY: ContextVar[bool] = ContextVar("reads_only", default=False)
+
+
+@contextlib.contextmanager
+def reading_only(only: bool = True) -> Iterator[None]:
+    """Inside, with ``only``, no table is made in any store, and no file of a store appears or changes."""
+    before = _READS_ONLY.set(only or reads_only())
+    try:
+        yield
+    finally:
+        _READS_ONLY.reset(before)
+
+
+def reads_only() -> bool:
+    """Return whether this is inside of `reading_only`."""
+    return _READS_ONLY.get()
+
+
 _STORES: dict[str, Store] = {}
 _LOCK = threading.Lock()
 _INHERITED: list[Any] = []
@@ -175,6 +224,8 @@ _INHERITED: list[Any] = []
 
 def store_of(url: URL) -> Store:
     """Return this process's store for the URL. Closes the idle connections of all but the ``OPEN_STORES`` used last."""
+    if reads_only() and not dialect_of(url).served:
+        return ReadOnlyFile(url)
     name = url.render_as_string(hide_password=False)
     with _LOCK:
         store = _STORES.pop(name, None) or Store(url)

@@ -21,7 +21,7 @@ from ..columns.values import Column, RefusedValue, build_columns, nameable
 from . import key_types, ledger
 from .connection import Connection, Statement
 from .dialects.registry import dialect_of
-from .store import Store, parse_url, redact_url, retry_transient, store_of
+from .store import Store, parse_url, reads_only, redact_url, retry_transient, store_of
 
 LAYOUT = "trident_layout"
 ROUTING = "crc32-1"
@@ -139,7 +139,8 @@ def _prepare(store: Store, place: TablePlace, shape: Shape, index: int) -> Shape
     checked = store.ready.get((place, shape))
     if checked is None:
         with store.errors(f"prepare table {place.table!r}"):
-            retry_transient(store, lambda: _make(store, place, shape, index))
+            if not reads_only():
+                retry_transient(store, lambda: _make(store, place, shape, index))
             now = _columns_before(store, place, shape)
             checked = store.ready[place, shape] = _check(store, place, shape)
             store.ready[CheckedTable(place, checked)] = now

@@ -24,6 +24,7 @@ from states.sql import RowUpdater
 from states.sql.table import TablePlace
 from trident_py.engine.store_position import CheckpointState
 from trident_py.errors import FailedException, LineageError, StateError, ZombieError
+from trident_py.model.context import with_context
 from trident_py.operations.builtin import Sum
 from trident_py.state import MapCombinerAggStateUpdater, StateUpdater
 from trident_py.tuples import Fields, TridentTuple
@@ -125,7 +126,9 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
         driver.batch([], 2)
         assert factory.stored() == before
         self.batch(driver, 3)
-        assert driver.participant.remembered(driver.conf).written == 3
+        found = driver.participant.remembered(driver.conf)
+        assert (found.written, found.generation, found.owner) == (3, 1, "contract/s")
+        assert factory.participant().remembered(with_context(driver.conf, reads_only=True)) == found
 
     def test_an_older_driver_is_refused_and_nothing_written(self, factory: Any) -> None:
         old = self.driver(factory)

@@ -22,7 +22,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import SpoutError, TridentError
-from .metadata_store import LOG, SharedMetadataStore, make_folder, ownership_error, sync_folder, to_json
+from .metadata_store import (
+    LOG,
+    MemoryMetadataStore,
+    SharedMetadataStore,
+    make_folder,
+    ownership_error,
+    sync_folder,
+    to_json,
+)
 
 log = logging.getLogger("trident_py")
 
@@ -245,6 +253,16 @@ def write_journal(folder: Path, entries: Mapping[str, Mapping[int, Any]]) -> Non
         os.fsync(out.fileno())
     scratch.replace(folder / JOURNAL)
     sync_folder(folder)
+
+
+def read_journal(folder: Path) -> MemoryMetadataStore:
+    """Return what a folder's journal says now. Changes nothing, makes nothing, and waits for no lock: a line that is
+    being written does not count. Raises SpoutError if it is damaged."""
+    file = folder / JOURNAL
+    try:
+        return MemoryMetadataStore(entries_of(file.read_bytes(), file))
+    except FileNotFoundError:
+        return MemoryMetadataStore()
 
 
 def entries_of(data: bytes, file: object) -> dict[str, dict[int, Any]]:

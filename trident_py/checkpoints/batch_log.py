@@ -62,8 +62,9 @@ class BatchLog:
 
     # -- the start ------------------------------------------------------------------------------------------------
 
-    def standing(self, program: Program) -> CheckpointState:
-        """Return what the checkpoint holds before this start. Raises LineageError if a part of it is missing."""
+    def standing(self, program: Program | None) -> CheckpointState:
+        """Return what the checkpoint holds before this start; without a program, nothing of a hash seed. Raises
+        LineageError if a part of it is missing."""
         record = self.store.get(AGREEMENT, 0)
         if record is None and self.last() is None:
             return CheckpointState.new(self.where, self._topology)
@@ -82,7 +83,7 @@ class BatchLog:
         txid = record["base"] if last is None else last.txid
         begun = self.begun(txid + 1)
         decided = self.store.get(DECIDED, txid + 1) is not None
-        other = None if begun is None else find_other_seed(program, begun.order, self.order["order"])
+        other = None if begun is None or program is None else find_other_seed(program, begun.order, self.order["order"])
         return CheckpointState(
             self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other
         )

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from ..engine.startup import AGREEMENT
 from ..engine.store_position import BASE
 from ..errors import LineageError, TridentError
-from .append_log import JOURNAL, AppendLogStore, entries_of
+from .append_log import JOURNAL, AppendLogStore, entries_of, read_journal
 from .batch_log import BatchLog
 from .metadata_store import LOG, MemoryMetadataStore
 from .versioned_store import Folder, VersionedStore
@@ -53,6 +53,31 @@ def open_log(
     folder = open_folder(f"{root.rstrip('/')}/{inside(topology, component)}")
     store = VersionedStore(folder)
     _adopt(folder, store)
+    return BatchLog(store, folder.where, topology, order)
+
+
+def read_log(
+    root: str,
+    topology: str,
+    component: str,
+    order: Callable[[], Mapping[str, str]],
+    find_folder: Callable[[str], Folder],
+) -> BatchLog:
+    """Return the log of a component as it is now, to be read: the place is left as it is, also while a driver writes
+    there. For arguments and errors see `open_log`."""
+    local = local_folder(root)
+    if local is not None:
+        place = Path(local).absolute() / inside(topology, component)
+        _refuse_copied_back(place)
+        try:
+            return BatchLog(read_journal(place), str(place), topology, order)
+        except OSError as error:
+            raise TridentError(f"the checkpoint {place} cannot be read: {error}") from error
+    folder = find_folder(f"{root.rstrip('/')}/{inside(topology, component)}")
+    store: MemoryMetadataStore = VersionedStore(folder)
+    copied = folder.read(JOURNAL) if store.get(AGREEMENT, 0) is None else None
+    if copied is not None:
+        store = MemoryMetadataStore(entries_of(copied, f"{folder.where}/{JOURNAL}"))
     return BatchLog(store, folder.where, topology, order)
 
 

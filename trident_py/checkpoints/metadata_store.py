@@ -93,9 +93,9 @@ def to_json(value: Any, whose: str) -> str:
 class MemoryMetadataStore:
     """Keeps metadata in memory, for the life of this object. Thread safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries: dict[str, dict[int, Any]] | None = None) -> None:
         self._lock = threading.RLock()
-        self._entries: dict[str, dict[int, Any]] = {}
+        self._entries = entries or {}
         self._admitted: TransactionAttempt | None = None
 
     def get(self, path: str, txid: int) -> Any:

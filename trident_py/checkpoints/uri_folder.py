@@ -55,8 +55,19 @@ class UriFolder(StoredFolder):
 def open_folder(uri: str, storage: Storage) -> UriFolder:
     """Return a folder that can be used.
 
+    Raises what `find_folder` raises; TridentError if the store refuses, does not answer, or cannot make a file in one
+    step.
+    """
+    folder = find_folder(uri, storage)
+    folder.check()
+    return folder
+
+
+def find_folder(uri: str, storage: Storage) -> UriFolder:
+    """Return a folder to be read. Asks no store.
+
     Raises DefinitionError for a URI of no such store, for settings that the store does not take, and for a missing
-    package; TridentError if the store refuses, does not answer, or cannot make a file in one step.
+    package.
     """
     with naming("checkpoints"):
         found = parse_uri(uri)
@@ -66,6 +77,4 @@ def open_folder(uri: str, storage: Storage) -> UriFolder:
                 "be made on the condition that it does not exist. Name one, or use SparkCluster"
             )
         files: FileSystem = open_filesystem(found, storage, writes=True)
-    folder = UriFolder(files, found.rest.rstrip("/"), redact_url(f"{found.root}{found.rest}"))
-    folder.check()
-    return folder
+    return UriFolder(files, found.rest.rstrip("/"), redact_url(f"{found.root}{found.rest}"))

@@ -29,10 +29,11 @@ for _command in (check, explain, run, states):
 
 
 def _pin_hash_seed(arguments: list[str]) -> None:
-    """Restart a local run with PYTHONHASHSEED=0, unless one is set, so that all runs have the same order of sets, as
-    on Spark. Only a new process can change the seed."""
+    """Restart a local run, and what compares with one, with PYTHONHASHSEED=0, unless one is set, so that all runs have
+    the same order of sets, as on Spark. Only a new process can change the seed."""
     runs = arguments[:1] in (["run"], ["profile"]) or arguments[:2] == ["drpc", "serve"]
-    if runs and "--local" in arguments and "PYTHONHASHSEED" not in os.environ:
+    compares = arguments[:1] == ["txid"]
+    if (compares or (runs and "--local" in arguments)) and "PYTHONHASHSEED" not in os.environ:
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, sys.orig_argv)  # noqa: S606  this command again
 

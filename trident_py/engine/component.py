@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from ..checkpoints.batch_log import BatchLog
 from ..errors import LineageError, TridentError, ZombieError
@@ -23,9 +24,32 @@ from .store_position import CheckpointState
 
 log = logging.getLogger("trident_py")
 
+T = TypeVar("T")
 PAUSE = 0.002  # seconds between two questions whether a spout is ready
 SETTLE_WAIT = 0.2  # seconds without a batch before the end of the last one is made durable
 CHECK_WAIT = 5.0  # seconds without a batch between two looks for another driver
+
+
+def take_over(
+    log: BatchLog,
+    program: Program,
+    examine: Callable[[CheckpointState], object],
+    open_states: Callable[[CheckpointState], T],
+) -> tuple[CheckpointState, T]:
+    """Take the log and open the states, as every start does: older drivers are shut out. One that is refused changes
+    nothing, unless an older driver goes on meanwhile: then the log must be taken from it to compare."""
+    try:
+        examine(log.standing(program))
+    except LineageError:
+        if not log.moved():
+            raise
+    log.take()
+    standing = log.standing(program)
+    try:
+        return standing, open_states(standing)
+    except LineageError:
+        log.check()  # if another driver has taken the log since, what the stores have is its work
+        raise
 
 
 class ComponentRun:
@@ -64,20 +88,9 @@ class ComponentRun:
         self._settles = self._checks = time.monotonic() + CHECK_WAIT  # when it is time for either
 
     def open(self) -> None:
-        """Open the states and take the log. A start that is refused changes nothing, unless an older driver goes on
-        meanwhile: then the log must be taken from it to compare."""
-        try:
-            self.loop.examine(self.log.standing(self.program))
-        except LineageError:
-            if not self.log.moved():
-                raise
-        self.log.take()
-        standing = self.log.standing(self.program)
-        try:
-            self.txid = self.loop.open(standing).txid
-        except LineageError:
-            self.log.check()  # if another driver has taken the log since, what the stores have is its work
-            raise
+        """Open the states and take the log."""
+        standing, agreed = take_over(self.log, self.program, self.loop.examine, self.loop.open)
+        self.txid = agreed.txid
         self._restore(standing)
         self._compare_order()
         self.running.event(self.program.component, "started", self.txid, None)

@@ -67,8 +67,12 @@ class Startup:
         answers = self._ask_stores()
         return all(answer is not None and answer.written <= txid for answer in answers.values())
 
+    def ask(self, name: str) -> Remembered | None:
+        """Ask the store of one state, once."""
+        return self.participants[name].remembered(self._conf(name, None))
+
     def _ask_stores(self) -> dict[str, Remembered | None]:
-        return self._of_participants(lambda name: self.participants[name].remembered(self._conf(name, None)))
+        return self._of_participants(self.ask)
 
     def _compare(self) -> Agreement:
         deciding = [name for name, participant in self.participants.items() if participant.decides]

@@ -22,6 +22,7 @@ KEYS = {
     "forget": "trident.forget",
     "command_line": "trident.command.line",
     "watcher": "trident.watcher",
+    "reads_only": "trident.reads.only",
 }
 
 
@@ -46,7 +47,8 @@ class RunContext:
     share. ``metadata``: the store of the spouts' metadata. ``report(error)`` records an event. When a participant is
     opened, ``txid`` is the last txid that the checkpoint has committed, and ``forget`` means that the user gives up the
     store's knowledge of older txids. ``command_line``: error messages show settings as command-line options.
-    ``watcher``: who is told the steps of the run (`trident_py.model.fault_points`).
+    ``watcher``: who is told the steps of the run (`trident_py.model.fault_points`). ``reads_only``: nothing may be
+    written to a store; no file of it appears.
     """
 
     topology: str = ""
@@ -63,6 +65,7 @@ class RunContext:
     forget: bool = False
     command_line: bool = False
     watcher: Any = None
+    reads_only: bool = False
 
     @property
     def token(self) -> str:

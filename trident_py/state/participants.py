@@ -20,7 +20,8 @@ class Remembered:
     it; "" if the store has nothing of this topology and state. ``written``: the highest txid that has left data or is
     complete. ``whole``: the txid that every part of the store has reached; None: the same as ``written``. ``last``:
     the highest txid that has begun. ``valued``: the highest txid in its values, set only if the lineage is another.
-    ``run``: the token of the run that wrote it last (`RunContext.token`); "" if the store keeps none.
+    ``run``: the token of the run that wrote it last (`RunContext.token`); "" if the store keeps none. What people are
+    told, and no rule asks for: ``generation``, ``attempt`` (the latest one let in of ``last``), ``owner`` of the place.
     """
 
     where: str
@@ -30,6 +31,9 @@ class Remembered:
     last: int = 0
     valued: int = 0
     run: str = ""
+    generation: int = 0
+    attempt: int = 0
+    owner: str = ""
 
     @property
     def least(self) -> int:

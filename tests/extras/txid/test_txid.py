@@ -1,0 +1,278 @@
+"""`trident txid`: what it says is so, asking changes nothing, and a fence shuts out a driver that runs."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from checkpoints.test_two_drivers import checkpoint
+from click.testing import CliRunner
+from faults.forks import Driver, Start, run
+from faults.readings import Fold, Readings
+from faults.steps import Fault
+from faults.stores import differences, read
+from remotes import Remote
+
+from states.sql.store import close_stores
+from trident_py import Fields, TridentTopology
+from trident_py.engine.program import compile_plan
+from trident_py.errors import FailedException, LineageError
+from trident_py.extras.txid import cli
+from trident_py.extras.txid.components import Component, component_of, components_in
+from trident_py.extras.txid.evidence import ComponentEvidence
+from trident_py.extras.txid.fence import shut_out
+from trident_py.extras.txid.inspection import look
+from trident_py.extras.txid.lines import about, lines
+from trident_py.model.context import with_context
+from trident_py.state import BaseStateUpdater, BatchParticipant, State, StateFactory
+from trident_py.testing import FixedBatchSpout
+
+SEED, LAST = 5, 6
+ONLY = ("opaque", "append", "batch")
+DYING = {
+    "recorded": (Fault("recorded", "", 3), ONLY, "repeats", "opaque has nothing of it"),
+    "committed": (Fault("committed", "opaque", 3), ONLY, "repeats", "opaque has a part of it"),
+    "published": (Fault("published", "append", 3), ("opaque", "append"), "repeats", "appended has it complete"),
+    "decided": (Fault("publish", "opaque", 3), ONLY, "publishes", "publishes txid 3 as attempt 0 has decided it"),
+}
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    close_stores()
+
+
+@pytest.fixture
+def drivers() -> Iterator[list[Driver]]:
+    made: list[Driver] = []
+    yield made
+    for driver in made:
+        driver.close()
+
+
+def component(start: Start, topology: Any = None, name: str = "faults") -> Component:
+    conf = with_context({}, topology=name, run=f"{name}-asks", home=None)
+    (program,) = compile_plan((topology or start.topology()).plan, conf)
+    return component_of(start.place, program, dict(start.storage))
+
+
+def everything(start: Start) -> Any:
+    """Each byte of the folder, and each row of a server. SQLite's file of locks is no content."""
+    files = {file: file.read_bytes() for file in sorted(start.folder.rglob("*")) if file.is_file()}
+    kept = {file: data for file, data in files.items() if not file.name.endswith("-shm")}
+    if start.url.startswith("sqlite"):
+        return set(files), kept
+    tables = sa.inspect(sa.create_engine(start.url, poolclass=sa.NullPool)).get_table_names()
+    return kept, {table: Counter(read(start.url, f"SELECT * FROM {table}")) for table in tables}
+
+
+def looked(start: Start, asked: Component | None = None) -> ComponentEvidence:
+    """Asks twice, and nothing has changed."""
+    asked = asked or component(start)
+    before = everything(start)
+    found = look(asked)
+    assert look(asked) == found
+    assert everything(start) == before
+    return found
+
+
+@pytest.mark.parametrize("step", DYING)
+def test_what_a_killed_driver_has_left_is_told_and_the_next_start_does_what_was_said(
+    database: str, tmp_path: Path, step: str
+) -> None:
+    fault, only, kind, words = DYING[step]
+    start = Start(database, tmp_path, LAST, (fault,), SEED, only=only)
+    dead = run(start)
+    assert dead.process.exitcode == -signal.SIGKILL
+    found = looked(start)
+    assert (found.committed, found.begun, found.next.kind) == (2, 3, kind)
+    assert words in found.next.sentence
+    assert (found.driver["pid"], found.running) == (dead.process.pid, False)
+    for state in found.states or ():
+        assert (state.generation, state.owner, state.lineage) == (1, f"faults/{state.state}", found.lineage), state
+    going_on = run(replace(start, faults=()))
+    assert going_on.of("committed")[0][1] == 3
+    assert differences(database, Fold(Readings(SEED), LAST), only) == []
+    found = looked(start)
+    assert (found.committed, found.begun, found.next.kind) == (LAST, None, "continues")
+    assert {(state.complete, state.part, state.generation) for state in found.states or ()} == {(LAST, None, 2)}
+
+
+def sqlite(folder: Path, *faults: Fault, last: int = LAST, only: tuple[str, ...] = ("opaque",)) -> Start:
+    return Start(f"sqlite:///{folder}/store.db", folder, last, faults, SEED, only=only)
+
+
+def test_a_running_driver_is_not_disturbed(tmp_path: Path, drivers: list[Driver]) -> None:
+    start = sqlite(tmp_path, Fault("recorded", "", 3, action="ask"))
+    drivers.append(Driver(start))
+    assert drivers[0].next() == "at"
+    found = looked(start)
+    assert (found.running, found.begun) == (True, 3)
+    drivers[0].go_on()
+    drivers[0].next()
+    assert drivers[0].told[-1] == ("done", LAST)
+
+
+def test_a_driver_in_full_run_is_never_said_to_be_refused(tmp_path: Path, drivers: list[Driver]) -> None:
+    start = sqlite(tmp_path, last=25, only=ONLY)
+    drivers.append(Driver(start))
+    drivers[0].until("committed")
+    kinds: Counter[str] = Counter()
+    while drivers[0].process.is_alive() and sum(kinds.values()) < 40:
+        kinds[look(component(start)).next.kind] += 1
+    assert set(kinds) <= {"repeats", "publishes", "continues", "moves"}, kinds
+
+
+def test_a_refusal_is_told_in_the_words_of_the_start(tmp_path: Path) -> None:
+    start = sqlite(tmp_path)
+    run(start)
+    journal = Path(look(component(start)).where) / "journal"
+    journal.rename(tmp_path / "moved")
+    found = looked(start)
+    assert found.next.kind == "refused" and "remembers batch 6, written under another checkpoint" in found.next.sentence
+    assert found.next.sentence.removeprefix("is refused: ") in run(start).told[-1][2]
+
+
+def test_where_nothing_is_nothing_is_made(tmp_path: Path) -> None:
+    found = looked(sqlite(tmp_path, only=ONLY))
+    assert found.next.sentence == "begins with txid 1, in a new checkpoint"
+    assert list(tmp_path.iterdir()) == []
+
+
+class Away(StateFactory, BatchParticipant):
+    """A state whose store does not answer. On replay: nothing is kept."""
+
+    kind = "opaque"
+
+    def makeState(self, conf: dict, metrics: Any, partition: int, partitions: int) -> State:
+        return State()
+
+    def remembered(self, conf: dict) -> None:
+        raise FailedException("it does not answer")
+
+    def open(self, conf: dict) -> int:
+        return 1
+
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None: ...
+
+    def publish(self, txid: int, attempt: int, receipts: Any) -> None: ...
+
+    def abort(self, txid: int, attempt: int) -> None: ...
+
+
+class Ignoring(BaseStateUpdater):
+    def updateState(self, state: State, tuples: Any, collector: Any) -> None: ...
+
+
+def test_a_store_that_is_away_is_named_at_once(tmp_path: Path) -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("in", FixedBatchSpout(Fields("value"), 1, (1,)))
+    stream.partitionPersist(Away(), "value", Ignoring(), stateName="far")
+    found = look(component(sqlite(tmp_path), topology.build()))
+    assert found.next.sentence.startswith("waits for state far, for up to 60 s (topology.start.wait.secs), then")
+    assert "far: it does not answer" in "\n".join(lines(found))
+
+
+@pytest.mark.parametrize("inside", ["", "faults", "faults/readings"])
+def test_the_folder_of_a_checkpoint_is_enough_to_see_its_log(tmp_path: Path, inside: str) -> None:
+    start = sqlite(tmp_path, Fault("recorded", "", 3))
+    run(start)
+    (alone,) = components_in(Path(start.place) / inside)
+    found = looked(start, alone)
+    assert (found.topology, found.component, found.states) == ("faults", "readings", None)
+    assert found.next.sentence.startswith("repeats txid 3") and lines(found)[-1].endswith(", if its states agree")
+    fenced = CliRunner().invoke(cli.txid, ["fence", start.place, "--yes"])
+    assert fenced.exit_code == 2 and "name the topology" in fenced.output
+
+
+def test_a_checkpoint_in_hdfs_or_s3_is_read_and_left_alone(place_of_uri: Remote, tmp_path: Path) -> None:
+    start = replace(sqlite(tmp_path, Fault("recorded", "", 3)), **place_of_uri.of_start)
+    run(start)
+    before = checkpoint(start)
+    found = looked(start)
+    assert checkpoint(start) == before
+    assert (found.committed, found.begun, found.next.kind) == (2, 3, "repeats")
+
+
+def test_one_batch_is_shown_with_what_the_log_keeps_of_it(tmp_path: Path) -> None:
+    start = sqlite(tmp_path, Fault("recorded", "", 3))
+    run(start)
+    asked = component(start)
+    found, log = look(asked), asked.read()
+    shown = {txid: about(found, log, txid) for txid in (1, 2, 3, 4)}
+    heads = [told[0].removeprefix("faults/readings: ") for told in shown.values()]
+    assert heads == [
+        "txid 1 is over", "txid 2 is over", "txid 3 has begun and is not over", "txid 4 has not begun",
+    ]  # fmt: skip
+    assert any(each.startswith("  spout readings: ") for each in shown[2]) and "  opaque has it complete" in shown[2]
+    assert not any("spout readings" in each for each in shown[1])
+
+
+def test_a_watch_prints_what_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = sqlite(tmp_path, Fault("recorded", "", 3))
+    run(start)
+    turns = iter([None, lambda: run(replace(start, faults=())), None])
+
+    def pause(seconds: float) -> None:
+        try:
+            happens = next(turns)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+        if happens is not None:
+            happens()
+
+    monkeypatch.setattr(cli, "time", SimpleNamespace(sleep=pause))
+    with pytest.raises(KeyboardInterrupt):
+        cli._watch_lines([component(start)], 1)
+    first, second = capsys.readouterr().out.splitlines()
+    assert "committed: txid 2; begun: txid 3; opaque 2; the next start repeats txid 3" in first
+    assert second.endswith(f"committed: txid {LAST}; opaque {LAST}; the next start continues after txid {LAST}")
+    with pytest.raises(KeyboardInterrupt):
+        cli._watch_live([component(start)], 1)
+    assert f"the next start continues after txid {LAST}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("step", "state"), [("described", ""), ("recorded", ""), ("committed", "opaque"), ("over", "")]
+)
+def test_a_driver_that_is_fenced_ends_and_the_next_start_goes_on(
+    tmp_path: Path, drivers: list[Driver], step: str, state: str
+) -> None:
+    start = sqlite(tmp_path, Fault(step, state, 3, action="ask"), only=("opaque",) if state else ONLY)
+    drivers.append(Driver(start))
+    assert drivers[0].next() == "at"
+    shut = component(start)
+    assert set(shut_out(shut).values()) == {2}
+    told = look(shut)
+    assert told.driver["pid"] != drivers[0].process.pid and told.committed == 2
+    drivers[0].go_on()
+    drivers[0].next()
+    kind, name, words = drivers[0].told[-1]
+    assert (kind, name) == ("error", "ZombieError")
+    assert "has taken it over since this one started" in words or "a newer one with generation 2" in words
+    after = look(shut)
+    assert (after.committed, after.next, after.driver) == (told.committed, told.next, told.driver)
+    assert run(replace(start, faults=())).told[-1] == ("done", LAST)
+    assert differences(start.url, Fold(Readings(SEED), LAST), start.only) == []
+
+
+def test_a_fence_that_is_refused_changes_nothing(tmp_path: Path) -> None:
+    start = sqlite(tmp_path)
+    run(start)
+    journal = Path(look(component(start)).where) / "journal"
+    journal.unlink()
+    before = read(start.url, "SELECT * FROM trident_fence")
+    with pytest.raises(LineageError, match="remembers batch 6, written under another checkpoint"):
+        shut_out(component(start))
+    assert read(start.url, "SELECT * FROM trident_fence") == before
+    assert not journal.exists()

@@ -1,0 +1,152 @@
+"""The commands `trident txid ls`, `show`, `watch` and `fence`.
+
+Exit codes: 0 the next start goes on; 1 it is refused, or waits for a store; 2 the command or the topology is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from ...cli.display import now, terminable
+from ...cli.failures import guarded
+from ...cli.targets import target_argument
+from .components import Component, components_of
+from .evidence import ComponentEvidence
+from .fence import shut_out
+from .inspection import look
+from .lines import about, driver, line, lines
+from .next_start import REFUSED, WAITS
+
+FAILED = 1
+_OPTIONS = (
+    target_argument,
+    click.option("--checkpoint", metavar="DIR", help="Folder or URI that stores txids; default: checkpoints."),
+    click.option("--name", metavar="NAME", help="Name of the topology; default: the one in the file, or the module's."),
+    click.option(
+        "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text."
+    ),
+    click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code."),
+)
+
+
+def _named(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what names the components to a click command, which gets it as ``**named``, and ``full``."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.group()
+def txid() -> None:
+    """See what checkpoint and states remember of each txid, with the driver alive or dead; shut drivers out.
+
+    In place of a topology you may name the folder of a checkpoint; then no state is asked.
+    """
+
+
+@txid.command()
+@_named
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(as_json: bool, full: bool, **named: Any) -> None:
+    """List what log and states have of the last batches, and what the next start will do. Changes nothing."""
+
+    def body() -> int:
+        found = [look(component) for component in components_of(**named)]
+        print(json.dumps([asdict(each) for each in found], indent=2) if as_json else "\n\n".join(map(_text, found)))
+        return exit_code(found)
+
+    sys.exit(guarded(body, full))
+
+
+@txid.command()
+@click.argument("txid", type=click.IntRange(min=1))
+@_named
+def show(txid: int, full: bool, **named: Any) -> None:
+    """Show what log and states have of one batch. Changes nothing."""
+
+    def body() -> int:
+        for component in components_of(**named):
+            print("\n".join(about(look(component), component.read(), txid)))
+        return 0
+
+    sys.exit(guarded(body, full))
+
+
+@txid.command()
+@_named
+@click.option("--every", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds.")
+def watch(every: float, full: bool, **named: Any) -> None:
+    """List again and again; where stdout is no terminal, a line for each change. Changes nothing."""
+
+    def body() -> int:
+        components = components_of(**named)
+        return _watch_live(components, every) if sys.stdout.isatty() else _watch_lines(components, every)
+
+    with terminable():
+        sys.exit(guarded(body, full))
+
+
+@txid.command()
+@_named
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def fence(yes: bool, full: bool, **named: Any) -> None:
+    """Shut every running driver out, as a start does, and run no batch. The next start goes on."""
+    sys.exit(guarded(lambda: _fence(components_of(**named), yes), full))
+
+
+def exit_code(found: Sequence[ComponentEvidence]) -> int:
+    return FAILED if any(each.next.kind in (REFUSED, WAITS) for each in found) else 0
+
+
+def _text(found: ComponentEvidence) -> str:
+    return "\n".join(lines(found))
+
+
+def _watch_live(components: Sequence[Component], every: float) -> int:
+    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+        while True:
+            live.update(Text("\n\n".join(_text(look(component)) for component in components)), refresh=True)
+            time.sleep(every)
+
+
+def _watch_lines(components: Sequence[Component], every: float) -> int:
+    before: dict[str, str] = {}
+    while True:
+        for component in components:
+            told = line(look(component))
+            if before.get(component.name) != told:
+                print(f"{now():%H:%M:%S} {told}", flush=True)
+            before[component.name] = told
+        time.sleep(every)
+
+
+def _fence(components: Sequence[Component], yes: bool) -> int:
+    if any(component.program is None for component in components):
+        raise click.UsageError("a fence is raised in the states too: name the topology, with --checkpoint")
+    for component in components:
+        print(f"{component.shown}: the driver is {driver(look(component))}")
+    if not yes and not _confirmed("Shut out every driver that runs?"):
+        print("nothing was changed", file=sys.stderr)
+        return FAILED
+    for component in components:
+        raised = [f"{state} has generation {number}" for state, number in shut_out(component).items()]
+        print("; ".join([f"{component.shown}: older drivers are shut out", *raised]))
+        print(f"  the next start {look(component).next.sentence}")
+    return 0
+
+
+def _confirmed(question: str) -> bool:
+    try:
+        return click.confirm(question)
+    except click.Abort:  # nobody is there to answer
+        return False

@@ -1,0 +1,98 @@
+"""The components of a topology, or of a checkpoint's folder alone, with their logs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from ...checkpoints.append_log import JOURNAL, read_journal
+from ...checkpoints.batch_log import BatchLog
+from ...checkpoints.hash_seed import own_order
+from ...checkpoints.location import open_log, read_log
+from ...checkpoints.uri_folder import find_folder, open_folder
+from ...cli.run import RunCommand
+from ...cli.spark_options import SparkOptions
+from ...cli.targets import leaving_no_trace
+from ...engine.program import Program, compile_plan
+from ...filesystems.uris import Storage
+from ...model.context import with_context
+from ...topology.topology import check_submission
+
+
+@dataclass(frozen=True)
+class Component:
+    """One component. ``read``: returns its log as it is now, to be read alone; ``open``: the log, to be written.
+    ``program``: None if only the checkpoint is known, and no state."""
+
+    topology: str
+    name: str
+    read: Callable[[], BatchLog]
+    open: Callable[[], BatchLog] | None = None
+    program: Program | None = None
+
+    @property
+    def shown(self) -> str:
+        return f"{self.topology}/{self.name}"
+
+
+def components_of(
+    target: str | None, checkpoint: str | None, name: str | None, settings: tuple[str, ...]
+) -> list[Component]:
+    """Return the components that the arguments of a command name. Leaves no trace of the user's modules."""
+    if target is not None and (found := components_in(Path(target))):
+        return found
+    no_spark = SparkOptions(None, (), None, None, None)
+    command = RunCommand(target, True, checkpoint, False, False, name, settings, False, no_spark)
+    command.check()
+    with leaving_no_trace():
+        topology, loaded, conf = command.load()
+    check_submission(topology, conf, loaded.topology)
+    run = f"{topology}-{uuid.uuid4().hex[:12]}"
+    context = with_context(conf, topology=topology, run=run, home=None)
+    root = loaded.storage or str(Path("checkpoints").absolute())
+    return [component_of(root, program) for program in compile_plan(loaded.topology.plan, context)]
+
+
+def component_of(root: str, program: Program, storage: Storage | None = None) -> Component:
+    """Return a component whose checkpoint is below ``root``. ``storage``: as of `trident_py.LocalCluster`."""
+    topology = program.conf["topology.name"]
+    place = root, topology, program.component, own_order
+    read = partial(read_log, *place, partial(find_folder, storage=storage or {}))
+    opened = partial(open_log, *place, partial(open_folder, storage=storage or {}))
+    return Component(topology, program.component, read, opened, program)
+
+
+def components_in(folder: Path) -> list[Component]:
+    """Return the components of which a checkpoint is in a local folder: that of one, of a topology, or of several."""
+    journals = [journal for depth in ("", "*/", "*/*/") for journal in sorted(folder.glob(f"{depth}{JOURNAL}"))]
+    return [_of_folder(journal.parent.absolute()) for journal in journals]
+
+
+def _of_folder(place: Path) -> Component:
+    topology = unquote(place.parent.name)
+
+    def read() -> BatchLog:
+        return BatchLog(read_journal(place), str(place), topology, own_order)
+
+    return Component(topology, unquote(place.name), read)
+
+
+def is_running(driver: Mapping[str, Any]) -> bool | None:
+    """Return whether the driver's process is there; None if it is on another host. A number may have been given to
+    another process since."""
+    if driver.get("host") != socket.gethostname():
+        return None
+    try:
+        os.kill(driver["pid"], 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

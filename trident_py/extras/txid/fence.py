@@ -1,0 +1,26 @@
+"""Shuts the running drivers of a component out, as a start does that runs no batch."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from ...engine.batch_loop import BatchLoop
+from ...engine.component import take_over
+from ...model.context import RunContext, with_context
+from ...report.progress import RunningTopology
+from ...spouts.coordination import Coordination
+from .components import Component
+
+
+def shut_out(component: Component) -> dict[str, int]:
+    """Take the log, and raise the generation of every state. Returns the generations. Raises as a start does, and
+    leaves log and states as they are if a start is refused."""
+    assert component.program is not None and component.open is not None
+    with closing(component.open()) as log:
+        program = replace(component.program, conf=with_context(component.program.conf, metadata=log.store))
+        running, run = RunningTopology(component.topology, [component.name]), RunContext.of(program.conf).run
+        loop = BatchLoop(program, Coordination((), program.conf, log.store), running, run)
+        loop.check_owner = log.check
+        take_over(log, program, loop.examine, loop.open)
+        return loop.generations or {}

@@ -1,0 +1,104 @@
+"""The evidence as lines of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from ...checkpoints.batch_log import BatchLog
+from ...checkpoints.metadata_store import LOG
+from ...engine.startup import AGREEMENT
+from ...engine.two_phase import DECIDED
+from .evidence import ComponentEvidence, StateEvidence
+from .next_start import MOVES
+
+COLUMNS = ("state", "complete", "in part", "begun", "generation", "owner", "where")
+
+
+def lines(found: ComponentEvidence) -> list[str]:
+    """Return what `trident txid ls` prints of a component."""
+    lineage = f"; lineage {found.lineage}" if found.lineage else ""
+    told = [f"{batches(found)}{lineage}", f"driver: {driver(found)}", *states(found), following(found)]
+    return [f"{found.topology}/{found.component}: {found.where}", *(f"  {line}" for line in told)]
+
+
+def line(found: ComponentEvidence) -> str:
+    """Return the component in one line."""
+    of_states = [f"{state.state} {state.complete}" for state in found.states or () if state.complete is not None]
+    told = [batches(found), *of_states, following(found)]
+    return f"{found.topology}/{found.component}: {'; '.join(told)}"
+
+
+def batches(found: ComponentEvidence) -> str:
+    begun = "" if found.begun is None else f"; begun: txid {found.begun}"
+    decided = "" if found.decided is None else f", decided by its attempt {found.decided}"
+    return f"committed: txid {found.committed}{begun}{decided}"
+
+
+def driver(found: ComponentEvidence) -> str:
+    """Return who owns the log."""
+    if not found.driver:
+        return "none has taken the checkpoint"
+    there = {None: "", True: ", which is running", False: ", which is not running"}[found.running]
+    return f"process {found.driver['pid']} on host {found.driver['host']}{there}"
+
+
+def states(found: ComponentEvidence) -> Iterator[str]:
+    if found.states is None:
+        yield "states: none is known from the folder alone; name the topology, and they are asked"
+    elif found.states:
+        yield from table([COLUMNS, *map(row, found.states)])
+        yield from (f"{state.state}: {state.error}" for state in found.states if state.error)
+
+
+def row(state: StateEvidence) -> tuple[str, ...]:
+    begun = None if state.begun is None else f"{state.begun} (attempt {state.attempt})"
+    numbers = (state.complete, state.part, begun, state.generation)
+    shown = ("-" if each is None else str(each) for each in numbers)
+    return (state.state, *shown, state.owner or "-", state.where or "-")
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def following(found: ComponentEvidence) -> str:
+    """Return the sentence about the next start."""
+    unasked = ", if its states agree" if found.states is None else ""
+    first = "shuts out the driver that is running, and then " if found.running and found.next != MOVES else ""
+    return f"the next start {first}{found.next.sentence}{unasked}"
+
+
+def about(found: ComponentEvidence, log: BatchLog, txid: int) -> list[str]:
+    """Return what `trident txid show` prints of a component."""
+    told = [*records(log, txid), *(f"{state.state} {state.of(txid)}" for state in found.states or ())]
+    if found.states is None:
+        told += states(found)
+    return [f"{found.topology}/{found.component}: txid {txid} {standing(found, txid)}",
+            *(f"  {each}" for each in [*told, following(found)])]  # fmt: skip
+
+
+def standing(found: ComponentEvidence, txid: int) -> str:
+    """Return what the log says of a batch."""
+    if txid <= found.committed:
+        return "is over" if txid > found.base else "is from before this checkpoint"
+    if txid != found.begun:
+        return "has not begun"
+    return "has begun and is not over" if found.decided is None else f"is decided by attempt {found.decided}"
+
+
+def records(log: BatchLog, txid: int) -> Iterator[str]:
+    """Return what the log keeps of a batch: the last one that is over and the one that has begun."""
+    both = [batch for batch in (log.last(), log.begun(txid)) if batch is not None and batch.txid == txid]
+    for batch in both:
+        for spout, value in (batch.metadata or {}).items():
+            yield f"spout {spout}: {'no metadata' if value is None else json.dumps(value)}"
+        if batch.micro_batch is not None:
+            yield f"micro-batch of Spark: {json.dumps(batch.micro_batch)}"
+    if not both:
+        yield "the log keeps the metadata of the spouts for the last batch that is over, and for one that has begun"
+    for path in log.store.paths(""):
+        value = None if path in (LOG, AGREEMENT, DECIDED) else log.store.get(path, txid)
+        if value is not None:
+            yield f"{path}: {json.dumps(value)}"
