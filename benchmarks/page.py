@@ -61,7 +61,7 @@ def costs() -> dict[str, float]:
         records.append(monitor.record)
         running.addListener(lambda event, progress: laps.append((time.process_time(), Timed.seconds)))
 
-    Monitor.begin = begin_and_count  # type: ignore[method-assign]
+    Monitor.begin = begin_and_count  # type: ignore[method-assign, assignment]
     with LocalCluster() as cluster:
         cluster.submitTopology("bench", {Config.TOPOLOGY_HTTP: 0}, _word_count().build()).awaitTermination()
     lasted = [(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(laps)]
