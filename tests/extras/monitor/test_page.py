@@ -6,6 +6,7 @@ import base64
 import http.client
 import json
 import logging
+import re
 import socket
 import threading
 from collections import Counter
@@ -14,9 +15,11 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from states.sql import SqlMapState
 from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
+from trident_py.cli import trident
 from trident_py.errors import FailedException, TopologyError
 from trident_py.extras.monitor.monitor import TOKEN, address_of_page
 from trident_py.extras.monitor.views import configuration
@@ -415,3 +418,30 @@ def test_without_its_extra_a_page_says_what_is_missing(monkeypatch: pytest.Monke
     monkeypatch.setattr("trident_py.entry_points._points", lambda group: {})
     with pytest.raises(DefinitionError, match=r"topology\.http needs monitor, which this installation lacks"):
         run()
+
+
+def test_a_terminal_shows_a_run_and_the_exit_code_says_whether_it_is_well(run: Run, feeder: FeederBatchSpout) -> None:
+    running = run()
+    feeder.feed([("a",), ("bad tuple",)])
+    until(lambda: told(running)["committed"] == 1)
+    shown_well = CliRunner().invoke(trident, ["status", running.http])
+    assert shown_well.exit_code == 0, shown_well.output
+    assert re.search(r"^words +1 +2 +1 +\d\d:\d\d:\d\d$", shown_well.stdout, re.M)
+    assert re.search(r"replay: txid 1, attempt 0: .*bad tuple", shown_well.stdout)
+    as_json = json.loads(CliRunner().invoke(trident, ["status", running.http, "--json"]).stdout)
+    assert as_json["components"][0]["txid"] == 1
+    running.stop()
+    gone = CliRunner().invoke(trident, ["status", running.http])
+    assert gone.exit_code == 1
+    assert "does not answer as a run does" in gone.output
+
+
+def test_the_terminal_gives_the_token(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN, "open sesame")
+    running = run()
+    assert CliRunner().invoke(trident, ["status", running.http]).exit_code == 0
+    monkeypatch.setenv(TOKEN, "open barley")
+    refused = CliRunner().invoke(trident, ["status", running.http])
+    assert refused.exit_code == 1
+    assert "401" in refused.output
+    assert "barley" not in refused.output

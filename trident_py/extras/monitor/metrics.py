@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
@@ -36,6 +36,7 @@ def text_of(record: RunRecord) -> bytes:
     """Return the text of /metrics."""
     registry = CollectorRegistry()
     registry.register(RunCollector(record))
+    ProcessCollector(registry=registry)
     return generate_latest(registry)
 
 

@@ -1,0 +1,123 @@
+"""The commands `trident status URL` and `trident top URL`: what the page of a run shows, in a terminal.
+
+Exit codes: 0 the run goes on; 1 nobody answers, or the run has failed or stands still; 2 the command is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from ...cli.display import terminable
+from .monitor import TOKEN
+
+SECONDS = 10.0
+BAD = ("failed", "stuck", "replaying", "waiting")
+FAILURES = ("replay", "task-retry", "failed")
+
+
+@click.command()
+@click.argument("url")
+@click.option("--json", "as_json", is_flag=True, help="Print what the run's interface says.")
+def status(url: str, as_json: bool) -> None:
+    """Show how a run stands: what holds it up, its spouts and states, and what failed last.
+
+    URL is that of `trident run --http`. A token is taken from TRIDENT_HTTP_TOKEN.
+    """
+    found = _asked(url)
+    print(json.dumps(found, indent=2) if as_json else "\n".join(lines(found)))
+    sys.exit(1 if found["diagnosis"]["kind"] in BAD else 0)
+
+
+@click.command()
+@click.argument("url")
+@click.option("--every", type=click.FloatRange(min=0.1), default=2.0, show_default=True, help="Seconds.")
+def top(url: str, every: float) -> None:
+    """Show the same again and again, until Ctrl-C."""
+    with terminable(), Live(console=Console(highlight=False), auto_refresh=False) as live:
+        try:
+            while True:
+                live.update(Text("\n".join(lines(_asked(url)))), refresh=True)
+                time.sleep(every)
+        except KeyboardInterrupt:
+            return
+
+
+def _asked(url: str) -> dict[str, Any]:
+    """Return the topology of a run, with its last failures. Ends the command if nobody answers."""
+    base = url if "://" in url else f"http://{url}"
+    try:
+        run = _get(base, "/api/v1/topology/summary")["topologies"][0]["id"]
+        events = _get(base, "/api/events")["events"]
+        failures = [event for event in events if event["event"] in FAILURES]
+        return {**_get(base, f"/api/v1/topology/{run}"), "failures": failures[-3:]}
+    except HTTPError as error:
+        hint = f"; it asks for the token of {TOKEN}" if error.code == HTTPStatus.UNAUTHORIZED else ""
+        print(f"error: {url} answers {error.code} {error.reason}{hint}", file=sys.stderr)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        why = error.reason if isinstance(error, URLError) else f"{type(error).__name__}: {error}"
+        print(f"error: {url} does not answer as a run does ({why}). Is the driver alive? For a dead one: "
+              "trident txid ls", file=sys.stderr)  # fmt: skip
+    sys.exit(1)
+
+
+def _get(base: str, path: str) -> dict[str, Any]:
+    request = Request(f"{base.rstrip('/')}{path}")  # noqa: S310  the user's own address
+    if token := os.environ.get(TOKEN):
+        request.add_header("Authorization", f"Basic {b64encode(f':{token}'.encode()).decode()}")
+    with urlopen(request, timeout=SECONDS) as answer:  # noqa: S310
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the page shows, as text."""
+    yield f"{found['name']}: {found['status']}, up {found['uptime']}"
+    yield f"  {found['diagnosis']['sentence']}"
+    yield from _table(
+        ("component", "txid", "attempts", "replays", "last commit"),
+        [(each["component"], each["txid"], each["attempts"], each["outcomes"].get("replay", 0),
+          _clock(each["lastCommit"])) for each in found["components"]],
+    )  # fmt: skip
+    yield from _table(
+        ("spout", "type", "tuples", "tuples/s", "backlog"),
+        [(each["spoutId"], each["type"], f"{each['emitted']:,}", f"{each['rate']:,.0f}", each.get("backlog"))
+         for each in found["spouts"]],
+    )  # fmt: skip
+    yield from _table(
+        ("state", "kind", "last txid", "generation", "rows", "guarantee"),
+        [(each["state"], each["kind"], each["lastTxid"], each["generation"], f"{each['rows']:,}", each["guarantee"])
+         for each in found["states"]],
+    )  # fmt: skip
+    for event in found["failures"]:
+        yield f"{_clock(event['time'])} {event['event']}: txid {event['txid']}, attempt {event['attempt']}: " + str(
+            event["reason"]
+        )
+
+
+def _clock(moment: str | None) -> str | None:
+    return None if moment is None else f"{datetime.fromisoformat(moment).astimezone():%H:%M:%S}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """Yield the rows under their heads, in columns; nothing without rows."""
+    if not rows:
+        return
+    texts = [head, *(["-" if cell is None else str(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    for row in texts:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
