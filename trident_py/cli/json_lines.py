@@ -6,13 +6,14 @@ import json
 import logging
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from typing import Any
 
 from ..errors import DefinitionError
-from ..model.secrets import hidden
+from ..model.secrets import hide
 from ..report.progress import Event, Progress
 
 FILE_BYTES, OLDER_FILES = 10_000_000, 5
@@ -70,8 +71,9 @@ class JsonLines:
         self.tell(event.kind, time, **record)
 
 
-def file_of_events(path: str) -> Write:
-    """Return what adds a line to a file. It is replaced when it is full; the last ones are kept as FILE.1 and so on.
+@contextmanager
+def file_of_events(path: str) -> Iterator[Write]:
+    """Give what adds a line to a file. It is replaced when it is full; the last ones are kept as FILE.1 and so on.
 
     Raises DefinitionError if it cannot be written.
     """
@@ -79,7 +81,8 @@ def file_of_events(path: str) -> Write:
         handler = RotatingFileHandler(path, maxBytes=FILE_BYTES, backupCount=OLDER_FILES, encoding="utf-8")
     except OSError as error:
         raise DefinitionError(f"--events {path}: the events cannot be written there: {error}") from None
-    return lambda line: handler.emit(logging.makeLogRecord({"msg": line}))
+    with closing(handler):
+        yield lambda line: handler.emit(logging.makeLogRecord({"msg": line}))
 
 
 class JsonFormatter(logging.Formatter):
@@ -92,8 +95,8 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         told: dict[str, Any] = {**self._more, "level": record.levelname, "logger": record.name}
         if record.exc_info:
-            told["trace"] = hidden(self.formatException(record.exc_info))
-        return line_of("log", datetime.fromtimestamp(record.created, UTC), **told, message=hidden(record.getMessage()))
+            told["trace"] = hide(self.formatException(record.exc_info))
+        return line_of("log", datetime.fromtimestamp(record.created, UTC), **told, message=hide(record.getMessage()))
 
 
 def log_as_json(name: str) -> None:

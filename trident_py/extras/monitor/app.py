@@ -26,7 +26,8 @@ from ...report.progress import RunningTopology
 from ..drpc_server.web_server import LOCAL, digest, read_body
 from . import views
 from .metrics import text_of
-from .run_record import RunRecord
+from .run_record import EVENTS, RunRecord
+from .timeline import KEPT
 
 log = logging.getLogger("trident_py")
 
@@ -61,14 +62,14 @@ class PageAccess:
         if self._token is None:
             if re.sub(r":\d*$", "", host).strip("[]") not in LOCAL:
                 raise Refusal(403, f"without a token, the run is shown on this machine only: at {LOCAL[0]}")
-        elif request.url.path not in PROBES and not hmac.compare_digest(self._token, digest(_given(request))):
+        elif request.url.path not in PROBES and not hmac.compare_digest(self._token, digest(_read_token(request))):
             raise Refusal(401, "this needs the token of the run: as the password, or as Authorization: Bearer TOKEN")
         origin = request.headers.get("origin")
         if request.method == "POST" and origin is not None and origin.partition("://")[2] != host:
             raise Refusal(403, f"a page of {origin} may not act on this run")
 
 
-def _given(request: Request) -> str:
+def _read_token(request: Request) -> str:
     """Return the token of a request: that of Bearer, or the password of Basic."""
     kind, _, value = request.headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
@@ -107,13 +108,13 @@ class RunPage:
 
     async def batches(self, request: Request) -> Response:
         component, txid = request.query_params.get("component"), _number(request, "txid")
-        found = views.batches(self._record, component, txid)
-        return _json({"batches": found[-(_number(request, "limit") or len(found)) :]})
+        found = views.batches(self._record, component, txid, _number(request, "limit") or KEPT)
+        return _json({"batches": found})
 
     async def events(self, request: Request) -> Response:
         asked = request.query_params
-        found = views.events(self._record, asked.get("event"), asked.get("component"), _number(request, "txid"))
-        return _json({"events": found[-(_number(request, "limit") or len(found)) :]})
+        txid, limit = _number(request, "txid"), _number(request, "limit") or EVENTS
+        return _json({"events": views.events(self._record, asked.get("event"), asked.get("component"), txid, limit)})
 
     async def picture(self, request: Request) -> Response:
         drawn = await asyncio.to_thread(lambda: self._record.picture)
@@ -180,7 +181,7 @@ class RunPage:
         for name, level in levels.items():
             logging.getLogger(None if name == "ROOT" else name).setLevel(level)
             log.info("the level of %s is %s, as the page of the run was told", name, logging.getLevelName(level))
-        return self._done("logconfig")
+        return self._confirm("logconfig")
 
     def _do(self, request: Request, operation: str, work: Any) -> Response:
         """Begin an action in a thread of its own: it calls listeners, and a stop waits for the batch."""
@@ -188,9 +189,9 @@ class RunPage:
         log.info("%s, as the page of the run was told", operation)
         name = f"trident-{operation}-{self._record.name}"
         threading.Thread(target=work, args=(self._record.running,), name=name, daemon=True).start()
-        return self._done(operation)
+        return self._confirm(operation)
 
-    def _done(self, operation: str) -> Response:
+    def _confirm(self, operation: str) -> Response:
         return _json({"topologyOperation": operation, "topologyId": self._record.id, "status": "success"})
 
     def _check_id(self, request: Request) -> None:
@@ -213,10 +214,10 @@ def application(record: RunRecord, token: str) -> Any:
     }  # fmt: skip
     routes = [Route(path, answer, methods=["GET"]) for path, answer in seen.items()]
     routes += [Route(path, answer, methods=["POST"]) for path, answer in done.items()]
-    return _checked(Starlette(routes=routes, exception_handlers={HTTPException: _refuse}), PageAccess(token))
+    return _check_access(Starlette(routes=routes, exception_handlers={HTTPException: _refuse}), PageAccess(token))
 
 
-def _checked(app: Any, access: PageAccess) -> Any:
+def _check_access(app: Any, access: PageAccess) -> Any:
     """Return the application, which answers only who may ask."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:

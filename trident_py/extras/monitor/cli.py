@@ -38,7 +38,7 @@ def status(url: str, as_json: bool) -> None:
 
     URL is that of `trident run --http`. A token is taken from TRIDENT_HTTP_TOKEN.
     """
-    found = _asked(url)
+    found = _ask(url)
     print(json.dumps(found, indent=2) if as_json else "\n".join(lines(found)))
     sys.exit(1 if found["diagnosis"]["kind"] in BAD else 0)
 
@@ -51,13 +51,13 @@ def top(url: str, every: float) -> None:
     with terminable(), Live(console=Console(highlight=False), auto_refresh=False) as live:
         try:
             while True:
-                live.update(Text("\n".join(lines(_asked(url)))), refresh=True)
+                live.update(Text("\n".join(lines(_ask(url)))), refresh=True)
                 time.sleep(every)
         except KeyboardInterrupt:
             return
 
 
-def _asked(url: str) -> dict[str, Any]:
+def _ask(url: str) -> dict[str, Any]:
     """Return the topology of a run, with its last failures. Ends the command if nobody answers."""
     base = url if "://" in url else f"http://{url}"
     try:

@@ -1,4 +1,4 @@
-"""The commands `trident txid ls`, `show`, `watch` and `fence`.
+"""The commands `trident txid ls`, `show`, `watch`, `sql` and `fence`.
 
 Exit codes: 0 the next start goes on; 1 it is refused, or waits for a store; 2 the command or the topology is wrong.
 """
@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,7 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ...cli.display import now, terminable
-from ...cli.failures import guarded
+from ...cli.failures import run_guarded
 from ...cli.targets import target_argument
 from .components import Component, components_of
 from .evidence import ComponentEvidence
@@ -26,6 +27,7 @@ from .fence import shut_out
 from .inspection import look
 from .lines import about, driver, line, lines
 from .next_start import REFUSED, WAITS
+from .tables import write
 
 FAILED = 1
 _OPTIONS = (
@@ -39,7 +41,7 @@ _OPTIONS = (
 )
 
 
-def _named(command: Callable[..., Any]) -> Callable[..., Any]:
+def _add_names(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what names the components to a click command, which gets it as ``**named``, and ``full``."""
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -55,7 +57,7 @@ def txid() -> None:
 
 
 @txid.command()
-@_named
+@_add_names
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(as_json: bool, full: bool, **named: Any) -> None:
     """List what log and states have of the last batches, and what the next start will do. Changes nothing."""
@@ -65,12 +67,12 @@ def ls(as_json: bool, full: bool, **named: Any) -> None:
         print(json.dumps([asdict(each) for each in found], indent=2) if as_json else "\n\n".join(map(_text, found)))
         return exit_code(found)
 
-    sys.exit(guarded(body, full))
+    sys.exit(run_guarded(body, full))
 
 
 @txid.command()
 @click.argument("txid", type=click.IntRange(min=1))
-@_named
+@_add_names
 def show(txid: int, full: bool, **named: Any) -> None:
     """Show what log and states have of one batch. Changes nothing."""
 
@@ -79,11 +81,26 @@ def show(txid: int, full: bool, **named: Any) -> None:
             print("\n".join(about(look(component), component.read(), txid)))
         return 0
 
-    sys.exit(guarded(body, full))
+    sys.exit(run_guarded(body, full))
 
 
 @txid.command()
-@_named
+@click.argument("file", type=click.Path(path_type=Path))
+@_add_names
+def sql(file: Path, full: bool, **named: Any) -> None:
+    """Write what `ls` has into a new SQLite file: the tables components, states and batches."""
+
+    def body() -> int:
+        if file.exists():
+            raise click.UsageError(f"{file} is there already; name a file that is not")
+        write(file, [look(component) for component in components_of(**named)])
+        return 0
+
+    sys.exit(run_guarded(body, full))
+
+
+@txid.command()
+@_add_names
 @click.option("--every", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds.")
 def watch(every: float, full: bool, **named: Any) -> None:
     """List again and again; where stdout is no terminal, a line for each change. Changes nothing."""
@@ -93,15 +110,15 @@ def watch(every: float, full: bool, **named: Any) -> None:
         return _watch_live(components, every) if sys.stdout.isatty() else _watch_lines(components, every)
 
     with terminable():
-        sys.exit(guarded(body, full))
+        sys.exit(run_guarded(body, full))
 
 
 @txid.command()
-@_named
+@_add_names
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def fence(yes: bool, full: bool, **named: Any) -> None:
     """Shut every running driver out, as a start does, and run no batch. The next start goes on."""
-    sys.exit(guarded(lambda: _fence(components_of(**named), yes), full))
+    sys.exit(run_guarded(lambda: _fence(components_of(**named), yes), full))
 
 
 def exit_code(found: Sequence[ComponentEvidence]) -> int:
@@ -125,7 +142,7 @@ def _watch_lines(components: Sequence[Component], every: float) -> int:
         for component in components:
             told = line(look(component))
             if before.get(component.name) != told:
-                print(f"{now():%H:%M:%S} {told}", flush=True)
+                print(f"{now():%H:%M:%S}Z {told}", flush=True)
             before[component.name] = told
         time.sleep(every)
 
@@ -135,7 +152,7 @@ def _fence(components: Sequence[Component], yes: bool) -> int:
         raise click.UsageError("a fence is raised in the states too: name the topology, with --checkpoint")
     for component in components:
         print(f"{component.shown}: the driver is {driver(look(component))}")
-    if not yes and not _confirmed("Shut out every driver that runs?"):
+    if not yes and not _confirm("Shut out every driver that runs?"):
         print("nothing was changed", file=sys.stderr)
         return FAILED
     for component in components:
@@ -145,7 +162,7 @@ def _fence(components: Sequence[Component], yes: bool) -> int:
     return 0
 
 
-def _confirmed(question: str) -> bool:
+def _confirm(question: str) -> bool:
     try:
         return click.confirm(question)
     except click.Abort:  # nobody is there to answer

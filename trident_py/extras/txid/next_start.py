@@ -17,7 +17,7 @@ WAITS, REFUSED = "waits", "refused"
 MOVES = NextStart("moves", "shuts out the driver, which commits batch after batch, and goes on where it is then")
 
 
-def following(standing: CheckpointState, decision: Mapping[str, Any] | None) -> NextStart:
+def predict(standing: CheckpointState, decision: Mapping[str, Any] | None) -> NextStart:
     """Return what the log alone tells."""
     txid = standing.committed + 1
     if standing.is_new:
@@ -51,5 +51,5 @@ def examine(opening: Startup, states: Sequence[StateEvidence], after: NextStart)
         return _begins(agreed.txid + 1)
     if after.kind != REPEATS or not states:
         return after
-    have = ", ".join(f"{state.state} {state.of(agreed.txid + 1)}" for state in states)
+    have = "; ".join(f"{state.state} {state.of(agreed.txid + 1)}" for state in states)
     return NextStart(REPEATS, f"{after.sentence}: {have}")
