@@ -100,3 +100,11 @@ def test_stop_returns_when_the_run_has_ended() -> None:
     running = Stoppable("t", ["a"])
     running.stop()
     assert not running.isActive and running.awaitTermination(0)
+
+
+def test_a_run_that_is_deactivated_says_so_once() -> None:
+    running = RunningTopology("t", ["a"])
+    for call in (running.activate, running.deactivate, running.deactivate, running.activate):
+        call()
+    assert [event.kind for event in running.events] == ["deactivated", "activated"]
+    assert not running.inactive.is_set() and running.isActive

@@ -6,7 +6,8 @@ import json
 import logging
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from typing import Any
@@ -70,8 +71,9 @@ class JsonLines:
         self.tell(event.kind, time, **record)
 
 
-def file_of_events(path: str) -> Write:
-    """Return what adds a line to a file. It is replaced when it is full; the last ones are kept as FILE.1 and so on.
+@contextmanager
+def file_of_events(path: str) -> Iterator[Write]:
+    """Give what adds a line to a file. It is replaced when it is full; the last ones are kept as FILE.1 and so on.
 
     Raises DefinitionError if it cannot be written.
     """
@@ -79,7 +81,8 @@ def file_of_events(path: str) -> Write:
         handler = RotatingFileHandler(path, maxBytes=FILE_BYTES, backupCount=OLDER_FILES, encoding="utf-8")
     except OSError as error:
         raise DefinitionError(f"--events {path}: the events cannot be written there: {error}") from None
-    return lambda line: handler.emit(logging.makeLogRecord({"msg": line}))
+    with closing(handler):
+        yield lambda line: handler.emit(logging.makeLogRecord({"msg": line}))
 
 
 class JsonFormatter(logging.Formatter):

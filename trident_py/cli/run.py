@@ -170,7 +170,10 @@ def run(dry_run: bool, http: str | None, events: str | None, **options: Any) -> 
     def run_topology() -> int:
         if dry_run:
             return chosen.dry()
-        return (chosen if events is None else dataclasses.replace(chosen, write_event=file_of_events(events)))()
+        if events is None:
+            return chosen()
+        with file_of_events(events) as write:
+            return dataclasses.replace(chosen, write_event=write)()
 
     with terminable():
         sys.exit(run_guarded(run_topology, chosen.full))

@@ -7,32 +7,37 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from needed import needed
 
+from testbed.service import ServiceMissing
 from trident_py import LocalCluster
 from trident_py.testing import FeederBatchSpout
 
 from .runs import FIELDS, counting, until
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="NOT TESTED in a browser: pip install selenium")
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.whole("test_a_run_that_commits_replays_and_waits_says_what_its_events_say")
+ENTER = "\ue007"
 
-pytestmark = [
-    pytest.mark.whole("test_a_run_that_commits_replays_and_waits_says_what_its_events_say"),
-    pytest.mark.skipif(
-        BROWSER is None or DRIVER is None,
-        reason="NOT TESTED in a browser: there is no chromium (apt-get install chromium-driver)",
-    ),
-]
+
+def launch() -> Any:
+    try:
+        from selenium import webdriver
+    except ModuleNotFoundError:
+        raise ServiceMissing("selenium is not installed; see scripts/browser.sh") from None
+    driver = shutil.which("chromedriver")
+    if driver is None:
+        raise ServiceMissing("there is no chromedriver on the PATH; see scripts/browser.sh")
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options, webdriver.ChromeService(driver))
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    with needed("a browser"):
+        opened = launch()
     yield opened
     opened.quit()
 
@@ -65,9 +70,9 @@ def test_the_page_shows_what_happens_and_acts_when_it_is_told(browser: Any) -> N
         assert "<script>document.title = 'run'</script>" in event[5]  # as text
         assert browser.title.startswith("words: ")
         assert not browser.execute_script("return document.querySelector('img, td script')")
-        browser.find_element("id", "pause").send_keys(webdriver.Keys.ENTER)
+        browser.find_element("id", "pause").send_keys(ENTER)
         assert browser.switch_to.active_element.get_attribute("id") == "no"
-        browser.find_element("id", "yes").send_keys(webdriver.Keys.ENTER)
+        browser.find_element("id", "yes").send_keys(ENTER)
         until(running.inactive.is_set)
         until(lambda: read(browser, "sentence").startswith("paused after txid 2") and read(browser, "pause") == "Go on")
         browser.find_element("id", "pause").click()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident_py.extras.monitor.diagnosis import KINDS, ComponentView, Diagnosis, count, diagnose, duration, worst
+from trident_py.extras.monitor.diagnosis import KINDS, ComponentView, Diagnosis, count, diagnose, duration, find_worst
 from trident_py.extras.monitor.timeline import AttemptRecord, BatchRecord, Phase
 
 NOW = time.mktime((2026, 11, 26, 14, 30, 0, 0, 0, -1))
@@ -125,9 +125,9 @@ def test_a_pause_an_end_and_a_failure() -> None:
 
 def test_of_several_components_the_one_that_needs_somebody_is_told() -> None:
     found = {"a": Diagnosis("idle", "idle"), "b": Diagnosis("stuck", "stuck in x"), "c": Diagnosis("behind", "behind")}
-    assert worst(found) == ("stuck", "b: stuck in x")
-    assert worst({"a": Diagnosis("idle", "idle: no")}) == ("idle", "idle: no")
-    assert worst({})[0] == "idle"
+    assert find_worst(found) == ("stuck", "b: stuck in x")
+    assert find_worst({"a": Diagnosis("idle", "idle: no")}) == ("idle", "idle: no")
+    assert find_worst({})[0] == "idle"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from states.sql import SqlMapState
 from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import FailedException, TopologyError
@@ -24,6 +25,7 @@ from trident_py.extras.monitor.monitor import TOKEN, address_of_page
 from trident_py.extras.monitor.views import configuration
 from trident_py.metrics import CountMetric
 from trident_py.operations import BaseFunction
+from trident_py.operations.builtin import Count
 from trident_py.spouts import IBatchSpout
 from trident_py.testing import FeederBatchSpout
 
@@ -150,12 +152,8 @@ def test_metrics_of_user_code_and_backlogs_are_there_if_they_can_be_told(run: Ru
 
 
 def test_generations_are_those_of_the_states(run: Run, tmp_path: Any) -> None:
-    from states.sql import SqlMapState
-
     feeder, topology = FeederBatchSpout(FIELDS), TridentTopology()
     state = SqlMapState.opaque(f"sqlite:///{tmp_path}/c.db", "counts", "word string", "n bigint")
-    from trident_py.operations.builtin import Count
-
     topology.newStream("words", feeder).groupBy("word").persistentAggregate(state, Count(), "n", stateName="counts")
     running = run(topology)
     feeder.feed([("a",)])
@@ -184,6 +182,20 @@ def test_a_batch_that_does_not_end_is_not_ready(run: Run) -> None:
     assert get(running.http, "/healthz")[0] == 200
     go.set()
     until(lambda: get(running.http, "/readyz")[0] == 200)
+
+
+def test_a_start_that_waits_for_a_store_says_for_which_and_can_be_stopped(run: Run) -> None:
+    feeder, topology = FeederBatchSpout(FIELDS), TridentTopology()
+    state = SqlMapState.opaque("postgresql+psycopg://nobody:s3cret@127.0.0.1:9/none", "counts", "word string")
+    topology.newStream("words", feeder).groupBy("word").persistentAggregate(state, Count(), "n", stateName="counts")
+    running = run(topology)
+    until(lambda: told(running)["waiting"])
+    found = shown(running)["diagnosis"]
+    assert found["kind"] == "waiting" and found["sentence"].startswith("waiting for state counts, up to ")
+    status, text = get(running.http, "/readyz")
+    assert status == 503 and "waiting for state counts" in text
+    assert "s3cret" not in text + json.dumps(shown(running)) + fetch(running.http, "/api/topology.txt")[2]
+    assert act(running, "kill/0")[0] == 200 and running.awaitTermination(60)
 
 
 # -- the page ---------------------------------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ from ...report.progress import RunningTopology
 from ..drpc_server.web_server import LOCAL, digest, read_body
 from . import views
 from .metrics import text_of
-from .run_record import RunRecord
+from .run_record import EVENTS, RunRecord
+from .timeline import KEPT
 
 log = logging.getLogger("trident_py")
 
@@ -107,13 +108,13 @@ class RunPage:
 
     async def batches(self, request: Request) -> Response:
         component, txid = request.query_params.get("component"), _number(request, "txid")
-        found = views.batches(self._record, component, txid)
-        return _json({"batches": found[-(_number(request, "limit") or len(found)) :]})
+        found = views.batches(self._record, component, txid, _number(request, "limit") or KEPT)
+        return _json({"batches": found})
 
     async def events(self, request: Request) -> Response:
         asked = request.query_params
-        found = views.events(self._record, asked.get("event"), asked.get("component"), _number(request, "txid"))
-        return _json({"events": found[-(_number(request, "limit") or len(found)) :]})
+        txid, limit = _number(request, "txid"), _number(request, "limit") or EVENTS
+        return _json({"events": views.events(self._record, asked.get("event"), asked.get("component"), txid, limit)})
 
     async def picture(self, request: Request) -> Response:
         drawn = await asyncio.to_thread(lambda: self._record.picture)

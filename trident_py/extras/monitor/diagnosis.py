@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import median
 from typing import NamedTuple
 
@@ -68,7 +69,7 @@ class ComponentView:
         """The batch that is not committed."""
         return self.batches[-1] if self.batches and self.batches[-1].ended is None else None
 
-    @property
+    @cached_property
     def committed(self) -> list[BatchRecord]:
         return [batch for batch in self.batches if batch.ended is not None]
 
@@ -85,13 +86,11 @@ class ComponentView:
 
 def diagnose(view: ComponentView) -> Diagnosis:
     """Return what the component does."""
-    looks = (
-        _over, _diagnose_start, _diagnose_failures, _diagnose_replay, _diagnose_pause, _behind, _idle, _diagnose_holder,
-    )  # fmt: skip
+    looks = (_tell_end, _tell_start, _tell_stuck, _tell_replay, _tell_pause, _tell_backlog, _tell_idle, _tell_holder)
     return next(found for look in looks if (found := look(view)) is not None)
 
 
-def worst(diagnoses: Mapping[str, Diagnosis]) -> Diagnosis:
+def find_worst(diagnoses: Mapping[str, Diagnosis]) -> Diagnosis:
     """Return the diagnosis of the component that needs somebody first, with its name if there are several."""
     if not diagnoses:
         return Diagnosis("idle", "it answers requests; no component has batches")
@@ -100,7 +99,7 @@ def worst(diagnoses: Mapping[str, Diagnosis]) -> Diagnosis:
     return found if len(diagnoses) == 1 else found._replace(sentence=f"{name}: {found.sentence}")
 
 
-def _over(view: ComponentView) -> Diagnosis | None:
+def _tell_end(view: ComponentView) -> Diagnosis | None:
     if view.status == "failed":
         return Diagnosis("failed", f"failed after txid {view.txid}: {_first_line(view.reason)}")
     if view.status == "ended":
@@ -108,7 +107,7 @@ def _over(view: ComponentView) -> Diagnosis | None:
     return None
 
 
-def _diagnose_start(view: ComponentView) -> Diagnosis | None:
+def _tell_start(view: ComponentView) -> Diagnosis | None:
     if view.status != "starting":
         return None
     if view.waits is None:
@@ -117,18 +116,18 @@ def _diagnose_start(view: ComponentView) -> Diagnosis | None:
     return Diagnosis("waiting", f"{_first_line(text)}; since {_moment(since, view.now)}")
 
 
-def _diagnose_failures(view: ComponentView) -> Diagnosis | None:
+def _tell_stuck(view: ComponentView) -> Diagnosis | None:
     batch, lasts = view.current, view.now - view.since
     if batch is None or view.phase == WAITING:
         return None
     seconds = [(other.ended or 0.0) - other.attempts[-1].began for other in view.committed]
     if lasts <= max(PATIENCE, SLOWER * median(seconds) if seconds else 0.0):
         return None
-    text = f"stuck in {_words(view.phase)} of txid {batch.txid} since {_moment(view.since, view.now)}"
+    text = f"stuck in {_name(view.phase)} of txid {batch.txid} since {_moment(view.since, view.now)}"
     return Diagnosis("stuck", f"{text}, for {duration(lasts)}")
 
 
-def _diagnose_replay(view: ComponentView) -> Diagnosis | None:
+def _tell_replay(view: ComponentView) -> Diagnosis | None:
     batch = view.current
     failed = [] if batch is None else [each for each in batch.attempts if each.outcome == "replay"]
     if batch is None or not failed:
@@ -138,7 +137,7 @@ def _diagnose_replay(view: ComponentView) -> Diagnosis | None:
     return Diagnosis("replaying", f"{text}: {_first_line(failed[-1].reason)}")
 
 
-def _diagnose_pause(view: ComponentView) -> Diagnosis | None:
+def _tell_pause(view: ComponentView) -> Diagnosis | None:
     if not view.inactive:
         return None
     if view.current is not None:
@@ -146,27 +145,27 @@ def _diagnose_pause(view: ComponentView) -> Diagnosis | None:
     return Diagnosis("paused", f"paused after txid {view.txid}, since {_moment(view.since, view.now)}")
 
 
-def _behind(view: ComponentView) -> Diagnosis | None:
+def _tell_backlog(view: ComponentView) -> Diagnosis | None:
     waiting, recent = sum(view.backlog.values()), view.within(view.now - WINDOW, view.now)
     taken = sum(sum(batch.tuples.values()) for batch in recent)
-    if not waiting or taken * PATIENCE > waiting * _span(view, recent):
+    if not waiting or taken * PATIENCE > waiting * _measure_span(view, recent):
         return None
     text = f"behind: {count(waiting)} records, "
     if not taken:
-        return Diagnosis("behind", f"{text}none taken in the last minute; {_words(view.phase)}")
+        return Diagnosis("behind", f"{text}none taken in the last minute; {_name(view.phase)}")
     first, last = recent[0], recent[-1]
     apart = (last.ended or 0.0) - (first.ended or 0.0)
-    fewer = (sum(first.backlog.values()) - waiting) / apart if apart > 0 else taken / _span(view, recent)
+    fewer = (sum(first.backlog.values()) - waiting) / apart if apart > 0 else taken / _measure_span(view, recent)
     if fewer > 0:
         text += f"at this rate in {duration(waiting / fewer)}"
     else:
         text += f"{count(-fewer)} more each second" if fewer < 0 else "not getting fewer"
-    holder, share = _holder(_shares(view, recent))
-    held = _words(holder) if holder == WAITING else f"held by {_words(holder)}"
+    holder, share = _find_holder(_measure(view, recent))
+    held = _name(holder) if holder == WAITING else f"held by {_name(holder)}"
     return Diagnosis("behind", f"{text}; {held}, {share:.0%} of the time")
 
 
-def _idle(view: ComponentView) -> Diagnosis | None:
+def _tell_idle(view: ComponentView) -> Diagnosis | None:
     if view.current is not None and view.now - view.current.began > PATIENCE:
         return None
     full = next((batch for batch in reversed(view.committed) if any(batch.tuples.values())), None)
@@ -178,61 +177,61 @@ def _idle(view: ComponentView) -> Diagnosis | None:
     return Diagnosis("idle", f"idle: no records in {spouts} since {_moment(since, view.now)}")
 
 
-def _diagnose_holder(view: ComponentView) -> Diagnosis:
+def _tell_holder(view: ComponentView) -> Diagnosis:
     recent = view.within(view.now - WINDOW, view.now)
-    shares = _shares(view, recent)
-    rate = sum(sum(batch.tuples.values()) for batch in recent) / _span(view, recent)
-    holder, share = _holder(shares)
+    shares = _measure(view, recent)
+    rate = sum(sum(batch.tuples.values()) for batch in recent) / _measure_span(view, recent)
+    holder, share = _find_holder(shares)
     if holder == WAITING:
         text = f"keeping up: waits for records {share:.0%} of the time, {count(rate)} records a second"
         return Diagnosis("steady", text)
-    text = f"held by {_words(holder)}, {share:.0%} of the time, since {_moment(_find_start(view, holder), view.now)}"
-    return Diagnosis("held", f"{text}{_trend(recent, holder)}")
+    text = f"held by {_name(holder)}, {share:.0%} of the time, since {_moment(_find_begin(view, holder), view.now)}"
+    return Diagnosis("held", f"{text}{_describe_trend(recent, holder)}")
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------
 
 
-def _list_spent(batch: BatchRecord) -> Iterator[tuple[Phase, float]]:
+def _list_phases(batch: BatchRecord) -> Iterator[tuple[Phase, float]]:
     yield WAITING, batch.waited
     for attempt in batch.attempts:
         yield from attempt.phases.items()
 
 
-def _sum(batches: Iterable[BatchRecord]) -> dict[Phase, float]:
+def _add_up(batches: Iterable[BatchRecord]) -> dict[Phase, float]:
     """Return the seconds of batches by phase."""
     spent: dict[Phase, float] = defaultdict(float)
-    for phase, seconds in (each for batch in batches for each in _list_spent(batch)):
+    for phase, seconds in (each for batch in batches for each in _list_phases(batch)):
         spent[phase] += seconds
     return spent
 
 
-def _shares(view: ComponentView, batches: Sequence[BatchRecord]) -> dict[Phase, float]:
+def _measure(view: ComponentView, batches: Sequence[BatchRecord]) -> dict[Phase, float]:
     """Return the seconds by phase in these batches, and in what goes on now."""
-    spent = _sum([*batches, *([view.current] if view.current is not None else [])])
+    spent = _add_up([*batches, *([view.current] if view.current is not None else [])])
     spent[view.phase] += max(0.0, view.now - view.since)
     return spent
 
 
-def _holder(spent: Mapping[Phase, float]) -> tuple[Phase, float]:
+def _find_holder(spent: Mapping[Phase, float]) -> tuple[Phase, float]:
     """Return what took most of the time, and its share."""
     holder = max(spent, key=lambda phase: spent[phase])
     return holder, spent[holder] / max(sum(spent.values()), 1e-9)
 
 
-def _find_start(view: ComponentView, holder: Phase) -> float:
+def _find_begin(view: ComponentView, holder: Phase) -> float:
     """Return since when it has taken most of the time, minute by minute."""
     until, since = view.now, view.since
     while batches := view.within(until - WINDOW, until):
-        if until != view.now and _holder(_sum(batches))[0] != holder:
+        if until != view.now and _find_holder(_add_up(batches))[0] != holder:
             break
         since, until = batches[0].began, until - WINDOW
     return since
 
 
-def _trend(batches: Sequence[BatchRecord], holder: Phase) -> str:
+def _describe_trend(batches: Sequence[BatchRecord], holder: Phase) -> str:
     """Return whether it takes longer in each batch than before, in words."""
-    seconds = [sum(spent for phase, spent in _list_spent(batch) if phase == holder) for batch in batches]
+    seconds = [sum(spent for phase, spent in _list_phases(batch) if phase == holder) for batch in batches]
     half = len(seconds) // 2
     if half < 3:
         return ""
@@ -240,7 +239,7 @@ def _trend(batches: Sequence[BatchRecord], holder: Phase) -> str:
     return ", growing" if after > before * CHANGE else ", shrinking" if before > after * CHANGE else ""
 
 
-def _span(view: ComponentView, batches: Sequence[BatchRecord]) -> float:
+def _measure_span(view: ComponentView, batches: Sequence[BatchRecord]) -> float:
     """Return the seconds over which these batches were committed, at most the window."""
     began = batches[0].began - batches[0].waited if batches else view.now
     return min(WINDOW, max(view.now - began, 0.001))
@@ -249,7 +248,7 @@ def _span(view: ComponentView, batches: Sequence[BatchRecord]) -> float:
 # -- words ------------------------------------------------------------------------------------------------------------
 
 
-def _words(phase: Phase) -> str:
+def _name(phase: Phase) -> str:
     name, of = phase
     return f"{_WORDS[name]} into {of}" if of else _WORDS[name]
 

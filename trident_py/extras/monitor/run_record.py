@@ -18,10 +18,10 @@ from ...model.context import RunContext, with_context
 from ...model.plan import Plan
 from ...model.secrets import hide
 from ...report.explain import render
-from ...report.guarantees import Guarantee, guarantees
+from ...report.guarantees import guarantees
 from ...report.progress import Event, Progress, RunningTopology
 from .diagnosis import ComponentView, Diagnosis, diagnose
-from .timeline import Timeline, clock
+from .timeline import Timeline, make_clock
 
 log = logging.getLogger("trident_py")
 
@@ -41,14 +41,17 @@ class RunEvent(NamedTuple):
 class RunRecord:
     """What is known of a run. ``programs``: its programs, with the timelines as their watchers.
 
-    ``over``: whether it has ended. ``changes``: how many events there were.
+    ``guarantees``: those of the states, by name. ``over``: whether it has ended. ``changes``: how many events there
+    were.
     """
 
     running: RunningTopology
 
     def __init__(self, plan: Plan, conf: Mapping[str, Any], programs: list[Program]) -> None:
-        self.plan, self.conf, self.now = plan, conf, clock()
+        self.plan, self.conf, self.now = plan, conf, make_clock()
         context = RunContext.of(conf)
+        # now, as it reads the code of modules, and the run imports some
+        self.guarantees = {each.state: each for each in guarantees(plan, conf)}
         self.name, self.id = context.topology, f"{re.sub('[^A-Za-z0-9_.-]', '_', context.topology)}-{context.token}"
         keys = [(context.run, program.component) for program in programs]
         self.timelines = {key[1]: Timeline(key, context.watcher, self.now) for key in keys}
@@ -81,11 +84,6 @@ class RunRecord:
             self.events.append(RunEvent(self.changes, self.now(), component, event))
 
     # -- what follows -----------------------------------------------------------------------------------------
-
-    @cached_property
-    def guarantees(self) -> dict[str, Guarantee]:
-        """Those of the states, by name."""
-        return {each.state: each for each in guarantees(self.plan, self.conf)}
 
     @cached_property
     def picture(self) -> str:

@@ -31,7 +31,7 @@ _BEHIND = {
 _Key = tuple[str, str]
 
 
-def clock() -> Callable[[], float]:
+def make_clock() -> Callable[[], float]:
     """Return a clock of seconds since 1970 that never goes back."""
     began = time.time() - time.monotonic()
     return lambda: began + time.monotonic()
@@ -89,7 +89,7 @@ class Timeline:
         self.component = key[1]
         self.progress = Progress(key[1])
         self.lock = threading.Lock()
-        self.now = now or clock()
+        self.now = now or make_clock()
         self.status = "starting"
         self.reason = ""
         self.waits: tuple[str, float] | None = None
@@ -131,7 +131,7 @@ class Timeline:
             self._also.at(step, name, partition, txid)
 
     def _in_task(self, step: str, name: str, now: float) -> None:
-        """Enter a phase of a task. Commits may overlap: a moment counts for the state that began last."""
+        """Count for the state that began last, where commits of several partitions or states overlap."""
         if not self._in_process:
             self._in_process = True
             if self.phase[0] == "execute":  # states and spouts have prepared the attempt until now

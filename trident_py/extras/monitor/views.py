@@ -9,9 +9,9 @@ from typing import Any
 from ...engine.program import Program
 from ...model.context import without_context
 from ...model.secrets import HIDDEN, hide, is_secret, redact_url
-from .diagnosis import WINDOW, ComponentView, duration, worst
-from .run_record import RunEvent, RunRecord
-from .timeline import AttemptRecord, BatchRecord
+from .diagnosis import WINDOW, ComponentView, duration, find_worst
+from .run_record import EVENTS, RunEvent, RunRecord
+from .timeline import KEPT, AttemptRecord, BatchRecord
 
 SHOWN_BATCHES, SHOWN_EVENTS = 50, 100  # on the page; the interface gives all that are kept
 ALL_TIME = ":all-time"
@@ -27,7 +27,7 @@ def topology(record: RunRecord) -> dict[str, Any]:
     diagnoses, views = record.diagnoses(), {component: record.view(component) for component in record.timelines}
     return {
         **_head(record),
-        "diagnosis": worst(diagnoses)._asdict(),
+        "diagnosis": find_worst(diagnoses)._asdict(),
         "topologyStats": [_stats(record)],
         "components": [{"component": name, **_component(record, name), **found._asdict()}
                        for name, found in diagnoses.items()],
@@ -40,8 +40,8 @@ def topology(record: RunRecord) -> dict[str, Any]:
 
 def live(record: RunRecord) -> dict[str, Any]:
     """Return what the page shows: the topology, the last batches and events."""
-    last = batches(record)[-SHOWN_BATCHES:]
-    return {**topology(record), "over": record.over, "batches": last, "events": events(record)[-SHOWN_EVENTS:]}
+    past = {"batches": batches(record, limit=SHOWN_BATCHES), "events": events(record, limit=SHOWN_EVENTS)}
+    return {**topology(record), "over": record.over, **past}
 
 
 def _head(record: RunRecord) -> dict[str, Any]:
@@ -113,14 +113,14 @@ def _states(record: RunRecord, program: Program) -> Iterable[dict[str, Any]]:
 
 def configuration(conf: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run without their secrets."""
-    return {str(key): HIDDEN if is_secret(str(key)) else _show(value) for key, value in sorted(conf.items())}
+    return {str(key): HIDDEN if is_secret(str(key)) else _hide(value) for key, value in sorted(conf.items())}
 
 
-def _show(value: Any) -> Any:
+def _hide(value: Any) -> Any:
     if isinstance(value, Mapping):
         return configuration({str(key): each for key, each in value.items()})
     if isinstance(value, list | tuple):
-        return [_show(each) for each in value]
+        return [_hide(each) for each in value]
     if value is None or isinstance(value, bool | int | float):
         return value
     return hide(redact_url(value)) if isinstance(value, str) else hide(repr(value))
@@ -129,14 +129,16 @@ def _show(value: Any) -> Any:
 # -- the past ---------------------------------------------------------------------------------------------------------
 
 
-def batches(record: RunRecord, component: str | None = None, txid: int | None = None) -> list[dict[str, Any]]:
+def batches(
+    record: RunRecord, component: str | None = None, txid: int | None = None, limit: int = KEPT
+) -> list[dict[str, Any]]:
     """Return the last batches, oldest first: of one component, or one batch."""
     found = []
     for name, line in record.timelines.items():
         with line.lock:
-            kept = list(line.batches) if component in (None, name) else []
-            found += [(batch.began, _batch(name, batch)) for batch in kept if txid in (None, batch.txid)]
-    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+            kept = [each for each in line.batches if component in (None, name) and txid in (None, each.txid)]
+            found += [(batch.began, _batch(name, batch)) for batch in kept[-limit:]]
+    return [each for _, each in sorted(found, key=lambda pair: pair[0])][-limit:]
 
 
 def _batch(component: str, batch: BatchRecord) -> dict[str, Any]:
@@ -157,12 +159,16 @@ def _attempt(attempt: AttemptRecord) -> dict[str, Any]:
 
 
 def events(
-    record: RunRecord, kind: str | None = None, component: str | None = None, txid: int | None = None
+    record: RunRecord,
+    kind: str | None = None,
+    component: str | None = None,
+    txid: int | None = None,
+    limit: int = EVENTS,
 ) -> list[dict[str, Any]]:
     """Return the last events, oldest first, filtered."""
     found = [each for each in list(record.events) if kind in (None, each.event.kind)]
     found = [each for each in found if component in (None, each.component) and txid in (None, each.event.txid)]
-    return [_event(each) for each in found]
+    return [_event(each) for each in found[-limit:]]
 
 
 def _event(each: RunEvent) -> dict[str, Any]:
