@@ -17,7 +17,7 @@ from states.sql import InsertIgnoreState, SqlMapState
 from testbed.kafka_broker import KafkaBroker
 from testbed.sql_servers import MariaDb
 from trident_py import Fields, TridentTopology
-from trident_py.extras.profile.cli import ON, in_json, measured
+from trident_py.extras.profile.cli import ON, in_json, measure
 from trident_py.model.chunks import CHUNK_ROWS, Chunk
 from trident_py.operations.builtin import Count
 from trident_py.spouts import ITridentSpout
@@ -154,5 +154,5 @@ def profiled(topology: TridentTopology, where: str) -> list[dict[str, Any]]:
     """The phases of the component: name, median seconds and share of each; the last is the whole batch."""
     with cluster_on(where) as cluster:
         running = cluster.submitTopology("profiled", {**ON, **CONF.get(where, {})}, topology.build())
-        (profile,) = map(in_json, measured(running, PROFILED, WARM_UP))
+        (profile,) = map(in_json, measure(running, PROFILED, WARM_UP))
     return [*profile["phases"], {"phase": "whole batch", "of": "", "seconds": profile["seconds"], "share": 1.0}]

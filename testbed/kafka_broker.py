@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from trident_py.errors import TridentError, missing
+from trident_py.errors import TridentError, explain_missing
 
 from . import class_archives
 from .kafka_jars import jars
@@ -166,5 +166,5 @@ def _admin(bootstrap: str) -> Any:
     try:
         from confluent_kafka.admin import AdminClient
     except ImportError as error:
-        raise ServiceMissing(missing("Kafka", f"the client {error.name}", "kafka")) from error
+        raise ServiceMissing(explain_missing("Kafka", f"the client {error.name}", "kafka")) from error
     return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})

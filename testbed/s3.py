@@ -13,7 +13,7 @@ import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
 
-from trident_py.errors import missing
+from trident_py.errors import explain_missing
 
 from .service import HOST, Service, ServiceMissing
 
@@ -55,7 +55,7 @@ class S3Server(Service):
 
     def _programs(self) -> Path:
         if find_spec("moto") is None:
-            raise ServiceMissing(missing("the S3 of the tests", "the package moto[server]", "dev"))
+            raise ServiceMissing(explain_missing("the S3 of the tests", "the package moto[server]", "dev"))
         return Path(sys.executable).parent
 
     def _command(self) -> list[str]:

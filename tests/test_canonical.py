@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from trident_py import Fields
 from trident_py.model.canonical import UnkeyableError, canonical, identity, in_order, is_null, key_of, keys_of, to_plain
-from trident_py.model.chunks import Chunk, to_list, typed
+from trident_py.model.chunks import Chunk, convert, to_list
 from trident_py.model.partitioning import FieldsPartition, Route, java_hash
 from trident_py.state.keys import ExactKey
 
@@ -247,7 +247,7 @@ def test_a_scalar_in_a_typed_field_counts_as_its_value_wherever_it_stands(scalar
     value = to_plain(scalar)
     for column in ([scalar], [scalar, "a"], ["a", scalar], [None, scalar, "a"], ["a", scalar, "\u00fc"]):
         wanted = [value if each is scalar else each for each in column]
-        assert to_list(typed(column, "string", "f")) == wanted
+        assert to_list(convert(column, "string", "f")) == wanted
 
 
 def test_a_null_of_arrow_is_null() -> None:

@@ -22,9 +22,9 @@ from trident_py.model.chunks import (
     arrow_type,
     as_arrow,
     concat,
+    convert,
     exact_cast,
     to_list,
-    typed,
 )
 
 ROWS = [(1, "a"), (2, "b"), (3, None)]
@@ -101,7 +101,7 @@ def test_s20_a_missing_value_fails_where_it_is_read_also_after_a_journey() -> No
      ("decimal(10, 2)", decimal.Decimal("1.25"))],
 )  # fmt: skip
 def test_a_typed_column_holds_values_of_its_type_and_null(ddl: str, value: Any) -> None:
-    column = typed([value, None], ddl, "f")
+    column = convert([value, None], ddl, "f")
     assert isinstance(column, pa.Array) and column.type == arrow_type(ddl)
     assert column.to_pylist() == [value, None]
 
@@ -112,7 +112,7 @@ def test_a_typed_column_holds_values_of_its_type_and_null(ddl: str, value: Any) 
 )
 def test_a_value_that_the_type_cannot_hold_exactly_is_named(ddl: str, value: Any) -> None:
     with pytest.raises(TridentError, match=f"field 'f' is declared {ddl}"):
-        typed([None, value], ddl, "f")
+        convert([None, value], ddl, "f")
 
 
 def test_an_unknown_type_is_named_with_those_that_exist() -> None:
@@ -154,7 +154,7 @@ MEANT: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize(("ddl", "value", "wanted"), MEANT)
 def test_scalars_of_numpy_and_pandas_are_what_they_mean_in_a_typed_field(ddl: str, value: Any, wanted: Any) -> None:
     nulls = [None, pd.NaT, pd.NA, np.datetime64("NaT")]
-    assert to_list(typed([value, *nulls], ddl, "v")) == [wanted, None, None, None, None]
+    assert to_list(convert([value, *nulls], ddl, "v")) == [wanted, None, None, None, None]
 
 
 STRANGE = [pd.Timestamp(1), np.array([1]), np.timedelta64(1, "ns"), np.datetime64("20000-01-01")]
@@ -164,7 +164,7 @@ STRANGE = [pd.Timestamp(1), np.array([1]), np.timedelta64(1, "ns"), np.datetime6
 @pytest.mark.parametrize("value", STRANGE)
 def test_what_a_typed_field_does_not_hold_is_refused_by_name(ddl: str, value: Any) -> None:
     with pytest.raises(TridentError, match="field 'v' is declared"):
-        typed([value], ddl, "v")
+        convert([value], ddl, "v")
 
 
 @pytest.mark.parametrize("bytes_", [pa.binary(), pa.large_binary(), pa.binary(1)], ids=str)

@@ -15,8 +15,8 @@ from states.sql.dialects.mysql.dialect import MySql
 from states.sql.dialects.postgresql.dialect import PostgreSql
 from states.sql.store import ConnectionLost, parse_url, store_of
 from trident_py.databases.error_codes import (
-    lost_a_lock_on_mysql,
-    lost_a_lock_on_postgresql,
+    is_lock_conflict_on_mysql,
+    is_lock_conflict_on_postgresql,
     mysql_is_away,
     postgresql_is_away,
 )
@@ -46,7 +46,7 @@ def test_every_sqlstate_that_could_pass_is_known() -> None:
 
 @pytest.mark.parametrize("code", SQLSTATES)
 def test_a_sqlstate_passes_or_is_final(code: str) -> None:
-    assert lost_a_lock_on_postgresql(code) is (code in LOCKED)
+    assert is_lock_conflict_on_postgresql(code) is (code in LOCKED)
     assert postgresql_is_away(code) is (code in AWAY)
     error = _sqlcodes[code]("as the server says")
     assert (PostgreSql().is_lock(error), PostgreSql().is_lost(error)) == (code in LOCKED, code in AWAY)
@@ -94,7 +94,7 @@ ALSO = {"CR_SOCKET_CREATE_ERROR", "CR_IPSOCK_ERROR", "CR_SERVER_LOST_EXTENDED", 
 
 
 def passes(code: int) -> bool:
-    return lost_a_lock_on_mysql(code) or mysql_is_away(code)
+    return is_lock_conflict_on_mysql(code) or mysql_is_away(code)
 
 
 def test_every_error_of_mysql_whose_name_could_pass_was_looked_at() -> None:

@@ -31,7 +31,7 @@ ROWS = [(i, f"w{i}") for i in range(10)]
 def sent(partitioner: Partitioner, rows: list = ROWS, fields: Any = ("n", "w"), **route: int) -> dict[int, list]:
     chunk = Chunk.of_rows(Fields.of(fields), rows)
     made = Route(**{"txid": 1, "source": 0, "sent": 0, "targets": 3, **route})
-    own = partitioner.prepared(None, "", made.targets)
+    own = partitioner.prepare(None, "", made.targets)
     return {target: part.rows(fields) for target, part in own.split(chunk, made)}
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from states.loading import kafka_models, models, redis_models
 from states.loading.settings import StateSettings
-from trident_py.documents.problems import wanted
+from trident_py.documents.problems import describe_wanted
 from trident_py.extras.gateway import settings as events
 
 MODELS = [
@@ -33,10 +33,11 @@ def test_no_wrong_value_is_told_in_pydantics_words(model: type[BaseModel]) -> No
                 for each in error.errors():
                     told += 1
                     kind = each["type"]
-                    assert kind in OWN or wanted(kind, dict(each.get("ctx", {}))), (name, value, kind, each["msg"])
+                    known = kind in OWN or describe_wanted(kind, dict(each.get("ctx", {})))
+                    assert known, (name, value, kind, each["msg"])
     assert told > 0 or not model.model_fields
 
 
 def test_bounds_are_told_with_their_number() -> None:
-    assert wanted("greater_than_equal", {"ge": 1}) == "expected at least 1"
-    assert wanted("value_error", {}) is None
+    assert describe_wanted("greater_than_equal", {"ge": 1}) == "expected at least 1"
+    assert describe_wanted("value_error", {}) is None

@@ -171,7 +171,7 @@ def test_replies_are_not_kept_when_clients_have_them_or_are_gone(service: HomeSe
         thread = threading.Thread(target=proxy.echo, args=(bytes(100_000),))
         thread.start()
         thread.join()
-    until(lambda: service._calls.kept() < 100_000)
+    until(lambda: service._calls.count_bytes() < 100_000)
     until(lambda: not service._connections)
     service._calls._grace = -1
     assert proxy.add() == 1

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident_py.model.secrets import hidden, is_secret, redact_url, secrets_in
+from trident_py.model.secrets import hide, is_secret, redact_url, secrets_in
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted(file for folder in ("trident_py", "states", "examples") for file in (ROOT / folder).rglob("*.py"))
@@ -35,7 +35,7 @@ NAMES = [
 def test_a_name_of_a_secret_is_known_wherever_it_stands(name: str) -> None:
     assert is_secret(name)
     assert redact_url(f"mysql://host/db?x=1&{name}=geheim&y=2") == f"mysql://host/db?x=1&{name}=***&y=2"
-    assert hidden(f"refused: {name}=geheim, x=1") == f"refused: {name}=***, x=1"
+    assert hide(f"refused: {name}=geheim, x=1") == f"refused: {name}=***, x=1"
 
 
 @pytest.mark.parametrize("name", ["key", "word", "compass_point"[:3], "n", "bypass"[:2]])
@@ -56,7 +56,7 @@ def test_no_part_of_a_password_is_shown_however_it_is_written(form: str, passwor
     if "?" in form and ("?" in password or "@" in password or "#" in password):
         password = password.translate(str.maketrans("?@#", "xyz"))  # in a query these would end it
     url = form.format(password)
-    for told in (redact_url(url), hidden(f"cannot open {url} now")):
+    for told in (redact_url(url), hide(f"cannot open {url} now")):
         assert password not in told
         assert password[-3:] not in told.replace("***", "")
         assert "host" in told
@@ -75,7 +75,7 @@ def test_a_mistyped_url_does_not_show_its_password(url: str) -> None:
 def test_a_url_without_secrets_is_shown_as_it_is(name: str) -> None:
     for url in (f"sqlite:///{name}.db", f"mysql://me@{name}:3306/db?charset=utf8", f"redis://{name}:1/0",
                 "${{U:-mysql://h:${{PORT}}/x}}", f"{name}:1,{name}:2", f"redis://[::1]:1/{name}"):
-        assert redact_url(url) == hidden(url) == url
+        assert redact_url(url) == hide(url) == url
 
 
 def constants(tree: ast.AST) -> Iterator[tuple[int, list[str]]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trident_py import DefinitionError, LocalCluster, TridentTopology
-from trident_py.config import known_keys
+from trident_py.config import list_keys
 from trident_py.testing import FixedBatchSpout
 
 
@@ -65,4 +65,4 @@ def test_every_key_that_the_code_knows_is_named_by_config() -> None:
     root = Path(__file__).parent.parent
     sources = [path.read_text() for folder in ("trident_py", "states") for path in (root / folder).rglob("*.py")]
     used = {key for text in sources for key in re.findall(r'"(topology\.[a-z.]+[a-z])"', text)}
-    assert used - set(known_keys()) == set()
+    assert used - set(list_keys()) == set()

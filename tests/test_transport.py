@@ -33,7 +33,7 @@ class Server:
     def _serve(self) -> None:
         channel = Channel(self.listener.accept(), self.key)
         try:
-            self.received.append(channel.greeted())
+            self.received.append(channel.accept_greeting())
             channel.answer(b"+")
             while True:
                 self.received.append(channel.recv())

@@ -59,7 +59,7 @@ def test_a_field_is_named_by_a_string(name: Any) -> None:
 
 @given(st.lists(st.tuples(NAMES, st.sampled_from(["", *TYPES, "decimal(10, 2)"])), unique_by=lambda pair: pair[0]))
 def test_any_text_names_a_field_and_keeps_its_type(pairs: list[tuple[str, str]]) -> None:
-    fields = Fields.named([name for name, _ in pairs], dict(pairs))
+    fields = Fields.of_names([name for name, _ in pairs], dict(pairs))
     assert list(fields) == [name for name, _ in pairs] and fields.types == {n: ddl for n, ddl in pairs if ddl}
     assert Fields(fields.declarations()) == pickle.loads(pickle.dumps(fields)) == fields
     assert Fields.of_columns(fields.declarations()) == fields
@@ -71,7 +71,8 @@ def test_a_name_that_storm_takes_is_that_name(name: str) -> None:
 
 
 def test_a_name_in_backquotes_is_read_as_it_stands() -> None:
-    assert Fields("`birth date`", "`a,b` int", "`a``b`") == Fields.named(["birth date", "a,b", "a`b"], {"a,b": "int"})
+    declared = Fields("`birth date`", "`a,b` int", "`a``b`")
+    assert declared == Fields.of_names(["birth date", "a,b", "a`b"], {"a,b": "int"})
     assert Fields("birth date", "m map<string, array<int>>").types == {"birth": "date", "m": "map<string, array<int>>"}
 
 

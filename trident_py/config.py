@@ -181,12 +181,8 @@ class Config(dict[str, Any]):
         self.setdefault(Config.TOPOLOGY_METRICS_CONSUMER_REGISTER, []).append(entry)
 
 
-def _counts(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value == 0
+def _counts(value: Any, least: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def _seconds(value: Any) -> bool:
@@ -205,7 +201,7 @@ def _address(value: Any) -> bool:
     host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", value)
     if isinstance(port, str):
         port = int(port) if port.isascii() and port.isdigit() else None
-    return (_is_zero(port) or _port(port)) and (not colon or host != "")
+    return port is not None and _counts(port, 0) and port < 65_536 and (not colon or host != "")
 
 
 def _name(value: Any) -> bool:
@@ -241,7 +237,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_HTTP_READY_SECONDS: (_more, "a number of seconds, more than 0"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
-    Config.TOPOLOGY_INLINE_MAX_TUPLES: (lambda value: _counts(value) or _is_zero(value), "a number of tuples, or 0"),
+    Config.TOPOLOGY_INLINE_MAX_TUPLES: (lambda value: _counts(value, 0), "a number of tuples, or 0"),
     Config.TOPOLOGY_INLINE_MAX_MILLIS: (_seconds, "a number of milliseconds, at least 0"),
     Config.TOPOLOGY_INLINE_FOLLOW_MILLIS: (_seconds, "a number of milliseconds, at least 0"),
     Config.TOPOLOGY_COMMIT_THREADS: (_counts, "a number of threads, at least 1"),
@@ -265,7 +261,7 @@ def check(conf: Mapping[str, Any] | None) -> None:
         valid, words = CHECKED.get(key, (lambda value: True, ""))
         if value is not None and not valid(value):
             raise DefinitionError(f"{key} is {value!r}; it must be {words}")
-    keys = known_keys()
+    keys = list_keys()
     for key in conf or ():
         if isinstance(key, str) and key.startswith("topology.") and key not in keys:
             close = difflib.get_close_matches(key, keys, 1, 0.8)
@@ -273,6 +269,6 @@ def check(conf: Mapping[str, Any] | None) -> None:
             log.warning("the configuration key %s has no effect in trident_py%s", key, hint)
 
 
-def known_keys() -> list[str]:
+def list_keys() -> list[str]:
     """Return the keys that `Config` defines."""
     return [value for name, value in vars(Config).items() if name.isupper()]

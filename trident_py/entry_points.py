@@ -18,7 +18,7 @@ from contextlib import suppress
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
 from typing import Any
 
-from .errors import DefinitionError, missing, missing_extra
+from .errors import DefinitionError, explain_missing, explain_missing_extra
 from .model.replaced import absent
 
 NAME = "trident-py"
@@ -35,15 +35,15 @@ def load(what: str, name: str, group: str = EXTRAS) -> Any:
     it."""
     point = _points(group).get(name)
     if point is None:
-        raise DefinitionError(missing_extra(what, name))
+        raise DefinitionError(explain_missing_extra(what, name))
     try:
         return point.load()
     except ModuleNotFoundError as error:
         if f"{point.module}.".startswith(f"{error.name}."):
-            raise DefinitionError(missing_extra(what, point.module)) from None
+            raise DefinitionError(explain_missing_extra(what, point.module)) from None
         if (error.name or "").startswith("trident_py."):
             raise
-        raise DefinitionError(missing(what, error.name, *point.extras)) from None
+        raise DefinitionError(explain_missing(what, error.name, *point.extras)) from None
 
 
 def find(name: str) -> Any:

@@ -16,14 +16,14 @@
 from __future__ import annotations
 
 
-def missing(what: str, package: str | None, extra: str | None = None) -> str:
+def explain_missing(what: str, package: str | None, extra: str | None = None) -> str:
     """Return the error for a package that is missing: what needs it, and the extra of pip that brings it."""
     if extra is None:
         return f"{what} needs {package}: pip install {package}"
     return f"{what} needs {package}: pip install 'trident-py[{extra}]'"
 
 
-def missing_extra(what: str, name: str) -> str:
+def explain_missing_extra(what: str, name: str) -> str:
     """Return the error for a part of trident-py that this installation lacks."""
     return f"{what} needs {name}, which this installation lacks: pip install --force-reinstall trident-py"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import Any
 
 from .checkpoints.batch_log import BatchLog
 from .checkpoints.hash_seed import own_order
@@ -19,14 +18,14 @@ from .engine.task import run_attempt
 from .engine.worker_cache import end_run, task_for
 from .filesystems.uris import Storage, check_storage, naming
 from .model.context import with_context
-from .report.progress import Requests, RunningTopology, kill, monitored
+from .report.progress import ClusterBase, Requests, RunningTopology, add_monitor
 from .rpc import service
 from .spouts.coordination import Descriptor
 from .topology import Topology
 from .topology.topology import check_submission
 
 
-class LocalCluster:
+class LocalCluster(ClusterBase):
     """Runs topologies in this process, each component in its own thread. A context manager.
 
     ``checkpoints``: a local folder, or a URI in HDFS or S3 (docs/checkpoints.md). If given, txids and the spouts'
@@ -36,17 +35,11 @@ class LocalCluster:
     """
 
     def __init__(self, checkpoints: str | None = None, storage: Storage | None = None) -> None:
+        super().__init__()
         with naming("checkpoints"):
             check_storage([] if checkpoints is None else [checkpoints], storage or {})
         self.checkpoints = checkpoints
         self._open_folder = partial(open_folder, storage=storage or {})
-        self._running: list[LocalRunningTopology] = []
-
-    def __enter__(self) -> LocalCluster:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.shutdown()
 
     def submitTopology(self, name: str, conf: dict | None, topology: Topology) -> RunningTopology:
         """Start the topology and return at once.
@@ -58,7 +51,7 @@ class LocalCluster:
         check_submission(name, conf, topology)
         run = f"{name}-{uuid.uuid4().hex[:12]}"
         settings = with_context(conf or {}, topology=name, run=run, home=None)
-        programs, begin_monitor = monitored(topology.plan, settings, compile_plan(topology.plan, settings))
+        programs, begin_monitor = add_monitor(topology.plan, settings, compile_plan(topology.plan, settings))
         functions = functions_of(topology.plan, settings)
         with ExitStack() as opened:
             logs = [opened.enter_context(closing(self._log_of(program))) for program in programs]
@@ -67,27 +60,11 @@ class LocalCluster:
             if functions is not None:
                 functions.begin(running, programs)
             opened.pop_all()  # each component closes its own
-        self._running = [other for other in self._running if other.isOpen] + [running]
-        running.start()
-        return running
+        return self._start(running)
 
     def _log_of(self, program: Program) -> BatchLog:
         name = program.conf["topology.name"]
         return open_log(self.checkpoints, name, program.component, own_order, self._open_folder)
-
-    def killTopology(self, name: str) -> None:
-        """Stop a topology after its current attempt. Raises TridentError if none of this name is active."""
-        kill(self._running, name)
-
-    def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
-        """Stop as `killTopology`; the options are ignored: a batch is never left in the middle."""
-        kill(self._running, name)
-
-    def shutdown(self) -> None:
-        """Stop every topology that still runs."""
-        for running in self._running:
-            running.stop()
-        self._running = []
 
 
 class LocalRunningTopology(RunningTopology):

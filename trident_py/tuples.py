@@ -20,7 +20,7 @@ _TYPED = re.compile(rf"(.*?\S)\s+({_TYPE})\s*", re.DOTALL | re.IGNORECASE)
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`(?:\s+(.*\S))?\s*", re.DOTALL)
 
 
-def _parsed(declaration: str) -> tuple[str, str]:
+def _parse(declaration: str) -> tuple[str, str]:
     """Return the name and the type of a field; without a type, the whole text is the name, as in Storm."""
     if quoted := _QUOTED.fullmatch(declaration):
         return quoted[1].replace("``", "`"), (quoted[2] or "").lower()
@@ -31,7 +31,7 @@ def _parsed(declaration: str) -> tuple[str, str]:
 def declare(name: str, ddl: str | None = None) -> str:
     """Return the text that `Fields` takes for this name and type. A name that is no plain word gets backquotes."""
     plain = f"{name} {ddl}" if ddl else name
-    if not re.search(r"[\s,]", name) and _parsed(plain) == (name, ddl or ""):
+    if not re.search(r"[\s,]", name) and _parse(plain) == (name, ddl or ""):
         return plain
     quoted = f"`{name.replace('`', '``')}`"
     return f"{quoted} {ddl}" if ddl else quoted
@@ -62,7 +62,7 @@ class Fields:
         for field in declarations:
             if not isinstance(field, str):
                 raise DefinitionError(f"a field name must be a string, got {field!r}")
-            name, ddl = _parsed(field)
+            name, ddl = _parse(field)
             if "," in name and not field.startswith("`"):
                 raise DefinitionError(
                     f"{field!r} is one string, and so one field; give each field a string of its own, or put a name "
@@ -80,7 +80,7 @@ class Fields:
         object.__setattr__(self, "types", {name: ddl for name in names if (ddl := types.get(name))})
 
     @classmethod
-    def named(cls, names: Iterable[str], types: Mapping[str, str | None] | None = None) -> Fields:
+    def of_names(cls, names: Iterable[str], types: Mapping[str, str | None] | None = None) -> Fields:
         """Return fields of exactly these names, none of which is read as a declaration, with the types that are
         known."""
         made = object.__new__(cls)
@@ -174,11 +174,11 @@ class Fields:
 
     def concat(self, other: Fields) -> Fields:
         """Return these fields, then the others. Raises DefinitionError if a name is in both."""
-        return Fields.named(self.names + other.names, {**other.types, **self.types})
+        return Fields.of_names(self.names + other.names, {**other.types, **self.types})
 
     def only(self, names: Iterable[str]) -> Fields:
         """Return the named fields, in the order of the names, with their types."""
-        return Fields.named(names, self.types)
+        return Fields.of_names(names, self.types)
 
     def without(self, names: Iterable[str]) -> Fields:
         """Return these fields without the named ones, in their order."""
@@ -350,7 +350,7 @@ class ShortTuple(TridentTuple):
     def __getitem__(self, index: Any) -> Any:
         value = tuple.__getitem__(self, index)
         if value is MISSING:
-            raise missing_value(self._fields[index])
+            raise absence_error(self._fields[index])
         if isinstance(index, slice) and any(item is MISSING for item in value):
             return self._whole()[index]
         return value
@@ -388,7 +388,7 @@ class ShortTuple(TridentTuple):
         return f"[{', '.join(map(str, tuple.__iter__(self)))}]"
 
 
-def missing_value(field: str) -> MissingValueError:
+def absence_error(field: str) -> MissingValueError:
     """Return the error for reading this field."""
     return MissingValueError(
         f"a tuple was emitted with too few values: it has none for field {field!r}; "

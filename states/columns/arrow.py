@@ -38,7 +38,7 @@ class KeyedRows:
     def take(self, positions: pa.Array) -> KeyedRows:
         return KeyedRows(self.columns, [array.take(positions) for array in self.arrays])
 
-    def ordered(self) -> Iterator[pa.Array]:
+    def in_key_order(self) -> Iterator[pa.Array]:
         """Yield the positions of all rows in key order, part by part. Equal keys are in one part, in their old order.
 
         A large batch is cut by key first and sorted part by part, so the first part is ready early.
@@ -53,7 +53,7 @@ class KeyedRows:
 
     def unique(self) -> pa.Array:
         """Return the positions of the first row of each key, in key order."""
-        ordered = pa.concat_arrays(list(self.ordered()))
+        ordered = pa.concat_arrays(list(self.in_key_order()))
         return ordered.filter(self.first(ordered))
 
     def first(self, positions: pa.Array) -> pa.Array:

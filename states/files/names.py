@@ -26,7 +26,7 @@ class StagedName(NamedTuple):
     number: int
 
 
-def staged_name(
+def format_staged_name(
     txid: int, epoch: int, generation: int, attempt: int, partition: int, token: str, number: int, suffix: str
 ) -> str:
     return f"{STAGING}/{txid:012d}-{epoch}-{generation}-{attempt}-{partition:05d}-{token}-{number}{suffix}"
@@ -56,12 +56,12 @@ def folder_of(visible: str, txid: int) -> str:
     return f"txid={txid}/" if visible == BATCHES else ""
 
 
-def waiting_folder(txid: int) -> str:
+def format_waiting_folder(txid: int) -> str:
     """Return where the files of a batch wait until their folder is renamed."""
     return f"{HIDDEN}/waiting/{txid}"
 
 
-def merged_name(first: int, last: int, token: str, suffix: str) -> str:
+def format_merged_name(first: int, last: int, token: str, suffix: str) -> str:
     """Return a file that compaction makes of those of these batches."""
     return f"_parts={first:010d}-{last:010d}-{token}{suffix}"
 

@@ -17,7 +17,7 @@ from ..ledger.store import LedgerStore, Trace
 from . import clock, spark_listing
 from .folder import HIDDEN, StateFolder
 from .ledger import LEDGER, STAGING, DataFile, FileLedger, Record
-from .names import BATCHES, MANIFEST, batch_of, file_name, folder_of, parse_staged_name, waiting_folder
+from .names import BATCHES, MANIFEST, batch_of, file_name, folder_of, format_waiting_folder, parse_staged_name
 from .upkeep import Upkeep
 
 Pairs = list[tuple[str, DataFile]]
@@ -51,7 +51,7 @@ def place(folder: StateFolder, visible: str, txid: int, files: Pairs, shown: str
 
 def _place_folder(folder: StateFolder, txid: int, files: Pairs, shown: str) -> None:
     """Collect the files in a hidden folder, which then gets its final name in one step."""
-    target, waiting = folder_of(BATCHES, txid).rstrip("/"), waiting_folder(txid)
+    target, waiting = folder_of(BATCHES, txid).rstrip("/"), format_waiting_folder(txid)
     final = _sizes(folder, target)
     if all(final.get(file.name) == file.bytes for _, file in files):
         return
@@ -211,18 +211,18 @@ class FileParticipant(Ledger[Record]):
             raise
         return [file for _, file in files]
 
-    def _completed(self, row: Record | None, txid: int, attempt: int) -> Record:
-        record = super()._completed(row, txid, attempt)
+    def _complete(self, row: Record | None, txid: int, attempt: int) -> Record:
+        record = super()._complete(row, txid, attempt)
         if record is row:
             return record
         columns = tuple(self._written[0]["columns"]) if self._written else record.columns
         listing = record.listing + 1 if self._files else record.listing
         return replace(record, files=(*record.files, *self._files), columns=columns, listing=listing)
 
-    def _joined(self, row: Record | None) -> Record:
+    def _hand_over(self, row: Record | None) -> Record:
         """Make the folder this checkpoint's, and this state's."""
         assert self._tenure is not None
-        record, own = super()._joined(row), self._tenure.own
+        record, own = super()._hand_over(row), self._tenure.own
         if record is row and self._tenure.stays(owner_of(record)):
             return record
         anew = row is not None and self._forgets(row)

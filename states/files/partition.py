@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from trident_py.errors import StateError, TridentError
-from trident_py.model.chunks import TupleList, arrow_type, typed
+from trident_py.model.chunks import TupleList, arrow_type, convert
 from trident_py.state import State
 from trident_py.tuples import Fields, TridentTuple
 
@@ -20,7 +20,7 @@ from ..columns.values import short
 from .folder import StateFolder
 from .formats import ROWS_AT_ONCE, FileFormat, explain_refusal, strange
 from .ledger import STAGING, FileFence, FileLedger
-from .names import staged_name
+from .names import format_staged_name
 
 log = logging.getLogger("trident_py")
 
@@ -136,7 +136,7 @@ class FilePartition(State):
 
     def _new(self) -> _StagedFile:
         assert self._fence is not None and self._columns is not None
-        name = staged_name(
+        name = format_staged_name(
             self._txid, self._epoch, self._fence.generation, self._fence.attempt, self.partition,
             secrets.token_hex(8), len(self._files), self.factory.rows.suffix,
         )  # fmt: skip
@@ -187,7 +187,7 @@ def check_columns(format: FileFormat, columns: Fields, shown: str) -> None:
 def _convert_column(format: FileFormat, ddl: str, name: str, alone: bool, column: Any) -> pa.Array | str:
     """Return the column in its declared type; or why it cannot be."""
     try:
-        array = typed(column, ddl, name)
+        array = convert(column, ddl, name)
     except TridentError as error:
         return str(error)
     if not isinstance(array, pa.Array):

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError, TridentError
-from trident_py.filesystems.uris import shown_storage
+from trident_py.filesystems.uris import show_storage
 from trident_py.model.chunks import arrow_type
-from trident_py.state import BatchParticipant, Location, Needs, StateClass, StateFactory, StatePlace
+from trident_py.state import BatchParticipant, Location, Needs, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
 from ..diagnostics import Finding
@@ -74,6 +74,8 @@ class FileState(StateFactory):
     sync: str = "batch"
     shared: bool = False
     kind: ClassVar[str] = "batch"
+    own_updater = RowUpdater()
+    state_type = FilePartition
 
     def __post_init__(self) -> None:
         storage: Mapping[str, Any] = dict(self.storage)
@@ -128,14 +130,6 @@ class FileState(StateFactory):
     @property
     def needs(self) -> Needs:
         return needs_of(self.uri, dict(self.storage), self.shared)
-
-    @property
-    def state_type(self) -> StateClass:
-        return FilePartition
-
-    @property
-    def own_updater(self) -> RowUpdater:
-        return RowUpdater()
 
     def folder(self) -> StateFolder:
         return open_folder(self.uri, self.storage, self.sync == "batch")
@@ -228,7 +222,7 @@ class FileState(StateFactory):
             )
 
     def __repr__(self) -> str:
-        storage = f", storage={shown_storage(dict(self.storage))}" if self.storage else ""
+        storage = f", storage={show_storage(dict(self.storage))}" if self.storage else ""
         more = f", columns={self.columns!r}" if self.columns is not None else ""
         options = [(name, vars(self)[name]) for name in ("visible", "rotate", "compact", "retention", "grace", "sync")]
         told = "".join(f", {name}={value!r}" for name, value in options)

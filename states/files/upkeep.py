@@ -17,7 +17,7 @@ from ..ledger.protocol import Ledger
 from . import clock, spark_listing
 from .folder import StateFolder
 from .ledger import STAGING, DataFile, Record
-from .names import BATCHES, is_merged, merged_name
+from .names import BATCHES, format_merged_name, is_merged
 from .partition import schema_of
 
 log = logging.getLogger("trident_py")
@@ -83,7 +83,7 @@ class Upkeep:
         damaged."""
         factory = self._factory
         token, first, last = secrets.token_hex(8), small[0].first, small[-1].last
-        name = merged_name(first, last, token, factory.rows.suffix)
+        name = format_merged_name(first, last, token, factory.rows.suffix)
         staged = f"{STAGING}/{_OWN[0]}{token}{factory.rows.suffix}"
         with self._folder.open_writer(staged) as out:
             factory.rows.merge(self._contents(small), schema_of(Fields.of(list(record.columns))), out)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from trident_py.errors import StateError
 from trident_py.model.context import RunContext
 
-from ..ledger.fence import Fence, gone_back, newer_driver
+from ..ledger.fence import Fence, newer_driver, store_behind_error
 from .marks import DRIVER, Mark, MarkPlace
 from .producer import TransactionalProducer
 
@@ -61,7 +61,7 @@ class TopicFence(Fence):
         try:
             driver, mark = self.check(txid), self.partition_mark(part, txid)
             if mark.txid < own.txid:
-                raise gone_back(self.shown, mark.txid, own.txid)
+                raise store_behind_error(self.shown, mark.txid, own.txid)
             return driver, mark
         except BaseException:
             producer.close()

@@ -21,7 +21,7 @@ from trident_py.kafka.clients import Cluster, is_fenced
 from trident_py.model.context import RunContext
 from trident_py.state import BatchParticipant, Location, Remembered
 
-from ..ledger.fence import gone_back, newer_driver
+from ..ledger.fence import newer_driver, store_behind_error
 from ..ledger.partition_layout import Layout, check_whole
 from .marks import DRIVER, Mark, MarkPlace
 from .owner import Partitions, TopicOwner
@@ -122,14 +122,14 @@ class TopicLedger(BatchParticipant):
         marks = [place.read(part, settled) for part in range(driver.partitions)]
         written = max([driver.over, *(mark.txid for mark in marks if mark is not None)])
         whole = None
-        if (lost := self._lost(driver, marks)) is not None:
+        if (lost := self._find_lost_mark(driver, marks)) is not None:
             where, whole = f"{where}, where the mark of partition {lost} is gone and its content is unknown,", 0
         return Remembered(
             where, driver.lineage, written, whole, max(written, driver.txid), run=driver.run,
             generation=driver.generation, attempt=driver.attempt,
         )  # fmt: skip
 
-    def _lost(self, driver: Mark, marks: Sequence[Mark | None]) -> int | None:
+    def _find_lost_mark(self, driver: Mark, marks: Sequence[Mark | None]) -> int | None:
         """Return the first partition that has lost its mark, if the mark is too young for brokers to have forgotten
         it."""
         missing = [part for part, mark in enumerate(marks[: driver.marked]) if mark is None]
@@ -163,7 +163,7 @@ class TopicLedger(BatchParticipant):
             self._write_first(old._replace(generation=old.generation + 1, attempt=0, topic=topic))
             parts.settle(anew)
             self._over = max(self._mark.over, parts.last)
-        self._marked(old.partitions)
+        self._note_partitions(old.partitions)
         self._layout = TopicLayout(place, self._settings, Layout.of(0, conf).way) if self._counted else None
         return self._mark.generation
 
@@ -177,12 +177,12 @@ class TopicLedger(BatchParticipant):
         spread = Layout(numPartitions)
         if self._layout is not None:
             spread = self._layout.of_batch(txid, numPartitions, self._mark.spread)
-        joined = self._joined()
+        joined = self._join()
         if self._counted and spread.partitions > self._mark.marked:
             with Partitions(self._opened_place, self._settings) as parts:
                 parts.open(spread.partitions)
                 parts.settle(False)
-            self._marked(spread.partitions)
+            self._note_partitions(spread.partitions)
         due = time.monotonic() - self._written > RENEWED
         if joined is not None or spread != self._mark.spread or attempt > 0 or due:
             mark = (joined or self._mark)._replace(partitions=spread.partitions, way=spread.way)
@@ -193,13 +193,13 @@ class TopicLedger(BatchParticipant):
             with Partitions(self._opened_place, self._settings) as parts:
                 parts.shut_out(spread.partitions)  # ends the previous attempt's transactions: no reader waits for them
 
-    def _marked(self, partitions: int) -> None:
+    def _note_partitions(self, partitions: int) -> None:
         """Note how many partitions have marks, and make the driver's mark, which records it, due."""
         if self._counted:
             self._mark = self._mark._replace(marked=partitions, since=int(time.time()))
             self._written = -RENEWED
 
-    def _joined(self) -> Mark | None:
+    def _join(self) -> Mark | None:
         """Write, before the first batch of a run or the end of one that was decided, the driver's mark with this
         checkpoint, if it must record it."""
         if self._joins is None:
@@ -222,7 +222,7 @@ class TopicLedger(BatchParticipant):
             self._check_marks(self._opened_place)
             if self._joins is not None:
                 self._owner.claim()
-            self._write((self._joined() or self._mark)._replace(over=txid))
+            self._write((self._join() or self._mark)._replace(over=txid))
             self._joins = None
             self._known = {}  # the driver's mark is behind theirs
         self._known |= {receipt["partition"]: txid for receipt in receipts if receipt["written"]}
@@ -234,7 +234,7 @@ class TopicLedger(BatchParticipant):
         for part, txid in known.items():
             mark = place.read(part, settled=False) or Mark()
             if (has := mark.over if part == DRIVER else mark.txid) < txid and not place.is_pending(part):
-                raise gone_back(place.label, has, txid)
+                raise store_behind_error(place.label, has, txid)
 
     def abort(self, txid: int, attempt: int) -> None:
         """Do nothing: the next attempt shuts this one out."""

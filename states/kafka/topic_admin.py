@@ -43,30 +43,30 @@ def check_there(
 ) -> list[int]:
     """Return the topic's partitions. Creates a missing topic with ``create`` partitions; raises StateError if that is
     None."""
-    partitions = _existing(place, admin)
+    partitions = _find_partitions(place, admin)
     if partitions is not None:
         return partitions
     if create is None:
-        raise StateError(f"{place.label}: {_missing(place.topic)}")
+        raise StateError(f"{place.label}: {_describe_missing(place.topic)}")
     make(place.cluster, admin, place.topic, create, config=config)
     return list(range(create))
 
 
 def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
     """Report whether the topic exists or would be created. Called before the start; writes nothing."""
-    partitions = _existing(MarkPlace(cluster, topic, "", topic), reach(cluster))
+    partitions = _find_partitions(MarkPlace(cluster, topic, "", topic), reach(cluster))
     if partitions is not None:
         return [Finding("ok", f"topic {topic!r} has {len(partitions)} partitions")]
     if create is not None:
         return [Finding("creates", f"topic {topic!r} does not exist; it would be created, partitions: {create}")]
-    return [Finding("error", _missing(topic))]
+    return [Finding("error", _describe_missing(topic))]
 
 
-def _missing(topic: str) -> str:
+def _describe_missing(topic: str) -> str:
     return f"there is no topic {topic!r}. Create it, or let the state create it with partitions=<number>"
 
 
-def _existing(place: MarkPlace, admin: Any) -> list[int] | None:
+def _find_partitions(place: MarkPlace, admin: Any) -> list[int] | None:
     return unless_missing(place.cluster, place.topic, lambda: partitions_of(admin, place.topic))
 
 

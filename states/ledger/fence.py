@@ -100,7 +100,7 @@ class Fence:
         `newest` raises."""
         row = self.newest(row)
         if row.txid < txid - 1:
-            raise gone_back(self.shown, row.txid, txid - 1)
+            raise store_behind_error(self.shown, row.txid, txid - 1)
         return row
 
     def admits(self, row: Row | None, txid: int | None, attempt: int | None = None) -> Row:
@@ -135,7 +135,7 @@ def newer_driver(shown: str, generation: int, newer: int) -> ZombieError:
     )
 
 
-def gone_back(shown: str, has: int, complete: int) -> StateError:
+def store_behind_error(shown: str, has: int, complete: int) -> StateError:
     """Return the error for a store that lacks batches which this driver has completed there."""
     return StateError(
         f"{shown}: the store has gone back while the topology ran: its last complete batch is {has}, and this driver "
@@ -145,7 +145,7 @@ def gone_back(shown: str, has: int, complete: int) -> StateError:
     )
 
 
-def lost_commits(shown: str, txid: int, receipts: int) -> LostCommits:
+def commit_loss_error(shown: str, txid: int, receipts: int) -> LostCommits:
     """Return the error for a store that has lost what tasks have committed of the batch that is to become complete."""
     return LostCommits(
         f"{shown}: {receipts} partitions have committed batch {txid}, but the store does not have the marks of all of "

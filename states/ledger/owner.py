@@ -43,7 +43,7 @@ class Tenure:
         """Build from the conf of a participant."""
         context = RunContext.of(conf)
         own = Owner(context.topology, context.state, location.shared)
-        return cls(location, own, _replaced(conf), context.command_line)
+        return cls(location, own, _read_replaced(conf), context.command_line)
 
     def stays(self, owner: Owner | None) -> bool:
         """Return whether the note stays as it is; False if it must be written. Raises StateError if another state owns
@@ -60,10 +60,10 @@ class Tenure:
             "and tuples would be lost or counted twice; another name does not help. Nothing was changed. Let one state "
             "update it: merge the streams before that state. Or give this state its own table or topic; to query the "
             "other one, use newStaticState. If the other state was renamed or will never run again, stop it and start "
-            f"with {self._setting(owner.name)}"
+            f"with {self._format_setting(owner.name)}"
         )
 
-    def _setting(self, name: str) -> str:
+    def _format_setting(self, name: str) -> str:
         """Return the setting to type; it keeps the owners already replaced, since a topology may have several such
         states."""
         names = [*self.replaced, name]
@@ -73,6 +73,6 @@ class Tenure:
         return "--set " + shlex.quote(f"{REPLACE}={value if isinstance(value, str) else json.dumps(value)}")
 
 
-def _replaced(conf: Mapping[str, Any]) -> tuple[str, ...]:
+def _read_replaced(conf: Mapping[str, Any]) -> tuple[str, ...]:
     names = conf.get(REPLACE) or ()
     return (names,) if isinstance(names, str) else tuple(names)

@@ -17,7 +17,7 @@ from trident_py.errors import FailedException, StateError
 from trident_py.model.context import RunContext, with_context
 from trident_py.state import BatchParticipant, Location, Remembered
 
-from .fence import Fence, LedgerRow, Row, lost_commits
+from .fence import Fence, LedgerRow, Row, commit_loss_error
 from .owner import Tenure
 from .store import LedgerStore, Transition
 
@@ -94,10 +94,10 @@ class Ledger(BatchParticipant, Generic[Row]):
         self._known = {}
         rows = [store.read() for store in stores[1:]]
         least = max((row.generation for row in rows if row is not None), default=0)
-        generation = self._change(0, partial(self._taken_over, least=least), transition).generation
+        generation = self._change(0, partial(self._take_over, least=least), transition).generation
         self._fence = self._fence_of(with_context(conf, generation=generation))
         for index in range(1, len(stores)):
-            self._change(index, self._followed, transition)
+            self._change(index, self._follow, transition)
         self._joins = context.txid, context.forget
         self._tenure = Tenure.of(self.location, conf)
         return generation
@@ -112,7 +112,7 @@ class Ledger(BatchParticipant, Generic[Row]):
         self._join()
         if first or attempt > 0 or self.records_each_attempt:
             transition = Transition("begin the batch in the ledger", begins=True)
-            self._change_all(partial(self._begun, txid=txid, attempt=attempt), transition, txid)
+            self._change_all(partial(self._begin, txid=txid, attempt=attempt), transition, txid)
             self._repeated = False
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
@@ -122,7 +122,7 @@ class Ledger(BatchParticipant, Generic[Row]):
             return
         self._join()
         transition = Transition(self.ending, attempt=attempt, receipts=receipts)
-        self._change_all(partial(self._completed, txid=txid, attempt=attempt), transition, txid)
+        self._change_all(partial(self._complete, txid=txid, attempt=attempt), transition, txid)
         self._repeated = any((row.started, row.attempt) <= (txid, attempt) for row in self._known.values())
 
     def published(self, txid: int) -> bool:
@@ -142,18 +142,18 @@ class Ledger(BatchParticipant, Generic[Row]):
 
     # -- the rules: each returns what follows a row, or the row itself if it stays
 
-    def _taken_over(self, row: Row | None, least: int) -> Row:
+    def _take_over(self, row: Row | None, least: int) -> Row:
         old = self.row_type() if row is None else row
         return old.evolve(generation=max(old.generation, least) + 1, attempt=0)
 
-    def _followed(self, row: Row | None) -> Row:
+    def _follow(self, row: Row | None) -> Row:
         """Follow the first file. Of two drivers that open at once, the newer one may have been here first."""
         if row is None or row.generation < self.fence.generation:
             old = self.row_type() if row is None else row
             return old.evolve(generation=self.fence.generation, attempt=0)
         return self.fence.newest(row)
 
-    def _joined(self, row: Row | None) -> Row:
+    def _hand_over(self, row: Row | None) -> Row:
         """Hand the ledger to this checkpoint, which has committed ``txid``. ``forget``: the batches of another one no
         longer count."""
         row, txid = self.fence.newest(row), self._joining[0]
@@ -163,10 +163,10 @@ class Ledger(BatchParticipant, Generic[Row]):
         over, started = (txid, 0) if forgets else (max(row.txid, txid), row.started)
         return row.evolve(lineage=self.fence.lineage, txid=over, started=started, run=self.fence.token)
 
-    def _begun(self, row: Row | None, txid: int, attempt: int) -> Row:
+    def _begin(self, row: Row | None, txid: int, attempt: int) -> Row:
         return self.fence.admits(row, txid, attempt).evolve(started=txid, attempt=attempt)
 
-    def _completed(self, row: Row | None, txid: int, attempt: int) -> Row:
+    def _complete(self, row: Row | None, txid: int, attempt: int) -> Row:
         """Move the last complete txid. Where the first attempt of the next batch is not recorded, shut out what still
         runs of this batch: a task that has read before that attempt would write behind it."""
         row = self.fence.newest(row)
@@ -194,7 +194,7 @@ class Ledger(BatchParticipant, Generic[Row]):
             row = self.fence.newest(store.read())
             self._claim(store)
             transition = Transition("join the checkpoint in the ledger", forgets=self._forgets(row))
-            self._change(index, self._joined, transition)
+            self._change(index, self._hand_over, transition)
         self._joins = None
 
     def _claim(self, store: LedgerStore[Row]) -> None:
@@ -226,7 +226,7 @@ class Ledger(BatchParticipant, Generic[Row]):
                 return new
             known = store.read()
             if known == row and transition.receipts is not None:
-                raise lost_commits(self.fence.shown, new.txid, len(transition.receipts))
+                raise commit_loss_error(self.fence.shown, new.txid, len(transition.receipts))
         raise FailedException(f"{self.location.shown}: other drivers keep changing the ledger")
 
     def _last_written(self, trace: Any) -> int:

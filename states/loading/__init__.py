@@ -3,18 +3,3 @@
 from ..diagnostics import Finding
 from .loader import Look, define, load, look, look_at, schema
 from .settings import Count, FieldList, Installed, StateSettings, find_types
-
-__all__ = [
-    "Count",
-    "FieldList",
-    "Finding",
-    "Installed",
-    "Look",
-    "StateSettings",
-    "define",
-    "find_types",
-    "load",
-    "look",
-    "look_at",
-    "schema",
-]

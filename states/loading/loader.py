@@ -12,7 +12,7 @@ from pydantic.json_schema import models_json_schema
 
 from trident_py.documents import Document, Where, close, describe_errors, open_to_variables, read
 from trident_py.errors import TridentError
-from trident_py.model.secrets import hidden
+from trident_py.model.secrets import hide
 from trident_py.state import StateFactory
 
 from ..diagnostics import Finding
@@ -96,7 +96,7 @@ def _look(state: Definition) -> Look:
     return _make_look(state.name, state.type, state.factory, state.settings.check, state.document.hide)
 
 
-def look_at(name: str, factory: Any, hide: Callable[[str], str] = hidden) -> Look:
+def look_at(name: str, factory: Any, hide: Callable[[str], str] = hide) -> Look:
     """Check the store of any factory, as `look` does: connects, and writes nothing."""
     return _make_look(name, type(factory).__name__, factory, StateSettings().check, hide)
 

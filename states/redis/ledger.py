@@ -98,11 +98,11 @@ class RedisFence(Fence):
         beginning of the batch."""
         row = self.admits(self.store(place).read(), txid)
         if txid is not None and (row.last, row.attempt) < (txid, self.attempt):
-            raise lost_writes_error(self.shown, f"the beginning of batch {txid}, attempt {self.attempt}")
+            raise write_loss_error(self.shown, f"the beginning of batch {txid}, attempt {self.attempt}")
         return row
 
 
-def lost_writes_error(shown: str, what: str) -> StateError:
+def write_loss_error(shown: str, what: str) -> StateError:
     return StateError(
         f"{shown}: Redis has lost {what}, which it had acknowledged: it was restarted without appendfsync always, or "
         "a replica took over. Nothing more is written. Start the topology again: the start then lists your options"

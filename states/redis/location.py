@@ -26,6 +26,9 @@ class RedisFactory:
 
     url: str
     hash: str | None
+    remark = durability.REMARK
+    """The condition of the guarantee, for the table."""
+    reading = Reading.CURRENT
 
     @property
     def stateName(self) -> str:
@@ -40,17 +43,8 @@ class RedisFactory:
         return self.place.location
 
     @property
-    def reading(self) -> Reading:
-        return Reading.CURRENT
-
-    @property
     def place(self) -> RedisPlace:
         return RedisPlace(self.url, self.hash)
-
-    @property
-    def remark(self) -> str:
-        """The condition of the guarantee, for the table."""
-        return durability.REMARK
 
     def check(self) -> Sequence[Finding]:
         return durability.findings(self.place.server)

@@ -18,7 +18,6 @@ from trident_py.state import (
     BatchParticipant,
     QueryFunction,
     State,
-    StateClass,
     StateFactory,
     StateUpdater,
 )
@@ -225,6 +224,7 @@ class RedisState(RedisFactory, StateFactory):
     expireIntervalSec: float = 0
 
     kind = "upsert"
+    state_type = RedisRows
 
     def __post_init__(self) -> None:
         check_url(self.url)
@@ -237,10 +237,6 @@ class RedisState(RedisFactory, StateFactory):
     def Factory(cls, url: str, hash: str | None = None) -> RedisState:
         """Build; Storm's name of the constructor."""
         return cls(url, hash)
-
-    @property
-    def state_type(self) -> StateClass:
-        return RedisRows
 
     @property
     def own_updater(self) -> StateUpdater | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError, missing
+from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError, explain_missing
 from trident_py.model import secrets
 from trident_py.model.requirements import address_of
 from trident_py.model.retry import again_for
@@ -83,7 +83,8 @@ class RedisDatabase:
             from redis.backoff import NoBackoff
             from redis.retry import Retry
         except ModuleNotFoundError:
-            raise DefinitionError(missing(f"the state at {secrets.redact_url(url)}", "redis", "redis")) from None
+            what = f"the state at {secrets.redact_url(url)}"
+            raise DefinitionError(explain_missing(what, "redis", "redis")) from None
         self.shown = secrets.redact_url(url)
         self._secrets = secrets.secrets_in(url)
         self._redis = redis
@@ -118,7 +119,7 @@ class RedisDatabase:
         try:
             yield
         except (errors.RedisError, OSError) as error:
-            cause = secrets.hidden(str(error), self._secrets)
+            cause = secrets.hide(str(error), self._secrets)
             code = code_of(error)
             text = f"{self.shown}: could not {doing}: {type(error).__name__}: {cause}"
             lost = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError)

@@ -52,13 +52,13 @@ class RedisWriter:
                 f"Redis takes {MOST:,}. Give the state more partitions, or make the batches smaller"
             )
         if fence is not None or self.pending:
-            while not self._written(txid, int(expire * 1000) or ""):
+            while not self._try_commit(txid, int(expire * 1000) or ""):
                 assert fence is not None
                 self._row = fence.begins(place, txid)  # the ledger has changed since: mostly, it refuses the task now
         self.discard()
         return many
 
-    def _written(self, txid: int | None, expire: int | str) -> bool:
+    def _try_commit(self, txid: int | None, expire: int | str) -> bool:
         """Return whether the commit was made: only if the row is still the one that has admitted the task."""
         place, fence = self.place, self.fence
         keys = ["", ""] if fence is None else fence.store(place).keys

@@ -48,7 +48,7 @@ class _Look:
     def created_keys(self) -> Fields:
         """The key's columns of a missing table."""
         types = {**self.usual, **self.keys.types}
-        return Fields.named(self.keys, types)
+        return Fields.of_names(self.keys, types)
 
 
 def check(
@@ -158,7 +158,7 @@ def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
         problems = [*column_problems(store, place.table, shape, type_names)]
         problems += [] if problems else key_problems(store, place.table, shape)
         problems += [] if problems else _kinds(store, inspector, place, shape)
-        problems += _unfilled(store, place, described, shape)
+        problems += _list_unfilled(store, place, described, shape)
     yield from (Finding("error", f"table {place.table!r} {problem}") for problem in problems)
     if not problems:
         key = f", key ({', '.join(column.name for column in shape.keys)})" if shape.keys else ""
@@ -175,7 +175,7 @@ def _nameable(name: str) -> bool:
     return True
 
 
-def _unfilled(store: Store, place: TablePlace, described: list[Any], shape: Shape) -> list[str]:
+def _list_unfilled(store: Store, place: TablePlace, described: list[Any], shape: Shape) -> list[str]:
     """Return columns that require a value and get none from this state."""
     with store.reading() as connection:  # SQLAlchemy does not see that an invisible column of MariaDB is numbered
         filled = {column.name for column in shape.columns} | store.dialect.find_auto_increment(connection, place.table)
@@ -204,7 +204,7 @@ def _layout(place: TablePlace, store: Store) -> Iterator[Finding]:
 
 def _privileges(store: Store, tables: list[str], creates: bool, stages: bool) -> Iterator[Finding]:
     with store.reading() as connection:
-        lacking = missing(store.dialect.name, connection, tables, creates, stages)
+        lacking = list_missing_privileges(store.dialect.name, connection, tables, creates, stages)
     if lacking:
         names = ", ".join(lacking)
         yield Finding("error", f"the user {store.url.username or ''} lacks: {names}; grant these privileges")
@@ -214,7 +214,7 @@ ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _GRANT = re.compile(r"GRANT (?P<privileges>.+?) ON (?:TABLE )?(?P<where>\S+) TO ", re.IGNORECASE)
 
 
-def missing(
+def list_missing_privileges(
     dialect: str, connection: Connection, tables: Iterable[str], creates: bool, stages: bool = False
 ) -> list[str]:
     """Return the privileges that the user lacks: on these existing tables, and to create tables.

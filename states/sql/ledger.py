@@ -62,7 +62,7 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
     ]  # fmt: skip
 
 
-def asking(topology: str, state: str, lock: str = "", run: str = RUN) -> Statement:
+def select_row(topology: str, state: str, lock: str = "", run: str = RUN) -> Statement:
     return f"SELECT {_FIELDS.removesuffix(RUN)}{run} FROM trident_fence {_OWN}{lock}", (topology, state)
 
 
@@ -72,12 +72,12 @@ def has_run(engine: sa.Engine) -> bool:
 
 
 def parse_ledger_row(answer: Any) -> LedgerRow | None:
-    """Return the row in the answer to `asking`."""
+    """Return the row in the answer to `select_row`."""
     row = answer.fetchone()
     return None if row is None else LedgerRow(*row)
 
 
-def noting(files: list[int]) -> dict[str, list[int]]:
+def note_files(files: list[int]) -> dict[str, list[int]]:
     """Return what a receipt says of the files that have the partition's mark."""
     return {} if files == [0] else {FILES: files}
 
@@ -99,7 +99,7 @@ class SqlFence(Fence):
 
     def question(self, lock: str = "") -> Statement:
         """Return the statement that begins every transaction that writes; its answer goes to `check`."""
-        return asking(*self.own, lock)
+        return select_row(*self.own, lock)
 
     def fence_row(self, answer: Any) -> LedgerRow:
         return self.newest(parse_ledger_row(answer))
@@ -151,10 +151,10 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
         store = self.store
         with store.errors("ask the ledger"), store.writing() if settled else store.reading() as connection:
             lock = store.dialect.exclusive if settled else ""
-            return parse_ledger_row(connection.execute(*asking(*self._own, lock)))
+            return parse_ledger_row(connection.execute(*select_row(*self._own, lock)))
 
     def change(self, old: LedgerRow | None, new: LedgerRow, transition: Transition) -> bool:
-        statements = [self._moving(old, new, transition), *self._sweeping(new, transition)]
+        statements = [self._change_row(old, new, transition), *self._sweep_marks(new, transition)]
         beside = self._beside(transition)
         if beside is None:
             return bool(self.store.at_once(*statements, doing=transition.doing)[0].rowcount)
@@ -165,7 +165,7 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
             connection.together(statements[1:])
         return True
 
-    def _moving(self, old: LedgerRow | None, new: LedgerRow, transition: Transition) -> Statement:
+    def _change_row(self, old: LedgerRow | None, new: LedgerRow, transition: Transition) -> Statement:
         """Return the statement that changes one row, if the row is as it was read and the marks are there."""
         if old is None:
             there = f"EXISTS (SELECT 1 FROM trident_fence {_OWN})"
@@ -181,7 +181,7 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
             *astuple(new), utc_now(), *self._own, *astuple(old), *((*self._own, new.txid) if marks else ()),
         )  # fmt: skip
 
-    def _sweeping(self, new: LedgerRow, transition: Transition) -> list[Statement]:
+    def _sweep_marks(self, new: LedgerRow, transition: Transition) -> list[Statement]:
         """Return the statements that delete the marks of complete batches, and take those of earlier attempts out of
         the count. If the row was not changed, neither changes a mark."""
         older = "" if transition.forgets else f" AND txid <= {new.txid}"
@@ -200,7 +200,7 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
                 return Trace()
             run = RUN if has_run(self.store.engine) else "''"
             with self.store.reading() as connection:
-                row = parse_ledger_row(connection.execute(*asking(*self._own, run=run)))
+                row = parse_ledger_row(connection.execute(*select_row(*self._own, run=run)))
                 text = "SELECT max(txid), max(CASE WHEN part >= 0 AND token <> '' THEN txid END) FROM trident_part"
                 begun, part = connection.execute(f"{text} {_OWN}", self._own).fetchone()
         over = row or LedgerRow()
@@ -259,7 +259,7 @@ class SqlLedger(Ledger[LedgerRow]):
         own = context.topology, context.state
         files = self._prepared() if ready else self._places()
         return [
-            SqlLedgerStore(store, self.location, own, partial(self._needed, index), self._beside)
+            SqlLedgerStore(store, self.location, own, partial(self._count_marks, index), self._beside)
             for index, store in enumerate(files)
         ]
 
@@ -280,7 +280,7 @@ class SqlLedger(Ledger[LedgerRow]):
         if self._joins is not None:
             retry_transient(self._places()[0], super()._join)
 
-    def _needed(self, index: int, transition: Transition) -> tuple[int, int | None]:
+    def _count_marks(self, index: int, transition: Transition) -> tuple[int, int | None]:
         """Return how many marks must be in this file, and of which attempt."""
         receipts = transition.receipts or ()
         return sum(index in receipt.get(FILES, [0]) for receipt in receipts), transition.attempt

@@ -191,12 +191,12 @@ class AppendLedger(SqlLedger):
             written = self.fence.read_counts(connection, txid)
         return sum(written) == sum(receipt["rows"] for receipt in receipts)
 
-    def _begun(self, row: LedgerRow | None, txid: int, attempt: int) -> LedgerRow:
+    def _begin(self, row: LedgerRow | None, txid: int, attempt: int) -> LedgerRow:
         """Leave a batch that is complete or behind as it is: the tasks find out themselves."""
         row = self.fence.follows(row, txid)
-        return row if row.txid >= txid or row.last > txid else super()._begun(row, txid, attempt)
+        return row if row.txid >= txid or row.last > txid else super()._begin(row, txid, attempt)
 
-    def _needed(self, index: int, transition: Transition) -> tuple[int, int | None]:
+    def _count_marks(self, index: int, transition: Transition) -> tuple[int, int | None]:
         """Count a mark for each partition that has written rows, in whatever attempt, if it has done so in this
         spread."""
         written = sum(receipt["rows"] > 0 for receipt in transition.receipts or ())

@@ -13,7 +13,7 @@ from typing import Any
 from trident_py.errors import DefinitionError, StateError
 from trident_py.model.canonical import UnkeyableError, key_of, to_plain
 from trident_py.operations.base import TridentCollector
-from trident_py.state import Location, Needs, QueryFunction, Reading, ReadOnlyState, StateClass, StateFactory
+from trident_py.state import Location, Needs, QueryFunction, Reading, ReadOnlyState, StateFactory
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ..columns.values import Column, RefusedValue
@@ -108,6 +108,8 @@ class SqlSourceFactory(StateFactory):
     url: str
 
     kind = "non-transactional"
+    state_type = SqlSource
+    reading = Reading.CURRENT
 
     @property
     def stateName(self) -> str:
@@ -121,14 +123,6 @@ class SqlSourceFactory(StateFactory):
     def location(self) -> Location:
         """No table of its own: a query never writes."""
         return Location(frozenset([self.stateName]), frozenset(), shown=self.stateName)
-
-    @property
-    def reading(self) -> Reading:
-        return Reading.CURRENT
-
-    @property
-    def state_type(self) -> StateClass:
-        return SqlSource
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlSource:
         return SqlSource()

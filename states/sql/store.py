@@ -50,7 +50,7 @@ class Store:
         self.ready: dict[Any, Any] = {}
         self._runs: set[str] = set()
 
-    def used_by(self, run: str) -> None:
+    def start_run(self, run: str) -> None:
         """Forget the checked tables when a further run uses this process, such as a Spark worker that outlives its
         driver: the tables may have changed."""
         if run not in self._runs:
@@ -69,7 +69,7 @@ class Store:
             self.drop(idle)
             self.ready.clear()  # the database may have been replaced
 
-    def begun(self, *first: Statement, doing: str = "lock") -> tuple[Any, list[Any]]:
+    def open_transaction(self, *first: Statement, doing: str = "lock") -> tuple[Any, list[Any]]:
         """Begin a transaction on a connection for the caller's exclusive use, with its ``first`` statements; return
         both the connection and their answers.
 
@@ -116,7 +116,7 @@ class Store:
     @contextlib.contextmanager
     def writing(self) -> Iterator[Any]:
         """A separate transaction: committed at the end, rolled back on an exception."""
-        connection, _ = self.begun()
+        connection, _ = self.open_transaction()
         try:
             yield connection
             connection.execute("COMMIT")
@@ -127,8 +127,8 @@ class Store:
 
     def at_once(self, *statements: Statement, doing: str = "write") -> list[Any]:
         """Execute and commit them in a separate transaction, which is one request to a server; return their answers.
-        Twice must be the same as once, see `begun`."""
-        connection, answers = self.begun(*statements, ("COMMIT", ()), doing=doing)
+        Twice must be the same as once, see `open_transaction`."""
+        connection, answers = self.open_transaction(*statements, ("COMMIT", ()), doing=doing)
         self.give(connection)
         return answers
 
@@ -283,7 +283,7 @@ def redact_url(url: URL) -> str:
 
 def hide_secrets(text: str, url: URL) -> str:
     """Return a driver's message without the URL's secrets."""
-    return secrets.hidden(text, secrets.secrets_in(url.render_as_string(hide_password=False)))
+    return secrets.hide(text, secrets.secrets_in(url.render_as_string(hide_password=False)))
 
 
 def driver_error(error: BaseException) -> BaseException | None:

@@ -93,7 +93,7 @@ def shape_of(place: TablePlace, keys: Fields, others: Fields) -> Shape:
     return Shape(tuple(columns))
 
 
-def existing(store: Store, table: str) -> dict[str, str] | None:
+def read_columns(store: Store, table: str) -> dict[str, str] | None:
     """Return the columns of a table with the nearest DDL types; None if the table is missing."""
     type_names = describe(store, table)
     return None if type_names is None else nearest(store, type_names)

@@ -47,7 +47,7 @@ class Transaction:
         self._worked = False
         if fence is not None:
             for store in stores:
-                store.used_by(fence.run)
+                store.start_run(fence.run)
 
     def begin(self, txid: int | None, lazily: bool = False) -> None:
         """Begin. ``lazily``: a single file, too, is locked only when first touched (its table may have to be
@@ -65,14 +65,14 @@ class Transaction:
     def touch(self, files: list[int]) -> None:
         """Begin the transaction in these files. Raises ZombieError, FailedException if a file stays locked."""
         for index in sorted(set(files) - self._open.keys()):
-            self._open[index] = self._begun(self.stores[index])
+            self._open[index] = self._begin(self.stores[index])
 
-    def _begun(self, store: Store) -> Connection:
+    def _begin(self, store: Store) -> Connection:
         """Return a connection in a transaction that holds the fence, and in which the table is as it was checked."""
         for _ in range(_TRIES):
             fence = [] if self.fence is None else [self.fence.question(store.dialect.shared)]
             columns = [] if self.table is None else self.table.question(store)
-            connection, answers = store.begun(*fence, *columns, doing="begin the transaction")
+            connection, answers = store.open_transaction(*fence, *columns, doing="begin the transaction")
             try:
                 if self.fence is not None:
                     self.complete = self.fence.check(answers[0], self.txid).txid

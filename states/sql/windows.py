@@ -25,7 +25,7 @@ from .dialects.base import Dialect, check_taken
 from .inspect import check
 from .ledger import SqlFence, SqlLedger, owners_of
 from .store import Store, needs_of_store, parse_url, redact_url
-from .table import CheckedTable, Shape, TablePlace, existing, location_of, prepare, shape_of
+from .table import CheckedTable, Shape, TablePlace, location_of, prepare, read_columns, shape_of
 from .transaction import Transaction
 
 _KEYS = Fields("part bigint", "txid bigint", "block bigint")
@@ -76,6 +76,7 @@ class SqlWindow(WindowFactory):
     """
 
     store: SqlWindowsStoreFactory
+    state_type = WindowState
 
     @property
     def location(self) -> Location:
@@ -89,10 +90,6 @@ class SqlWindow(WindowFactory):
     def shape(self) -> Shape:
         """The columns of the table; creates it if it is missing."""
         return prepare(self.store.place, shape_of(self.store.place, _KEYS, _OTHERS))
-
-    @property
-    def state_type(self) -> type[WindowState]:
-        return WindowState
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
         return self.window(conf, SqlWindowBacking(self, SqlFence.of(conf), partitionIndex))
@@ -148,7 +145,7 @@ class SqlWindowBacking:
         if row is None and self.transaction.fence is None:
             return heads  # without a driver nobody has sealed them
         if row is None or not Marker(self.partition, 0, *row).fits(tokens, self.transaction.complete):
-            raise _removed(self.table, self.partition, self.transaction.complete)
+            raise _removal_error(self.table, self.partition, self.transaction.complete)
         return heads
 
     def heads(self) -> list[Head]:
@@ -167,7 +164,7 @@ class SqlWindowBacking:
         decode = self.dialect.decoder(data[0]) or bytes
         found = [None if row is None else decode(row[0]) for row in rows]
         if None in found:
-            raise _removed(self.table, self.partition, self.transaction.complete)
+            raise _removal_error(self.table, self.partition, self.transaction.complete)
         return found  # type: ignore[return-value]
 
     def write(self, blocks: Sequence[Block], dropped: Sequence[Head]) -> None:
@@ -219,7 +216,7 @@ def _digest(tokens: Iterable[str]) -> str:
     return hashlib.sha256("".join(tokens).encode()).hexdigest()[:16]
 
 
-def _removed(table: str, part: int, txid: int) -> StateError:
+def _removal_error(table: str, part: int, txid: int) -> StateError:
     return StateError(
         f"table {table!r} does not have the rows that batch {txid} left in partition {part} of the window: rows were "
         "deleted, or the table was restored without its ledger, or the other way round. Restore both as they were "
@@ -232,7 +229,7 @@ class WindowLedger(SqlLedger):
 
     def __init__(self, factory: SqlWindow) -> None:
         place = factory.store.place
-        super().__init__(factory.location, lambda: _prepared(factory), place.stores, self._highest)
+        super().__init__(factory.location, lambda: _create_table(factory), place.stores, self._highest)
         self.factory = factory
         self.table = factory.store.table
         self._checked = False
@@ -240,7 +237,7 @@ class WindowLedger(SqlLedger):
     def _highest(self) -> int:
         """Return the highest txid in the table. Touches nothing."""
         store = self.factory.store.place.stores()[0]
-        if existing(store, self.table) is None:
+        if read_columns(store, self.table) is None:
             return 0
         text = f'SELECT max(CASE WHEN "txid" = ? THEN "time" ELSE "txid" END) FROM "{self.table}"'
         with store.errors("look up the batches of the window"), store.reading() as connection:
@@ -255,7 +252,7 @@ class WindowLedger(SqlLedger):
             self._checked = True
         super().prepare(txid, attempt, numPartitions)
 
-    def _needed(self, index: int, transition: Transition) -> tuple[int, int | None]:
+    def _count_marks(self, index: int, transition: Transition) -> tuple[int, int | None]:
         return len(transition.receipts or ()), transition.attempt  # each partition has a transaction in every batch
 
     def _check(self, store: Store, connection: Connection, parts: range, complete: int, txid: int) -> None:
@@ -265,7 +262,7 @@ class WindowLedger(SqlLedger):
         if layout is None:
             owners = owners_of(store, connection, self.location).values()
             if seals or (complete and self._tenure is not None and self._tenure.own in owners):
-                raise _removed(self.table, 0, complete)
+                raise _removal_error(self.table, 0, complete)
         elif layout.data:
             require_same(f"table {self.table!r}", layout.data.decode(), shown)
         self._compare(layout, len(parts))
@@ -285,7 +282,7 @@ class WindowLedger(SqlLedger):
             tokens.setdefault(part, []).append(token)
         for part, seal in enumerate(seals):
             if seal is None or not seal.fits(tokens.get(part, []), complete) or seal.time > txid:
-                raise _removed(self.table, part, complete)
+                raise _removal_error(self.table, part, complete)
         if self._joins is not None:  # the ledger goes on from there, without batches in between
             text = f'UPDATE "{self.table}" SET "time" = ? WHERE "part" >= 0 AND "txid" = ? AND "time" < ?'
             connection.execute(text, (self._joins[0], NO_TXID, self._joins[0]))
@@ -306,7 +303,7 @@ class WindowLedger(SqlLedger):
             )
 
 
-def _prepared(factory: SqlWindow) -> list[Store]:
+def _create_table(factory: SqlWindow) -> list[Store]:
     factory.shape  # noqa: B018  creates the table
     return factory.store.place.stores()
 

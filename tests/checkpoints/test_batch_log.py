@@ -48,7 +48,7 @@ def taken(made: Made, folder: Path) -> BatchLog:
 def known(log: BatchLog) -> tuple[int, dict | None, dict | None]:
     """The last txid that is over, its metadata, and those of the next one."""
     last = log.last() or Logged(0, None)
-    begun = log.begun(last.txid + 1)
+    begun = log.find_begun(last.txid + 1)
     return last.txid, last.metadata, None if begun is None else begun.metadata
 
 
@@ -119,7 +119,7 @@ def test_an_older_driver_begins_nothing_after_a_newer_one_has_taken_the_log(
     older = taken(made, tmp_path)
     older.begin(1, {"n": 1})
     newer = taken(made, tmp_path)
-    assert older.moved()
+    assert older.has_moved()
     with pytest.raises(ZombieError, match=r"the checkpoint here: process \d+ on host .* has taken it over"):
         older.begin(begins, {"n": begins})
     with pytest.raises(ZombieError):
@@ -134,7 +134,7 @@ def test_what_an_older_driver_has_written_until_the_log_is_taken_is_read(made: M
     older, newer = taken(made, tmp_path), made(tmp_path)
     assert known(newer) == (0, None, None)
     older.begin(1, {"n": 1})
-    assert newer.moved()
+    assert newer.has_moved()
     newer.take()
     assert known(newer) == (0, None, {"n": 1})
 
@@ -161,7 +161,7 @@ def test_a_log_that_is_lost_beside_the_record_of_the_first_start_is_told(tmp_pat
     store = AppendLogStore(tmp_path)
     store.put("component", 0, {"base": 0, "lineage": "x"})
     with pytest.raises(TridentError, match="has only one of the record of its first start and the log"):
-        log_of(store).standing(None)  # type: ignore[arg-type]
+        log_of(store).read_state(None)  # type: ignore[arg-type]
 
 
 def test_a_component_whose_first_record_is_lost_is_not_taken_for_a_new_one(made: Made, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_component_whose_first_record_is_lost_is_not_taken_for_a_new_one(made:
     log.begin(2, {"n": 2})
     log.end(2, {"n": 2})
     with pytest.raises(TridentError, match="has only one of the record of its first start and the log"):
-        log.standing(None)  # type: ignore[arg-type]
+        log.read_state(None)  # type: ignore[arg-type]
 
 
 def test_an_older_driver_writes_no_other_path_after_a_newer_one_has_taken_the_log(made: Made, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from states.columns.values import Column, RefusedValue, decode_row
 from states.sql.store import Store, parse_url, store_of
-from states.sql.table import Shape, TablePlace, existing, prepare
+from states.sql.table import Shape, TablePlace, prepare, read_columns
 from trident_py.errors import DefinitionError, StateError
 
 K = Column("k", "bigint", True)
@@ -163,7 +163,7 @@ class DialectContract:
         column = Column("v", ddl)
         keys, columns = self.table(store, K, column)
         assert self.table(store, K, column) == (keys, columns)
-        known = existing(store, "t")
+        known = read_columns(store, "t")
         assert known is not None
         for each in (Column("v", known["v"]), column):
             prepare(TablePlace(store.url.render_as_string(hide_password=False), "t"), Shape((K, each)))

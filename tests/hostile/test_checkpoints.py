@@ -120,12 +120,12 @@ def test_any_damage_of_a_log_file_in_a_store_of_files(written: tuple[Path, bytes
     file, good = written
     folder = file.parents[1]
     file.write_bytes(good)
-    known = batches(folder).last(), batches(folder).begun(2)
+    known = batches(folder).last(), batches(folder).find_begun(2)
     content = data.draw(damaged(good))
     file.write_bytes(content)
     found: list[object] = []
-    error = refusal(lambda: found.extend((batches(folder).last(), batches(folder).begun(2))), str(file))
+    error = refusal(lambda: found.extend((batches(folder).last(), batches(folder).find_begun(2))), str(file))
     assert error is not None or tuple(found) == known, "what was damaged was taken for what was written"
     assert [each.read_bytes() for each in file.parent.iterdir()] == [content], "something was written"
     file.write_bytes(good)
-    assert (batches(folder).last(), batches(folder).begun(2)) == known
+    assert (batches(folder).last(), batches(folder).find_begun(2)) == known

@@ -70,7 +70,7 @@ def rows_of(kind: str, folder: Path) -> list[Any]:
         folder, [part.replace(";", ",") for part in fields], 5, "lines" if form == "txt" else form, **more
     )
     run, txid, rows = Player(spout, partitions=2), 1, []
-    while not run.coordination.exhausted(txid):
+    while not run.coordination.is_exhausted(txid):
         emitted = run.emit(txid)
         assert repr(run.emit(txid, 1)) == repr(emitted)
         rows += flat(emitted)

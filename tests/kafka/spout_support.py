@@ -111,7 +111,7 @@ def when_ready(player: Player, txid: int) -> list:
 def all_of(player: Player) -> list[list]:
     """The values of each batch of a spout that ends, in order."""
     made, txid = [], 1
-    while not player.coordination.exhausted(txid):
+    while not player.coordination.is_exhausted(txid):
         if player.coordination.ready(txid):
             made.append(values(player.batch(txid)))
             txid += 1

@@ -17,7 +17,7 @@ from states.kafka.advice import _ADVICE
 from trident_py.errors import FailedException, StateError
 from trident_py.kafka.blocking_calls import offsets_of
 from trident_py.kafka.clients import Cluster, errors, is_fenced, is_passing
-from trident_py.kafka.error_codes import PASSING, TABLE, Meaning, is_known, meaning_of
+from trident_py.kafka.error_codes import PASSING, TABLE, Meaning, find_meaning, is_known
 
 CODES = {
     name: code for name in dir(KafkaError) if isinstance(code := getattr(KafkaError, name), int)
@@ -40,7 +40,7 @@ def test_every_code_of_the_installed_client_stands_in_the_table_once() -> None:
 
 
 def test_what_kafkas_own_client_tries_again_passes_here_or_is_looked_at() -> None:
-    meanings = {name: meaning_of(name) for name, code in CODES.items() if code in RETRIABLE}
+    meanings = {name: find_meaning(name) for name, code in CODES.items() if code in RETRIABLE}
     assert len(meanings) == len(RETRIABLE)
     assert {name for name, meaning in meanings.items() if meaning not in PASSING} == {
         "UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID",
@@ -50,12 +50,12 @@ def test_what_kafkas_own_client_tries_again_passes_here_or_is_looked_at() -> Non
 @pytest.mark.parametrize("name", CODES)
 def test_a_code_that_passes_fails_the_batch_and_others_end_the_run(name: str) -> None:
     error = KafkaException(KafkaError(CODES[name], "as the broker says"))
-    expected = FailedException if meaning_of(name) in PASSING else StateError
+    expected = FailedException if find_meaning(name) in PASSING else StateError
     assert is_passing(error) is (expected is FailedException)
-    assert is_fenced(error) is (meaning_of(name) is Meaning.FENCED)
+    assert is_fenced(error) is (find_meaning(name) is Meaning.FENCED)
     with pytest.raises(expected, match=f"{name}: as the broker says") as told, errors(AT, "write"):
         raise error
-    assert ("security.protocol" in str(told.value)) is (meaning_of(name) is Meaning.SHUT)
+    assert ("security.protocol" in str(told.value)) is (find_meaning(name) is Meaning.SHUT)
 
 
 def test_a_code_that_nobody_knows_yet_fails_the_batch_and_says_so() -> None:
@@ -74,7 +74,7 @@ def test_a_broker_that_goes_while_it_is_asked_fails_the_batch() -> None:
 
 def test_advice_and_code_name_codes_that_exist() -> None:
     assert set(_ADVICE) <= set(CODES)
-    assert not [name for name in _ADVICE if meaning_of(name) in PASSING]
+    assert not [name for name in _ADVICE if find_meaning(name) in PASSING]
     for package in (states.kafka, trident_py.kafka):
         for path in Path(str(package.__file__)).parent.glob("*.py"):
             used = re.findall(r"KafkaError\.(\w+)", path.read_text())

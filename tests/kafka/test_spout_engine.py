@@ -14,7 +14,7 @@ import pytest
 from spout_support import produce
 
 from trident_py import LocalCluster, TridentTopology
-from trident_py.cli.display import standing
+from trident_py.cli.display import format_progress
 from trident_py.errors import FailedException
 from trident_py.kafka import Json, KafkaSpout
 from trident_py.kafka.clients import Once
@@ -135,7 +135,7 @@ def test_the_command_line_shows_the_backlog(kafka: Any, tmp_path: Path) -> None:
 
 def test_the_progress_line_sums_the_backlog() -> None:
     progress = Progress("c", txid=3, backlog={"numbers": {"t-0": 1_000, "t-1": 234}})
-    assert "1,234 waiting for numbers" in standing(progress)
+    assert "1,234 waiting for numbers" in format_progress(progress)
 
 
 def test_clients_that_repeat_themselves_are_heard_once_in_a_while() -> None:

@@ -91,7 +91,7 @@ def test_an_opaque_spout_reads_a_compacted_topic_while_it_is_compacted(kafka: An
 
     def cleaned() -> bool:
         fresh = play(topic, kind="opaque", endingOffsets="latest", maxRecordsPerBatch=10**6)
-        return not fresh.coordination.exhausted(1) and len(values(fresh.batch(1))) < written
+        return not fresh.coordination.is_exhausted(1) and len(values(fresh.batch(1))) < written
 
     while written < 200 or not cleaned():
         for n in range(50):

@@ -148,7 +148,7 @@ def test_a_topic_that_is_not_there_ends_the_run_with_its_name(kafka: Any, play: 
 
 def test_latest_as_the_end_means_when_the_run_began(kafka: Any, play: Any, topic: str) -> None:
     player = play(topic, endingOffsets="latest", maxRecordsPerBatch=2)
-    assert not player.coordination.exhausted(1)
+    assert not player.coordination.is_exhausted(1)
     produce(kafka, topic, ["later"])
     add_partitions(kafka, topic, 2)
     produce(kafka, topic, ["later"], partition=1)
@@ -160,7 +160,7 @@ def test_an_end_that_is_reached_stays_reached_after_a_restart(kafka: Any, play: 
     first = play(topic, endingOffsets="latest")
     assert all_of(first) == [list("01234")]
     again = play(topic, endingOffsets="latest", store=first.store, restored=first.logged, committed=1)
-    eventually(lambda: again.coordination.exhausted(2))
+    eventually(lambda: again.coordination.is_exhausted(2))
 
 
 # Consumed offsets, for a state that commits them
@@ -170,7 +170,7 @@ def sharing(player: Any, txid: int) -> dict:
     """The conf of a state in a task of this txid."""
     batch = CurrentBatch()
     batch.transaction = TransactionAttempt(txid, 0)
-    batch.shared = json.loads(json.dumps(player.coordination.shared(txid)))
+    batch.shared = json.loads(json.dumps(player.coordination.share(txid)))
     return {"trident.context": batch}
 
 
@@ -229,5 +229,5 @@ def test_a_spout_that_waits_can_be_asked_at_any_pace(kafka: Any, play: Any, topi
     begun = time.monotonic()
     for _ in range(10_000):
         player.coordination.ready(2)
-        player.coordination.exhausted(2)
+        player.coordination.is_exhausted(2)
     assert time.monotonic() - begun < 10

@@ -136,7 +136,7 @@ def test_a_run_to_the_end_does_not_end_before_a_topic_that_is_gone_was_read(kafk
     delete(kafka, topic)
     txid = 2
     with pytest.raises(SpoutError, match=f"topic {topic} is gone"):
-        while not player.coordination.exhausted(txid):
+        while not player.coordination.is_exhausted(txid):
             if player.coordination.ready(txid):
                 player.batch(txid)
                 txid += 1
@@ -151,10 +151,10 @@ def test_a_run_to_the_end_waits_for_a_partition_that_does_not_answer(kafka: Any,
     view = coordinator._view
     coordinator._view = view._replace(ends={place: end for place, end in view.ends.items() if place[1] == 0})
     coordinator._go_to(coordinator._positions)
-    assert not player.coordination.exhausted(2)
+    assert not player.coordination.is_exhausted(2)
     coordinator._view = view
     assert len(values(player.batch(2)) + values(player.batch(3)) + values(player.batch(4))) == 6
-    assert player.coordination.exhausted(5)
+    assert player.coordination.is_exhausted(5)
 
 
 # What a batch is, after a crash

@@ -80,7 +80,7 @@ def read(path: Path, text: str, size: int, partitions: int, multiline: bool) -> 
     player, found = Player(spout, partitions=partitions), []
     try:
         for txid in range(1, len(text) + 2):
-            if player.coordination.exhausted(txid):
+            if player.coordination.is_exhausted(txid):
                 return found, False
             found += map(list, flat(player.batch(txid)))
     except SpoutError:

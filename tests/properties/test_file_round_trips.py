@@ -18,7 +18,7 @@ from spouts.harness import Player, flat
 
 from states.files import FileState, RowUpdater
 from trident_py.errors import TridentError
-from trident_py.model.chunks import Column, to_list, typed
+from trident_py.model.chunks import Column, convert, to_list
 from trident_py.spouts import FileSpout
 from trident_py.tuples import TridentTuple
 
@@ -54,7 +54,7 @@ def accepted(ddl: str, values: list[Any]) -> list[Any]:
     kept: list[Any] = []
     for each in values:
         try:
-            column: Column = typed([each], ddl, "v")
+            column: Column = convert([each], ddl, "v")
         except TridentError:
             continue
         kept += to_list(column)

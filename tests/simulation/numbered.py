@@ -32,18 +32,18 @@ class _DictTables(Tables):
     def lock(self, connection: Any, senders: Sequence[tuple]) -> dict[tuple, SenderRow]:
         return {each: connection.setdefault((SENDER, each), SenderRow(self.first - 1)) for each in senders}
 
-    def stored(self, connection: Any, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
+    def read_stored(self, connection: Any, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
         return {key: () for key in keys if (HELD if table == self.held else APPLIED, key) in connection}
 
     def read_waiting(self, connection: Any, senders: Sequence[tuple]) -> dict[tuple, set[int]]:
         return {each: {at[1][-1] for at in connection if at[0] == HELD and at[1][:-1] == each} for each in senders}
 
-    def missing(self, connection: Any, senders: Sequence[tuple]) -> dict[tuple, list[Gap]]:
+    def read_gaps(self, connection: Any, senders: Sequence[tuple]) -> dict[tuple, list[Gap]]:
         found = {each: [gap for at, gap in connection.items() if at[0] == GAPS and at[1][:-1] == each]
                  for each in senders}  # fmt: skip
         return {each: sorted(gaps) for each, gaps in found.items()}
 
-    def waiting(self, connection: Any, keys: Sequence[Key]) -> list[tuple]:
+    def read_rows(self, connection: Any, keys: Sequence[Key]) -> list[tuple]:
         return [() for key in keys if (HELD, key) in connection]
 
     def write(self, connection: Any, decided: Decided, rows: dict[Key, tuple]) -> None:
@@ -73,7 +73,7 @@ class SimulatedSequence(SequenceRows):
         self.counts, self.new_gaps, self._tables, self.partition = Counter(), [], TABLES, transaction.partition
         self._transaction = _Working(transaction)  # type: ignore[assignment]
 
-    def _encoded(self, columns: Any, fields: Any, tuples: Any) -> list[tuple]:
+    def _encode(self, columns: Any, fields: Any, tuples: Any) -> list[tuple]:
         return [(each[0], number_of(each[1])) for each in tuples]
 
 

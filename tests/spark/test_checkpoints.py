@@ -86,7 +86,7 @@ def test_in_s3_the_first_of_two_drivers_cannot_begin_a_batch_either(remote: Remo
         first.check()
     second.begin(1, {"n": 3})
     second.check()
-    begun = batch_log(spark, remote, tmp_path).begun(1)
+    begun = batch_log(spark, remote, tmp_path).find_begun(1)
     assert begun is not None and begun.metadata == {"n": 3}
 
 

@@ -35,7 +35,7 @@ def test_spark_says_what_we_look_for() -> None:
 def test_a_worker_that_died_or_never_came_is_a_lost_task(text: str) -> None:
     """The batch is replayed, a few times; it does not end the run."""
     assert failures.is_lost_task(["Job aborted due to stage failure", f"org.apache.spark.SparkException: {text} 10 s"])
-    failure = failures.lost_task_failure([text], "py3")
+    failure = failures.worker_loss_failure([text], "py3")
     assert "died" in str(failure)
     assert ("Spark starts Python as 'py3'" in str(failure)) is ("exited" not in text)
 

@@ -363,7 +363,7 @@ def test_the_end_of_a_txid_of_a_source_of_spark_is_durable_before_sparks_own(tmp
     log.begin(3, {})
     log.end(3, {})
     found = BatchLog(VersionedStore(LinkedFiles(tmp_path)), "here", "t", own_order)
-    assert (found.last() or pytest.fail()).txid == 3 and found.begun(3) is None
+    assert (found.last() or pytest.fail()).txid == 3 and found.find_begun(3) is None
 
 
 def test_a_source_of_spark_that_reads_on_without_rows_beside_python_spouts_is_a_txid_too(

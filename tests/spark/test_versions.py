@@ -27,7 +27,7 @@ def way(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def frame(spark: Any, rows: list) -> DataFrame:
-    return versions.frame_of(spark, pa.Table.from_batches(stage.leaving(rows), stage.ROWS), stage.SCHEMA)
+    return versions.frame_of(spark, pa.Table.from_batches(stage.write_batches(rows), stage.ROWS), stage.SCHEMA)
 
 
 def test_a_version_is_told_by_what_it_has(spark: Any) -> None:

@@ -91,7 +91,7 @@ class Player:
         """Batches until all spouts are exhausted."""
         batches = []
         for txid in range(first, first + limit):
-            if self.coordination.exhausted(txid):
+            if self.coordination.is_exhausted(txid):
                 break
             assert self.coordination.ready(txid)
             batches.append(self.batch(txid))

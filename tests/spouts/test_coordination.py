@@ -97,7 +97,7 @@ def test_a_failed_exception_from_emit_batch_reaches_the_loop_and_the_replay_work
 def test_an_endless_spout_is_always_ready_and_never_exhausted():
     coordination = Player(Numbers()).coordination
     assert coordination.ready(1)
-    assert not coordination.exhausted()
+    assert not coordination.is_exhausted()
 
 
 def test_is_exhausted_makes_a_batch_spout_finite():

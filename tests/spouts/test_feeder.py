@@ -107,7 +107,7 @@ def test_a_closed_feeder_ends_when_all_is_emitted():
 def test_an_open_feeder_never_ends():
     player = Player(fed([("a",)]))
     player.batch(1)
-    assert not player.coordination.exhausted()
+    assert not player.coordination.is_exhausted()
 
 
 def test_a_closed_feeder_takes_nothing_more():

@@ -23,7 +23,7 @@ def test_batches_have_at_most_the_maximum_and_end_with_the_tuples():
 def test_a_cycling_spout_never_ends_and_never_wraps_inside_a_batch():
     player = Player(spout().setCycle(True))
     assert [len(player.batch(txid)[0]) for txid in range(1, 7)] == [3, 2, 3, 2, 3, 2]
-    assert not player.coordination.exhausted()
+    assert not player.coordination.is_exhausted()
 
 
 def test_without_cycle_batches_behind_the_end_are_empty():
@@ -40,16 +40,16 @@ def test_after_a_restart_at_txid_n_batch_n_comes():
     first = Player(spout())
     first.batch(1)
     again = Player(spout(), restored=first.logged, committed=1)
-    assert not again.coordination.exhausted()
+    assert not again.coordination.is_exhausted()
     assert again.batch(2) == [[(3,), (4,)]]
-    assert again.coordination.exhausted()
+    assert again.coordination.is_exhausted()
 
 
 def test_a_restart_behind_the_end_runs_no_empty_batch():
     first = Player(spout())
     first.to_end()
     again = Player(spout(), restored=first.logged, committed=2)
-    assert again.coordination.exhausted()
+    assert again.coordination.is_exhausted()
     assert not again.coordination.ready(3)
 
 

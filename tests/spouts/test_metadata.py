@@ -155,8 +155,8 @@ def test_who_has_missed_many_writes_writes_over_nobody_either(stores):
     late.put("p", 0, "first")
     for n in range(5):
         other.put("p", 0, n)
-    assert late.changed("p")
-    assert not other.changed("p")
+    assert late.has_changed("p")
+    assert not other.has_changed("p")
     with pytest.raises(ZombieError, match="another driver"):
         late.put("p", 0, "late")
     assert stores().get("p", 0) == 4
@@ -169,7 +169,7 @@ def test_what_another_driver_has_written_counts_after_it_was_read(stores):
     late.put("p", 0, "first")
     other.put("p", 0, "second")
     late.reread("p")
-    assert not late.changed("p")
+    assert not late.has_changed("p")
     late.put("p", 1, "third")
     assert (stores().get("p", 0), stores().get("p", 1)) == ("second", "third")
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from states.columns.values import Column, RefusedValue
 from states.sql import SequenceState
-from states.sql.inspect import check, missing
+from states.sql.inspect import check, list_missing_privileges
 from states.sql.maps.state import SqlMapState
 from states.sql.rows.append import AppendState
 from states.sql.rows.batch import BatchState
@@ -346,4 +346,4 @@ def test_a_state_that_stages_needs_temporary_tables(database: str) -> None:
 
 
 def test_sqlite_grants_everything() -> None:
-    assert missing("sqlite", None, ["t"], creates=True, stages=True) == []  # type: ignore[arg-type]
+    assert list_missing_privileges("sqlite", None, ["t"], creates=True, stages=True) == []  # type: ignore[arg-type]

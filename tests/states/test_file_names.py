@@ -18,12 +18,12 @@ NAMES = ["wind speed", "a.b", "", " ", "birth date", 'a "quoted" name', "a, b", 
 
 @pytest.mark.parametrize("format", ["csv", "json", "parquet"])
 def test_columns_of_any_name_are_written_and_read(tmp_path: Path, format: str) -> None:
-    columns = Fields.named(NAMES, dict.fromkeys(NAMES, "bigint"))
+    columns = Fields.of_names(NAMES, dict.fromkeys(NAMES, "bigint"))
     driver = Driver(FileState(tmp_path / "rows", format, columns), RowUpdater())
     row = tuple(range(len(NAMES)))
     for txid in (1, 2):
         driver.batch([TridentTuple.of(columns, row)], txid, of=1)
-    for fields in (columns, Fields.named(reversed(NAMES))):
+    for fields in (columns, Fields.of_names(reversed(NAMES))):
         spout = FileSpout(tmp_path / "rows", fields, multiline=True)
         (found, again) = flat(Player(spout).to_end())
         assert found == again == tuple(row[NAMES.index(name)] if fields is columns or format != "csv" else

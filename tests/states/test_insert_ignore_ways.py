@@ -161,7 +161,7 @@ def test_a_known_key_of_any_kind_is_seen_in_a_sample(
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows each load of whole rows into the table ``t`` was given."""
     numbers: list[int] = []
-    ignoring, load = MySqlBulk._ignoring, PostgreSqlBulk.load
+    ignoring, load = MySqlBulk._insert_ignoring, PostgreSqlBulk.load
 
     def loaded(self: Any, connection: Any, table: str, columns: Any, parts: Any, *more: Any) -> int:
         parts = list(parts)
@@ -169,8 +169,12 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             numbers.append(sum(len(part[0]) for part in parts))
         return load(self, connection, table, columns, parts, *more)
 
+    def inserted(*given: Any) -> Any:
+        numbers.append(len(given[-1]))
+        return ignoring(*given)
+
     monkeypatch.setattr(PostgreSqlBulk, "load", loaded)
-    monkeypatch.setattr(MySqlBulk, "_ignoring", lambda *given: numbers.append(len(given[-1])) or ignoring(*given))
+    monkeypatch.setattr(MySqlBulk, "_insert_ignoring", inserted)
     return numbers
 
 

@@ -32,7 +32,7 @@ def rows(ddls: list[str], *keys: list) -> KeyedRows:
 
 
 def order(made: KeyedRows) -> list[int]:
-    return [position for part in made.ordered() for position in part.to_pylist()]
+    return [position for part in made.in_key_order() for position in part.to_pylist()]
 
 
 @pytest.mark.parametrize("ddl", KEYS)
@@ -44,7 +44,7 @@ def test_rows_are_sorted_by_key_and_equal_keys_stay_in_their_order(
     keys = KEYS[ddl]
     made = rows([ddl], keys)
     assert order(made) == sorted(range(1000), key=lambda i: (keys[i], i))
-    first = [n for part in made.ordered() for n in part.filter(made.first(part)).to_pylist()]
+    first = [n for part in made.in_key_order() for n in part.filter(made.first(part)).to_pylist()]
     assert sorted(first) == sorted({key: i for i, key in reversed(list(enumerate(keys)))}.values())
 
 

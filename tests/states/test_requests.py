@@ -101,7 +101,7 @@ def begun(database: str) -> Iterator[tuple[Store, Any]]:
     """A transaction on the table t with the key a."""
     run(database, "CREATE TABLE t (a BIGINT PRIMARY KEY)")
     store = store_of(parse_url(database))
-    connection, _ = store.begun()
+    connection, _ = store.open_transaction()
     try:
         yield store, connection
     finally:

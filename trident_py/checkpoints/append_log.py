@@ -111,8 +111,6 @@ class AppendLogStore(SharedMetadataStore):
             os.close(self._lock_file)
             self._lock_file = -1
 
-    # -- writing --------------------------------------------------------------------------------------------------
-
     def _put(self, path: str, txid: int, text: str | None, sync: bool) -> None:
         """Write a value as JSON, or without one removes the entry. Raises ZombieError if another driver has written
         since this store read or wrote."""
@@ -160,8 +158,6 @@ class AppendLogStore(SharedMetadataStore):
         write_journal(self._folder, self._entries)
         self._open()
         self._limit = max(LEAST_SIZE, 4 * self._written.size)
-
-    # -- reading --------------------------------------------------------------------------------------------------
 
     def _read(self, path: str) -> dict[int, Any]:
         if not self._loaded:

@@ -60,9 +60,7 @@ class BatchLog:
         """The order of sets in the processes that emit from now on."""
         return self._order()
 
-    # -- the start ------------------------------------------------------------------------------------------------
-
-    def standing(self, program: Program | None) -> CheckpointState:
+    def read_state(self, program: Program | None) -> CheckpointState:
         """Return what the checkpoint holds before this start; without a program, nothing of a hash seed. Raises
         LineageError if a part of it is missing."""
         record = self.store.get(AGREEMENT, 0)
@@ -81,7 +79,7 @@ class BatchLog:
             )
         last = self.last()
         txid = record["base"] if last is None else last.txid
-        begun = self.begun(txid + 1)
+        begun = self.find_begun(txid + 1)
         decided = self.store.get(DECIDED, txid + 1) is not None
         other = None if begun is None or program is None else find_other_seed(program, begun.order, self.order["order"])
         return CheckpointState(
@@ -93,29 +91,27 @@ class BatchLog:
         so what is read after this stays as it is. Raises ZombieError if in HDFS or S3 another driver starts at the same
         moment; in a folder the later one owns it."""
 
-        def taken(entries: dict[int, Any]) -> tuple[int, Any]:
+        def enter(entries: dict[int, Any]) -> tuple[int, Any]:
             return 0, {**(entries.get(0, _EMPTY)), "driver": self.driver}
 
-        self.store.take_over(LOG, taken)
+        self.store.take_over(LOG, enter)
 
-    def moved(self) -> bool:
+    def has_moved(self) -> bool:
         """Return whether another driver has written since this one has read the log."""
-        return self.store.changed(LOG)
+        return self.store.has_changed(LOG)
 
     def check(self) -> None:
         """Raise ZombieError if another driver owns the checkpoint now."""
-        if self.moved():
+        if self.has_moved():
             raise ownership_error(self.where, self.store.newest(LOG))
-
-    # -- batches --------------------------------------------------------------------------------------------------
 
     def last(self) -> Logged | None:
         """Return the last committed batch."""
-        return self._logged("over")
+        return self._read_logged("over")
 
-    def begun(self, txid: int) -> Logged | None:
+    def find_begun(self, txid: int) -> Logged | None:
         """Return this batch if it has started and is not committed."""
-        begun = self._logged("begun")
+        begun = self._read_logged("begun")
         return begun if begun is not None and begun.txid == txid else None
 
     def enter(self, micro_batch: MicroBatch) -> None:
@@ -155,7 +151,7 @@ class BatchLog:
         record: Mapping[str, Any] = self.store.peek(LOG, 0) or _EMPTY
         return record
 
-    def _logged(self, name: str) -> Logged | None:
+    def _read_logged(self, name: str) -> Logged | None:
         """Return a copy: a spout may change its metadata."""
         batch = (self.store.get(LOG, 0) or _EMPTY)[name]
         return None if batch is None else Logged(**batch)

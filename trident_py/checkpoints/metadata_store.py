@@ -173,7 +173,7 @@ class MemoryMetadataStore:
         with self._lock:
             return sorted(path for path in self._all() if path.startswith(prefix))
 
-    def changed(self, path: str) -> bool:
+    def has_changed(self, path: str) -> bool:
         """Return whether another driver has written the path since this store read or wrote it."""
         return False
 
@@ -209,7 +209,7 @@ class SharedMetadataStore(MemoryMetadataStore):
         with self._lock:
             self._entries.pop(path, None)
 
-    def changed(self, path: str) -> bool:
+    def has_changed(self, path: str) -> bool:
         with self._lock:
             self._read(path)
             return self._differs(path)

@@ -112,7 +112,7 @@ class VersionedStore(SharedMetadataStore):
         try:
             found = json.loads(data)
             entries = found["entries"]
-            if found.keys() != {"by", "entries"} and found["sum"] != _sum(entries):
+            if found.keys() != {"by", "entries"} and found["sum"] != _sum(json.dumps(entries)):
                 raise ValueError("its content is not what was written")
             return {int(txid): value for txid, value in entries.items()}
         except (ValueError, AttributeError, KeyError, TypeError) as error:
@@ -130,8 +130,8 @@ class VersionedStore(SharedMetadataStore):
         raise overwrite_error(f"{self._folder.where}/{quote(path, safe='')}")
 
     def _write(self, path: str, entries: dict[int, Any]) -> None:
-        kept = {str(txid): entries[txid] for txid in sorted(entries)}
-        text = json.dumps({"by": self._id, "entries": kept, "sum": _sum(kept)})
+        kept = json.dumps({str(txid): entries[txid] for txid in sorted(entries)})
+        text = f'{{"by": "{self._id}", "entries": {kept}, "sum": {_sum(kept)}}}'
         version = self._make(path, self._versions.get(path, 0) + 1, text.encode())
         stored = self._list_versions(path)
         if max(stored, default=version) > version:
@@ -179,6 +179,6 @@ def _file(path: str, version: int) -> str:
     return f"{quote(path, safe='')}/{version}{_SUFFIX}"
 
 
-def _sum(entries: Any) -> int:
+def _sum(entries: str) -> int:
     """Return the checksum of a file's entries. Files of older versions have none."""
-    return zlib.crc32(json.dumps(entries).encode())
+    return zlib.crc32(entries.encode())

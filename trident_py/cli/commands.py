@@ -19,7 +19,7 @@ class Commands(click.Group):
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         command = super().get_command(context, name)
-        return _installed(name) if command is None and name in names(COMMANDS) else command
+        return _load_extra(name) if command is None and name in names(COMMANDS) else command
 
     def resolve_command(
         self, context: click.Context, arguments: list[str]
@@ -33,7 +33,7 @@ class Commands(click.Group):
         )
 
 
-def _installed(name: str) -> click.Command:
+def _load_extra(name: str) -> click.Command:
     """Return the command of an extra; if it cannot be loaded, one that says what is missing."""
     try:
         return load(f"trident {name}", name, COMMANDS)

@@ -103,7 +103,7 @@ class ProgressLine:
     def event(self, time: datetime, event: Event, progress: Progress | None) -> None:
         match event.kind:
             case "committed":
-                self._committed(event, progress)
+                self._show_committed(event, progress)
             case "started":
                 self.begun_after = max(self.begun_after, event.txid or 0)
             case "failed" | "ended":
@@ -112,16 +112,16 @@ class ProgressLine:
                 at = "" if event.txid is None else f"txid {event.txid}, attempt {event.attempt}: "
                 self.console.print(f"{event.kind}: {at}{event.reason}", markup=False)
 
-    def _committed(self, event: Event, progress: Progress | None) -> None:
+    def _show_committed(self, event: Event, progress: Progress | None) -> None:
         if progress is not None:
-            self.last = f"{self.name}: {standing(progress)}"
+            self.last = f"{self.name}: {format_progress(progress)}"
             self.status.update(self.last)
 
 
 Display = JsonLines | ProgressLine
 
 
-def standing(progress: Progress) -> str:
+def format_progress(progress: Progress) -> str:
     """Return the progress of a component, in one line."""
     tuples = [f"{count:,} from {spout}" for spout, count in progress.emitted.items()]
     written = [f"{count:,} into {state}" for state, count in progress.persisted.items()]

@@ -7,7 +7,7 @@ import sys
 import click
 
 from ..report.explain import FORMS
-from .failures import guarded
+from .failures import run_guarded
 from .targets import Target, target_argument
 
 
@@ -31,4 +31,4 @@ def explain(target: str | None, form: str, full: bool) -> None:
         print("\n".join([str(guarantees), *guarantees.notes()]))
         return 0
 
-    sys.exit(guarded(body, full))
+    sys.exit(run_guarded(body, full))

@@ -16,7 +16,7 @@ from .display import exit_code
 FAILED, WRONG = 1, 2
 
 
-def guarded(body: Callable[[], int], full: bool) -> int:
+def run_guarded(body: Callable[[], int], full: bool) -> int:
     """Return the exit code of ``body``. Errors are printed, not raised."""
     try:
         return body()

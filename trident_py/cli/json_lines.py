@@ -13,7 +13,7 @@ from logging.handlers import RotatingFileHandler
 from typing import Any
 
 from ..errors import DefinitionError
-from ..model.secrets import hidden
+from ..model.secrets import hide
 from ..report.progress import Event, Progress
 
 FILE_BYTES, OLDER_FILES = 10_000_000, 5
@@ -95,8 +95,8 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         told: dict[str, Any] = {**self._more, "level": record.levelname, "logger": record.name}
         if record.exc_info:
-            told["trace"] = hidden(self.formatException(record.exc_info))
-        return line_of("log", datetime.fromtimestamp(record.created, UTC), **told, message=hidden(record.getMessage()))
+            told["trace"] = hide(self.formatException(record.exc_info))
+        return line_of("log", datetime.fromtimestamp(record.created, UTC), **told, message=hide(record.getMessage()))
 
 
 def log_as_json(name: str) -> None:

@@ -18,7 +18,7 @@ from ..report.guarantees import Guarantees, require
 from ..report.progress import RunningTopology
 from ..topology.topology import check_submission
 from .display import ProgressLine, follow, terminable
-from .failures import guarded
+from .failures import run_guarded
 from .json_lines import JsonLines, Write, events_in_log, file_of_events, log_as_json, now
 from .spark_options import SparkOptions, absolute, spark_options
 from .states import looks_of, show_looks
@@ -176,7 +176,7 @@ def run(dry_run: bool, http: str | None, events: str | None, **options: Any) -> 
             return dataclasses.replace(chosen, write_event=write)()
 
     with terminable():
-        sys.exit(guarded(run_topology, chosen.full))
+        sys.exit(run_guarded(run_topology, chosen.full))
 
 
 def settings_of(settings: tuple[str, ...]) -> Config:

@@ -37,7 +37,7 @@ class SparkOptions:
             "--properties-file": self.properties_file,
         }
         given = [word for option, value in named.items() if value is not None for word in (option, value)]
-        settings = [word for setting in self.conf for word in ("--conf", _checked(setting))]
+        settings = [word for setting in self.conf for word in ("--conf", _check_setting(setting))]
         return [*given, *settings]
 
     def within(self, folder: Path) -> SparkOptions:
@@ -93,7 +93,7 @@ def absolute(path: str, folder: Path) -> str:
     return path if "://" in path or path.startswith("file:") or not path else str(folder / path)
 
 
-def _checked(setting: str) -> str:
+def _check_setting(setting: str) -> str:
     key, equals, _ = setting.partition("=")
     if not equals or not key.startswith("spark."):
         raise click.UsageError(

@@ -15,7 +15,7 @@ import click
 from ..entry_points import find
 from ..errors import DefinitionError
 from ..model.plan import Plan, ProcessorNode
-from ..report.guarantees import declared_cell
+from ..report.guarantees import find_declared_cell
 from ..report.guarantees.matrix import cell
 from ..topology.user_modules import NotFound
 from ..topology.user_modules import states_loading as loading
@@ -37,7 +37,7 @@ def states(context: click.Context, as_json: bool, schema: bool) -> None:
     if schema:
         print(json.dumps(loading().schema(), indent=2))
         return
-    records = [listing(installed) for installed in loading().find_types().values()]
+    records = [to_record(installed) for installed in loading().find_types().values()]
     print(json.dumps(records, indent=2) if as_json else "\n\n".join(map(describe_type, records)))
 
 
@@ -81,7 +81,7 @@ def show_looks(looks: list[Any], form: Literal["text", "list", "events"]) -> int
 states.add_command(check)
 
 
-def listing(installed: Any) -> dict[str, Any]:
+def to_record(installed: Any) -> dict[str, Any]:
     """Return a type as a JSON object."""
     record = {"type": installed.name, "package": installed.package, "summary": installed.summary}
     if installed.settings is None:
@@ -96,20 +96,20 @@ def listing(installed: Any) -> dict[str, Any]:
 def cells_of(model: Any, kind: str) -> dict[str, Any]:
     """Return the guarantee with each kind of spout: the type's own, else that of the matrix."""
     declared = model.guarantees()
-    return {spout: (declared_cell(model, declared, spout) or cell(spout, kind))._asdict() for spout in SPOUTS}
+    return {spout: (find_declared_cell(model, declared, spout) or cell(spout, kind))._asdict() for spout in SPOUTS}
 
 
 def settings(model: Any) -> list[dict[str, Any]]:
     """Return the keys of a type. Keys of nested mappings are joined with a dot."""
     schema = model.model_json_schema()
-    return list(flattened(schema, schema.get("$defs", {}), ""))
+    return list(flatten(schema, schema.get("$defs", {}), ""))
 
 
-def flattened(model: dict[str, Any], definitions: dict[str, Any], before: str) -> Any:
+def flatten(model: dict[str, Any], definitions: dict[str, Any], before: str) -> Any:
     for name, key in model.get("properties", {}).items():
         nested = definitions.get(key.get("$ref", "").rpartition("/")[2])
         if nested is not None:
-            yield from flattened(nested, definitions, f"{before}{name}.")
+            yield from flatten(nested, definitions, f"{before}{name}.")
             continue
         record: dict[str, Any] = {"key": before + name, "required": name in model.get("required", [])}
         yield record | {part: key[part] for part in ("description", "enum", "default") if key.get(part) is not None}

@@ -14,7 +14,7 @@ import click
 
 from ..config import Config
 from ..entry_points import load
-from ..model.secrets import hidden
+from ..model.secrets import hide
 from ..topology import Topology, TridentTopology
 from ..topology.user_modules import NotFound, find_module, functions_of
 
@@ -62,7 +62,7 @@ class Target:
         if here not in sys.path:
             sys.path.insert(0, here)
         if self.draft is None:
-            return Chosen(topology_of(self.text), Config(), None, hidden)
+            return Chosen(topology_of(self.text), Config(), None, hide)
         defined = self.draft.build()
         os.chdir(defined.file.parent)
         return Chosen(defined.build(), defined.configuration, defined.storage, defined.hide)

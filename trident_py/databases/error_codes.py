@@ -36,7 +36,7 @@ def sqlite_code_of(error: BaseException | None) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors that the module raises by itself have none
 
 
-def lost_a_lock_on_sqlite(code: int) -> bool:
+def is_lock_conflict_on_sqlite(code: int) -> bool:
     """Return whether another connection holds the file or the table."""
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -46,7 +46,7 @@ def postgresql_has_it(sqlstate: str) -> bool:
     return sqlstate in ("23505", "42P07", "42710")
 
 
-def lost_a_lock_on_postgresql(sqlstate: str) -> bool:
+def is_lock_conflict_on_postgresql(sqlstate: str) -> bool:
     """Return whether a transaction lost to another one (class 40; 55P03 lock not available; 72 snapshot too old)."""
     return sqlstate == "55P03" or (sqlstate[:2] in ("40", "72") and sqlstate not in ("40002", "40003"))
 
@@ -81,7 +81,7 @@ _AWAY = {
 }  # fmt: skip
 
 
-def lost_a_lock_on_mysql(code: int | None) -> bool:
+def is_lock_conflict_on_mysql(code: int | None) -> bool:
     """Return whether a transaction lost to another one."""
     return code in _LOCKS
 

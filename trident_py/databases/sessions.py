@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, event
 
-from ..errors import DefinitionError, missing
+from ..errors import DefinitionError, explain_missing
 from ..model.secrets import redact_url
 
 _POSTGRESQL = {
@@ -110,7 +110,7 @@ def driver_of(url: URL) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         extra = "postgresql" if url.get_backend_name() == "postgresql" else "mysql"
-        raise DefinitionError(missing(redact_url(url.render_as_string()), error.name, extra)) from None
+        raise DefinitionError(explain_missing(redact_url(url.render_as_string()), error.name, extra)) from None
 
 
 def pin_engine(engine: Engine) -> None:

@@ -42,7 +42,7 @@ class Unusable(Exception):
     """A text whose variables cannot be filled in. The message says why, and contains no value."""
 
 
-def expanded(text: str) -> tuple[str, dict[str, str]]:
+def expand(text: str) -> tuple[str, dict[str, str]]:
     """Fill in the variables. Returns the text, and the values that it contains now, by variable.
 
     Raises Unusable if a variable is not set and has no default, or has an unknown form. As in a shell,
@@ -144,7 +144,7 @@ class Document:
 def stop(documents: Sequence[Document]) -> None:
     """Raise one DefinitionError with the problems of all these files, if there are any."""
     lines = [
-        f"{document.file}:{line}: {f'{dotted(where)}: ' if where else ''}{text}"
+        f"{document.file}:{line}: {f'{format_path(where)}: ' if where else ''}{text}"
         for document in documents
         for line, where, text in sorted(document.problems)
     ]
@@ -155,7 +155,7 @@ def stop(documents: Sequence[Document]) -> None:
         raise DefinitionError("\n  ".join(lines))
 
 
-def dotted(where: Where) -> str:
+def format_path(where: Where) -> str:
     """Return the place as a person writes it: ``states.rows.columns[1]``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).lstrip(".")
 
@@ -166,7 +166,7 @@ def read(path: str | Path, purpose: str, begins: str, free: int = 0) -> Document
     The errors state the file's ``purpose`` and how it ``begins``.
     """
     document = Document(str(path), free)
-    node = _composed(document, _text(path, purpose))
+    node = _compose(document, _text(path, purpose))
     if node is None:
         document.add((), f"the file is empty; it begins with {begins}")
         document.stop()
@@ -195,7 +195,7 @@ _TOO_DEEP = f"the file is nested more than {MOST_LEVELS} levels deep; write it f
 _TOO_MANY = f"the file has more than {MOST_VALUES:,} values, an alias counted each time; keep data in a file of its own"
 
 
-def _composed(document: Document, text: str) -> Any:
+def _compose(document: Document, text: str) -> Any:
     try:
         return yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -285,7 +285,7 @@ class _Values:
         self.document.written[where] = node.value
         try:
             value = self.loader.construct_object(node)
-            return self.filled(value, where) if isinstance(value, str) else value
+            return self.fill(value, where) if isinstance(value, str) else value
         except Unusable as error:
             self.document.add(where, str(error))
         except yaml.constructor.ConstructorError as error:
@@ -295,8 +295,8 @@ class _Values:
             self.document.add(where, f"found {self.document.quote(where)}, which is not a valid {kind}")
         return None
 
-    def filled(self, text: str, where: Where) -> str:
-        value, taken = expanded(text)
+    def fill(self, text: str, where: Where) -> str:
+        value, taken = expand(text)
         secrets = self.document.secrets
         secrets |= {secret: f"${{{name}}}" for name, secret in taken.items() if secret}
         secrets |= {form: HIDDEN for form in secrets_in(value) if form not in secrets}

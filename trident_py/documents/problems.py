@@ -41,7 +41,7 @@ def _words(document: Document, at: Where, settings: type[BaseModel], type_name: 
         written = document.written.get(at, "")
         meant = "" if "${" in written else close(written, choices)
         return f"found {document.quote(at)}; there are: {', '.join(choices)}{meant}"
-    text = document.hide(wanted(kind, context) or detail["msg"].removeprefix("Value error, "), words=True)
+    text = document.hide(describe_wanted(kind, context) or detail["msg"].removeprefix("Value error, "), words=True)
     return f"found {document.quote(at)}: {text[:1].lower()}{text[1:]}"
 
 
@@ -71,7 +71,7 @@ _BOUNDS = {
 }
 
 
-def wanted(kind: str, context: dict[str, Any]) -> str | None:
+def describe_wanted(kind: str, context: dict[str, Any]) -> str | None:
     """Return what an error kind of pydantic asks for, in our words; None for the errors of our own validators."""
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]

@@ -76,7 +76,7 @@ class Engine:
         """Return None: progress is that of the batches, not of states made for requests."""
         return
 
-    def kept(self, kind: Callable[[], T]) -> T:
+    def keep(self, kind: Callable[[], T]) -> T:
         raise TridentError("a DRPC request runs once: nothing watches it")
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from ..checkpoints.metadata_store import MetadataStore
 from ..entry_points import load, names
-from ..errors import DefinitionError, missing_extra
+from ..errors import DefinitionError, explain_missing_extra
 from ..model.retry import ReadOnlyFor
 from ..report.progress import RunningTopology
 from ..spouts.coordination import Descriptor
@@ -94,7 +94,7 @@ class RetryPolicy:
         Raises DefinitionError if an earlier run has excluded tuples from that batch.
         """
         if self.store.get(RECORDS, txid + 1):
-            raise DefinitionError(missing_extra(f"txid {txid + 1}, which excludes tuples,", "poison"))
+            raise DefinitionError(explain_missing_extra(f"txid {txid + 1}, which excludes tuples,", "poison"))
 
     def begin(self, work: Work) -> None:
         """Begin a batch."""

@@ -21,7 +21,7 @@ from ..spouts.coordination import Coordination, Descriptor
 from .attempts import Attempted, ChosenTuples, Execute, Work, make_policy
 from .execution_mode import NeedsExecutors
 from .hooks import Start, StartInfo, wrap_start
-from .phases import REPORTED, Seen, phase, taken
+from .phases import REPORTED, Seen, phase, take
 from .processors import Excluded
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .recovery import Agreement
@@ -94,7 +94,7 @@ class BatchLoop:
         (`trident_py.model.retry`). Raises Stopped if the run is stopped meanwhile.
         """
         self.lineage = standing.lineage
-        opening = self._opening(standing)
+        opening = self._make_startup(standing)
         agreed, self.generations = self._start(opening).open()
         self.progress.generations = self.generations
         self.publisher.open(self.generations)
@@ -104,9 +104,9 @@ class BatchLoop:
 
     def examine(self, standing: CheckpointState) -> None:
         """Raise LineageError as `open` does. Changes nothing, in no store and not in the checkpoint."""
-        self._start(self._opening(standing)).examine()
+        self._start(self._make_startup(standing)).examine()
 
-    def _opening(self, standing: CheckpointState) -> Startup:
+    def _make_startup(self, standing: CheckpointState) -> Startup:
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
         return Startup(self.program, self.participants, patience, store, standing, self.check_owner)
 
@@ -125,7 +125,7 @@ class BatchLoop:
         ``previous``: the metadata of the batch before, if the coordination does not remember it. Raises TopologyError
         if the batch fails for good, and Stopped if the run is stopped.
         """
-        self.metadata = self.coordination.remembered(txid)[1] or {}
+        self.metadata = self.coordination.read_metadata(txid)[1] or {}
         if self._finish_decided(txid, previous):
             return self.metadata
         work = Work(txid, execute, previous, ReadOnlyFor(start_wait(self.program.conf)))
@@ -178,7 +178,7 @@ class BatchLoop:
         return None
 
     def _execute(self, work: Work, batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
-        return work.execute(replace(batch, shared=self.coordination.shared(batch.txid)), descriptors)
+        return work.execute(replace(batch, shared=self.coordination.share(batch.txid)), descriptors)
 
     def _info(self, work: Work) -> BatchInfo:
         """Return what the tasks of the next attempt are told."""
@@ -261,8 +261,8 @@ class BatchLoop:
             if report.kind == "error":
                 self.tell("reported", batch, report.value)
         metrics = [(report.partition, report.value) for report in outcome.reports if report.kind == "metric"]
-        of_spouts = self.coordination.measured(lambda text: self.tell("reported", batch, text))
-        self.progress.measured([*metrics, *of_spouts], seconds)
+        of_spouts = self.coordination.collect_metrics(lambda text: self.tell("reported", batch, text))
+        self.progress.add([*metrics, *of_spouts], seconds)
         self._unsteady(batch, [report for report in outcome.reports if report.kind == "unsteady"])
 
     def _unsteady(self, batch: BatchInfo, reports: list[NodeReport]) -> None:
@@ -294,7 +294,7 @@ class BatchLoop:
         progress.backlog = self.coordination.backlog()
         progress.batches += 1
         self._tell_spouts(batch.txid)
-        if (measured := taken()) is not None:
+        if (measured := take()) is not None:
             tasks = [report.value for report in outcome.reports if report.kind == REPORTED]
             progress.profiled.append(Seen(batch.txid, batch.attempt, measured, tasks))
         with phase("events"):

@@ -39,12 +39,12 @@ def take_over(
     """Take the log and open the states, as every start does: older drivers are shut out. One that is refused changes
     nothing, unless an older driver goes on meanwhile: then the log must be taken from it to compare."""
     try:
-        examine(log.standing(program))
+        examine(log.read_state(program))
     except LineageError:
-        if not log.moved():
+        if not log.has_moved():
             raise
     log.take()
-    standing = log.standing(program)
+    standing = log.read_state(program)
     try:
         return standing, open_states(standing)
     except LineageError:
@@ -103,7 +103,7 @@ class ComponentRun:
                 if self._is_ready():
                     return True
                 now = time.monotonic()
-                if until is not None and now >= until and not (now < pending_until and self.coordination.pending()):
+                if until is not None and now >= until and not (now < pending_until and self.coordination.is_pending()):
                     return False
                 self._idle(now)
                 self.running.stopping.wait(PAUSE)
@@ -114,7 +114,7 @@ class ComponentRun:
         return (
             self._begun is not None
             or self._ask(self.coordination.ready)
-            or (self._without and self._ask(self.coordination.exhausted))
+            or (self._without and self._ask(self.coordination.is_exhausted))
         )
 
     def _ask(self, question: Callable[[int], bool]) -> bool:
@@ -148,7 +148,7 @@ class ComponentRun:
         """Whether no batch will run any more: the run is stopped, or every spout has ended."""
         if self.running.stopping.is_set() or self.ended.is_set():
             return True
-        return self._begun is None and not self._without and self._ask(self.coordination.exhausted)
+        return self._begun is None and not self._without and self._ask(self.coordination.is_exhausted)
 
     def run_next(self, execute: Execute) -> None:
         """Run the next batch until it is committed, once the run is active. Raises as `BatchLoop.run`, and ZombieError
@@ -178,7 +178,7 @@ class ComponentRun:
 
     def _restore(self, standing: CheckpointState) -> None:
         """Give the spouts their position."""
-        last, begun = self.log.last(), self.log.begun(self.txid + 1)
+        last, begun = self.log.last(), self.log.find_begun(self.txid + 1)
         self._metadata = None if last is None else last.metadata
         known = begun is not None and any(value is not None for value in (begun.metadata or {}).values())
         if begun is not None and (known or standing.decided):
@@ -189,7 +189,7 @@ class ComponentRun:
     def _compare_order(self) -> None:
         """Warn if a process with another order of sets may have started the next batch."""
         txid = self.txid + 1
-        begun = self.log.begun(txid)
+        begun = self.log.find_begun(txid)
         if begun is not None and begun.order is not None and begun.order["order"] != self.log.order["order"]:
             text = (
                 f"a process with another hash seed may have begun batch {txid} and ended before its commit: results "

@@ -97,7 +97,7 @@ class Clock:
             phase = self._within[-1]
             self._seconds[phase] = self._seconds.get(phase, 0.0) + self._at - before
 
-    def taken(self) -> Taken:
+    def take(self) -> Taken:
         """Return what it has measured; it begins anew."""
         self._lap()
         taken = Taken(self._began, self._at - self._started, self._seconds, self._entered)
@@ -123,9 +123,9 @@ def start(wanted: bool) -> None:
     _here.clock = Clock() if wanted else None
 
 
-def taken() -> Taken | None:
+def take() -> Taken | None:
     """Return what this thread's clock has measured; it begins anew. None if it has none."""
-    return None if _here.clock is None else _here.clock.taken()
+    return None if _here.clock is None else _here.clock.take()
 
 
 def phase(name: str, of: str = "") -> AbstractContextManager[None]:

@@ -31,7 +31,7 @@ from .processors import Excluded, Share
 _LONGEST = 120
 
 
-def routing_digests(lowered: Lowered) -> dict[str, str]:
+def digest_routing(lowered: Lowered) -> dict[str, str]:
     """Return for each state a digest of how its tuples are routed, then a readable summary.
 
     Called once for each submission, on the driver. The digest covers everything before the state: spouts with their
@@ -191,7 +191,7 @@ class AttemptOutcome:
 @dataclass(frozen=True)
 class Program:
     """One lowered component of a topology; picklable. ``component`` names it in checkpoints. ``routes``: for each state
-    that it updates, how its tuples are routed (see `routing_digests`). ``watches``: what extras put into its tasks."""
+    that it updates, how its tuples are routed (see `digest_routing`). ``watches``: what extras put into its tasks."""
 
     component: str
     lowered: Lowered
@@ -234,7 +234,7 @@ def _compile(component: Plan, lowering: Lowering, conf: dict, watches: tuple[Mak
         if isinstance(node, SpoutNode)
     )
     return Program(
-        join_names("+", sorted(info.id for info in spouts)), lowered, conf, spouts, routing_digests(lowered), watches
+        join_names("+", sorted(info.id for info in spouts)), lowered, conf, spouts, digest_routing(lowered), watches
     )
 
 

@@ -23,7 +23,7 @@ from .store_position import (
     Joined,
     Recovery,
     StorePosition,
-    accepted_tokens,
+    list_accepted,
     may_be_abandoned,
 )
 
@@ -62,7 +62,7 @@ def agree(
     _refuse(case, {name: relation for name, relation in relations.items() if not relation.value.goes_on})
     joined = {}
     for name, answer in answers.items():
-        before, relation = standing.joined(name), relations[name]
+        before, relation = standing.find_joined(name), relations[name]
         kept = relation is StorePosition.JOINED and before is not None and before.forget
         forget = kept or relation is StorePosition.ABANDONED
         joined[name] = Joined(answer.lineage, answer.last, txid, forget, answer.run, answer.least)
@@ -89,7 +89,7 @@ def check_spouts(conf: Mapping[str, Any], standing: CheckpointState, spouts: Map
     for stream, kind in spouts.items():
         before = record.get("spouts", {}).get(stream, kind)
         renamed = f"{stream}@{standing.committed}={kind}"
-        if before != kind and renamed not in accepted_tokens(conf):
+        if before != kind and renamed not in list_accepted(conf):
             raise LineageError(
                 f"the checkpoint {standing.where} holds the position of stream {stream!r} as a spout of class {before} "
                 f"left it; the topology has a {kind} there, which would continue from a position it cannot interpret. "

@@ -31,7 +31,7 @@ def bolts_of(plan: Plan) -> Bolts:
     components."""
     graph = _Graph(plan)
     bolts = _Grouping(graph).merge()
-    order = [step for bolt in bolts for step in graph.finishing(bolt)]
+    order = [step for bolt in bolts for step in graph.traverse(bolt)]
     of = {step[0]: number for number, bolt in enumerate(bolts) for step in bolt}
     return Bolts(of, {node: place for place, (node, step) in enumerate(order) if step == graph.works[node]})
 
@@ -76,7 +76,7 @@ class _Graph:
             assert node.state is not None
             self.states.setdefault(node.state.id, []).append((node.id, 0))
 
-    def finishing(self, bolt: Iterable[Step]) -> list[Step]:
+    def traverse(self, bolt: Iterable[Step]) -> list[Step]:
         """Return the steps breadth first from the bolt's inputs, ties in the order of definition. This is jgrapht's
         order."""
         members = set(bolt)
@@ -176,9 +176,9 @@ class Staging:
         for node_id, stage in self.of.items():
             self._nodes.setdefault(stage, []).append(node_id)
         self.fed_by, self.feeds = self._neighbours()
-        self.committing = self._committing()
+        self.committing = self._find_committing()
         self.behind = self._stages_behind()
-        self.ordered = [self._finishing(stage) for stage in self._sort()]
+        self.ordered = [tuple(sorted(self._nodes[stage], key=self._place)) for stage in self._sort()]
 
     def inputs(self, nodes: Iterable[int]) -> Iterator[Input]:
         """Return the inputs of these nodes from other stages; the first element is the node's id, not the input's
@@ -212,7 +212,7 @@ class Staging:
                         todo.append(neighbour)
         return left
 
-    def _committing(self) -> set[Name]:
+    def _find_committing(self) -> set[Name]:
         users = [node for node in self._plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
         updated = {node.state.id for node in users if node.committer}  # type: ignore[union-attr]
         return {
@@ -258,9 +258,6 @@ class Staging:
 
     def _place(self, node: int) -> int:
         return self._bolts.place.get(node, 0)
-
-    def _finishing(self, stage: Name) -> tuple[int, ...]:
-        return tuple(sorted(self._nodes[stage], key=self._place))
 
 
 def inputs_of(plan: Plan, node: Node) -> Iterator[Input]:

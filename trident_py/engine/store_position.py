@@ -151,7 +151,7 @@ class CheckpointState:
     def is_new(self) -> bool:
         return self.record is None
 
-    def joined(self, state: str) -> Joined | None:
+    def find_joined(self, state: str) -> Joined | None:
         record = (self.record or {}).get("states", {}).get(state)
         return None if record is None else Joined(*record)
 
@@ -215,7 +215,7 @@ class Recovery:
         if answer.highest > self.txid + 1 or (answer.written == self.txid + 1 and not between):
             return StorePosition.AHEAD  # a store that has begun a batch was told that the one before is over
         if answer.least < self.txid:
-            joined = standing.joined(name)
+            joined = standing.find_joined(name)
             agreed = joined is not None and joined.least == answer.least and self._is_unchanged(name)
             return StorePosition.JOINED if agreed else self._unless_accepted(name, StorePosition.BEHIND)
         if not self._is_own_run(name):
@@ -225,26 +225,26 @@ class Recovery:
         other = standing.seeded is not None and name not in self.deciding
         return (
             StorePosition.REORDERED
-            if other and self.part(name) not in accepted_tokens(self.conf)
+            if other and self.part(name) not in list_accepted(self.conf)
             else StorePosition.BETWEEN
         )
 
     def _is_unchanged(self, name: str) -> bool:
         """Return whether store and checkpoint are where the last start has found them."""
-        answer, joined = self.answers[name], self.standing.joined(name)
+        answer, joined = self.answers[name], self.standing.find_joined(name)
         return joined is not None and (answer.lineage, answer.last, self.txid) == joined[:3]
 
     def _is_own_run(self, name: str) -> bool:
         """Return whether the store was last written by the checkpoint's last run, or not since that run has looked at
         it."""
-        answer, joined = self.answers[name], self.standing.joined(name)
+        answer, joined = self.answers[name], self.standing.find_joined(name)
         run = (self.standing.record or {}).get("run", "")
         if "" in (answer.run, run) or answer.run == run:
             return True  # "": an older version of this library, which keeps none
         return joined is not None and (answer.run, answer.last) == (joined.run, joined.last)
 
     def _unless_accepted(self, name: str, relation: StorePosition) -> StorePosition:
-        return StorePosition.ACCEPTED if self.token(name) in accepted_tokens(self.conf) else relation
+        return StorePosition.ACCEPTED if self.token(name) in list_accepted(self.conf) else relation
 
     def token(self, name: str) -> str:
         """Return what accepts one relation once: the state, the txid of its store, that of the checkpoint."""
@@ -263,7 +263,7 @@ class Recovery:
         return max((answer.highest for answer in self.answers.values()), default=0)
 
 
-def accepted_tokens(conf: Mapping[str, Any]) -> list:
+def list_accepted(conf: Mapping[str, Any]) -> list:
     """Return what the setting accepts."""
     tokens = conf.get(ACCEPT, [])
     return [tokens] if isinstance(tokens, str) else list(tokens)

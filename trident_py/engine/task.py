@@ -50,7 +50,7 @@ class StateSource(Protocol):
 
     def metrics_of(self, node: ProcessorNode, index: int) -> IMetricsContext | None: ...
 
-    def kept(self, kind: Callable[[], T]) -> T:
+    def keep(self, kind: Callable[[], T]) -> T:
         """Return what the run keeps once in this process for the watches of its tasks."""
 
 
@@ -75,7 +75,7 @@ class LevelTask:
         self.depth = 0
         self.waiting: deque[tuple[Node, Chunk]] = deque()
         self.begun: dict[TaskStage, tuple[Node, Future[None]]] = {}
-        self.watch = program.watch(memory.kept)
+        self.watch = program.watch(memory.keep)
         self.steps = steps_of(program.conf)
         self.last_level = level == self.program.level_count - 1
         self.decode = Chunk.decode
@@ -355,7 +355,7 @@ class LevelTask:
         if found is None:
             context = self.contexts[self.stage_of[exchange.source]]
             stream = self.program.lowered.plan.by_id[exchange.source].name or ""
-            found = exchange.partitioner.prepared(context, stream, exchange.partitions)
+            found = exchange.partitioner.prepare(context, stream, exchange.partitions)
             self.partitioners[exchange.tag] = found
         return found
 

@@ -78,14 +78,14 @@ class Publisher:
 
         read_only = ReadOnlyFor(start_wait(self.program.conf))
 
-        def failed(error: FailedException, failures: int) -> None:
+        def handle_failure(error: FailedException, failures: int) -> None:
             why = _NO_REPLAY if isinstance(error, LostCommits) else read_only.too_long(error)
             if why or failures == self.limit:
-                raise _stuck_error(batch, error, why) from error
+                raise _publish_error(batch, error, why) from error
             reason = f"publishing is retried: {error}"
             self.running.event(self.program.component, "reported", batch.txid, batch.attempt, reason)
 
-        until_stopped(partial(self._publish_or_withdraw, batch, receipts), self.running.stopping, failed)
+        until_stopped(partial(self._publish_or_withdraw, batch, receipts), self.running.stopping, handle_failure)
 
     def _publish_or_withdraw(self, batch: BatchInfo, receipts: Receipts) -> None:
         """Raise FailedException if it may succeed later, StateError if it has withdrawn the decision."""
@@ -98,7 +98,7 @@ class Publisher:
             refused = not published and isinstance(error, StateError) and not isinstance(error, ZombieError)
             if refused and self._withdraw(batch):
                 raise
-            raise _stuck_error(batch, error) from error
+            raise _publish_error(batch, error) from error
 
     def _publish_all(self, batch: BatchInfo, receipts: Receipts, published: list[str]) -> None:
         """Call ``publish`` of each participant. ``published`` collects the names of those that returned."""
@@ -121,5 +121,5 @@ class Publisher:
         return True
 
 
-def _stuck_error(batch: BatchInfo, error: BaseException, why: str = "") -> TopologyError:
+def _publish_error(batch: BatchInfo, error: BaseException, why: str = "") -> TopologyError:
     return topology_error(failure_of("commit", 0, error), batch.txid, why)

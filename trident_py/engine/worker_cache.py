@@ -33,7 +33,7 @@ class WorkerCache:
         self.current: dict[str, CurrentBatch] = {}
         self._kept: dict[Any, Any] = {}
 
-    def kept(self, kind: Callable[[], T]) -> T:
+    def keep(self, kind: Callable[[], T]) -> T:
         """Return what the run keeps once in this process for the watches of its tasks."""
         if kind not in self._kept:
             self._kept[kind] = kind()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, NamedTuple
 
-from ..model.secrets import hidden
+from ..model.secrets import hide
 
 ABSENT, REFUSED, AWAY, NAMENODE_AWAY, OTHER = "absent", "refused", "away", "namenode away", "other"
 LOCAL_PASSES, LOCAL = "local, passes", "local"
@@ -136,7 +136,7 @@ class FileSystem(ABC):
     def explain(self, error: Exception) -> StorageFailure:
         """Say what an error means, without secrets."""
         plain = " ".join(str(error).split())
-        text = hidden(plain, self.secrets)
+        text = hide(plain, self.secrets)
         return StorageFailure(self._classify(error, text), text, error if text == plain else None)
 
     def _classify(self, error: Exception, text: str) -> str:
@@ -147,7 +147,7 @@ class FileSystem(ABC):
         return AWAY if isinstance(error, ConnectionError | TimeoutError) or _AWAY.search(text) is not None else OTHER
 
 
-def hidden_path(path: str) -> str:
+def make_hidden_path(path: str) -> str:
     """Return a new hidden name beside a path, for a file that is not yet whole."""
     folder, name = posixpath.split(path)
     return f"{folder}/.{name}.{secrets.token_hex(8)}"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .base import LOCAL, LOCAL_PASSES, FileInfo, FileSystem, StorageFailure, hidden_path
+from .base import LOCAL, LOCAL_PASSES, FileInfo, FileSystem, StorageFailure, make_hidden_path
 
 _PASSES = {
     errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE,
@@ -65,7 +65,7 @@ class LocalFileSystem(FileSystem):
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a hidden file and link it to its name: that fails if the name exists."""
-        hidden = hidden_path(path)
+        hidden = make_hidden_path(path)
         try:
             with self.open_writer(hidden) as file:
                 file.write(data)

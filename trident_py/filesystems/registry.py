@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..entry_points import load
-from ..errors import DefinitionError, missing
-from ..model.secrets import hidden
+from ..errors import DefinitionError, explain_missing
+from ..model.secrets import hide
 from .base import FileSystem
 from .local import LocalFileSystem
 from .uris import HDFS, S3, FileUri, Storage, secrets_of
@@ -26,10 +26,10 @@ def open_filesystem(uri: FileUri | None, storage: Storage, writes: bool = False,
         found: FileSystem = kind(uri, storage)
         return found
     except ModuleNotFoundError as error:
-        raise DefinitionError(missing(uri.root, error.name, "s3" if uri.kind is S3 else "hdfs")) from None
+        raise DefinitionError(explain_missing(uri.root, error.name, "s3" if uri.kind is S3 else "hdfs")) from None
     except DefinitionError:
         raise
     except (ImportError, TypeError, ValueError) as error:
-        told = hidden(str(error), secrets_of(storage))
+        told = hide(str(error), secrets_of(storage))
         see = "see storage={...}" if writes else f"storage={{...}} has the keywords of {uri.kind.client}"
         raise DefinitionError(f"{uri.kind.name} cannot be used: {told}; {see}") from None

@@ -124,19 +124,7 @@ def http_address(uri: FileUri, storage: Storage) -> tuple[str, int, bool]:
     return str(host), int(storage.get("port", given or (HTTPS_PORT if secure else HTTP_PORT))), secure
 
 
-def account_of(uri: FileUri, storage: Storage) -> tuple[str, str]:
-    """Return account and container of ``abfss://container@account.dfs.core.windows.net``, or of ``abfss://container``."""
-    container, _, host = uri.authority.partition("@")
-    account = storage.get("account_name", host.partition(".")[0])
-    if not account or not container:
-        raise DefinitionError(
-            f"{uri.root} must name container and account: abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/, "
-            "or storage={'account_name': ...}"
-        )
-    return str(account), container
-
-
-def shown_storage(storage: Storage) -> str:
+def show_storage(storage: Storage) -> str:
     """Return the settings for a repr, without secrets."""
     told = {name: HIDDEN if is_secret(name) else redact_url(str(value)) for name, value in sorted(storage.items())}
     return "{" + ", ".join(f"{name}: {value}" for name, value in told.items()) + "}"

@@ -124,5 +124,5 @@ class RateLimit:
         self._at = now
         return int(self._saved)
 
-    def taken(self, count: int) -> None:
+    def take(self, count: int) -> None:
         self._saved -= count

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from ..errors import DefinitionError, FailedException, StateError, TridentError, missing
+from ..errors import DefinitionError, FailedException, StateError, TridentError, explain_missing
 from ..model.requirements import Needs
-from ..model.secrets import hidden, is_secret
-from .error_codes import PASSING, Meaning, is_known, meaning_of
+from ..model.secrets import hide, is_secret
+from .error_codes import PASSING, Meaning, find_meaning, is_known
 
 log = logging.getLogger("trident_py.kafka")
 
@@ -62,7 +62,7 @@ class Cluster:
     def of(cls, bootstrap: str, settings: Mapping[str, Any] | None = None) -> Cluster:
         """Return the cluster. Raises DefinitionError for malformed addresses or settings, and without the client."""
         if find_spec("confluent_kafka") is None:
-            raise DefinitionError(missing("Kafka", "the client confluent_kafka", "kafka"))
+            raise DefinitionError(explain_missing("Kafka", "the client confluent_kafka", "kafka"))
         if not isinstance(bootstrap, str) or not re.fullmatch(r"[^\s,]+:\d+(,\s*[^\s,]+:\d+)*", bootstrap):
             raise DefinitionError(f"bootstrap must list brokers as 'host:port,host:port', got {bootstrap!r}")
         for name, value in (settings or {}).items():
@@ -85,7 +85,7 @@ class Cluster:
 
     def hide_secrets(self, text: str) -> str:
         """Return the text without the secrets of the settings."""
-        return hidden(text, [value for name, value in self.settings if is_secret(name)])
+        return hide(text, [value for name, value in self.settings if is_secret(name)])
 
     def admin(self, more: Mapping[str, Any] | None = None) -> Any:
         """Return an AdminClient. Keep a reference while its futures are open: they fail with _DESTROY without it."""
@@ -139,7 +139,7 @@ def describe_error(error: Any) -> str:
 def is_passing(error: Any) -> bool:
     """Return whether the same call may succeed later: the broker is away, starting or busy. See `error_codes`."""
     kafka = kafka_error(error)
-    return kafka is not None and (kafka.retriable() or meaning_of(kafka.name()) in PASSING)
+    return kafka is not None and (kafka.retriable() or find_meaning(kafka.name()) in PASSING)
 
 
 def is_fenced(error: Any) -> bool:
@@ -150,7 +150,7 @@ def is_fenced(error: Any) -> bool:
 def means(error: Any, meaning: Meaning) -> bool:
     """Return whether this is a Kafka error with a code of this meaning."""
     kafka = kafka_error(error)
-    return kafka is not None and meaning_of(kafka.name()) is meaning
+    return kafka is not None and find_meaning(kafka.name()) is meaning
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ class Consumed(NamedTuple):
     offsets: dict[str, dict[int, int | None]]
 
 
-def shared(group: str, positions: Positions) -> dict[str, Any]:
+def share(group: str, positions: Positions) -> dict[str, Any]:
     """Return the offsets as a JSON value. Called on the driver before each attempt; a replay shares the same."""
     return {"group": group, "offsets": {name: dict(enumerate(topic.next)) for name, topic in positions.items()}}
 

@@ -23,8 +23,8 @@ from .batches import (
     task_metadata,
 )
 from .clients import log
-from .consumed_offsets import shared
-from .offsets import AbandonedTopics, BrokenPromise, Judge, View, settle, starting
+from .consumed_offsets import share
+from .offsets import AbandonedTopics, BrokenPromise, Judge, View, choose_start, settle
 from .options import KafkaOptions
 from .reader import KafkaEmitter
 from .topic_metadata import Absence, Watch
@@ -106,8 +106,6 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._policies: set[str] = set()
         self._ends_at = self._looked_at = self._policy_at = self._away_until = float("-inf")
 
-    # -- called by the engine -----------------------------------------------------------------------------------
-
     def restore(self, txid: int, metadata: Any) -> None:
         if metadata is not None:
             self._positions, self._behind = positions_of(metadata), metadata
@@ -152,7 +150,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         group = self._options.groupId if self._options.shareOffsets else None
         if group is None or self._initialized[0] != txid:
             return None
-        return shared(group, positions_of(self._initialized[1]))
+        return share(group, positions_of(self._initialized[1]))
 
     def close(self) -> None:
         self._watch.close()
@@ -168,8 +166,6 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             waiting[f"{name}-{p}"] = 0 if at is None else max(0, end - at)
         return waiting
 
-    # -- looking at the cluster ---------------------------------------------------------------------------------
-
     def _look_if_due(self) -> None:
         """Read the cluster every 10 ms at most, but only every second while there is something to read."""
         now = time.monotonic()
@@ -180,11 +176,11 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             view = self._look()
             self._go_to(self._settle(view, self._positions))
         except FailedException as error:
-            self._gone_away(error)
+            self._note_outage(error)
         except TridentError as error:
             self._problem = error
 
-    def _gone_away(self, error: FailedException) -> None:
+    def _note_outage(self, error: FailedException) -> None:
         """Record that the cluster does not answer: no batch starts until it does. A start has a limit."""
         self._away = True
         self._problem = self._absence.record_silence(error) or self._problem
@@ -210,7 +206,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         now = time.monotonic()
         if self._options.kind == OPAQUE or (now - self._policy_at < POLICY and names <= self._policies):
             return
-        for name in self._watch.compacted(names):
+        for name in self._watch.list_compacted(names):
             raise SpoutError(
                 f"KafkaSpout {self._id!r}: topic {name} is compacted (cleanup.policy): compaction removes records, so "
                 'a replay could differ. Read it with kind="opaque", or remove compact from its cleanup.policy'
@@ -260,8 +256,6 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
                     waiting[name, p] = end - at
         return waiting
 
-    # -- making batches -----------------------------------------------------------------------------------------
-
     def _start(self, view: View) -> Positions:
         """Return the start of a new checkpoint. Stored once: a restart before the first batch begins there too."""
         store, path = RunContext.of(self._conf).metadata, f"{self._id}/kafka-start"
@@ -270,15 +264,15 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             return positions_of(stored)
         for name in self._options.topics or ():
             if name not in view.topics:
-                self._missing(str(name))
-        positions = starting(self._options, self._watch, view)
+                self._report_missing(str(name))
+        positions = choose_start(self._options, self._watch, view)
         if store is not None:
             store.put(path, 0, metadata_of(positions, {}))
         return positions
 
-    def _missing(self, name: str) -> None:
+    def _report_missing(self, name: str) -> None:
         text = f"KafkaSpout {self._id!r}: there is no topic {name} at {self._options.bootstrap}"
-        if not self._judge.lasting(f"missing {name}"):
+        if not self._judge.is_lasting(f"missing {name}"):
             raise FailedException(text)
         raise SpoutError(f"{text}; create it, or use pattern= for topics that are created later")
 
@@ -292,13 +286,13 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         try:
             base = self._fresh(base)
         except FailedException as error:
-            self._gone_away(error)
+            self._note_outage(error)
             if base is None:
                 raise
             return metadata_of(base, {})  # another spout has records, but this cluster does not answer
         waiting = self._backlogs(base)
         taken = shares(waiting, min(self._options.maxRecordsPerBatch, self._rate.room()), txid)
-        self._rate.taken(sum(taken.values()))
+        self._rate.take(sum(taken.values()))
         starts: dict[Place, int] = {}
         after: Positions = {}
         for name, topic in base.items():

@@ -85,7 +85,7 @@ _MEANINGS = {name: meaning for meaning, names in TABLE.items() for name in names
 PASSING = (Meaning.PASSES, Meaning.ELECTING, Meaning.UNUSED)
 
 
-def meaning_of(code: str) -> Meaning:
+def find_meaning(code: str) -> Meaning:
     """Return the meaning of a code's name, such as ``_TRANSPORT``."""
     return _MEANINGS.get(code, Meaning.PASSES)
 

@@ -27,7 +27,7 @@ class Format(Protocol):
     """How bytes become values. `columns` and `objects` are called in tasks. They raise any error for bytes that they
     cannot read; each record is then tried alone."""
 
-    def declared(self, name: str) -> list[str]:
+    def declare(self, name: str) -> list[str]:
         """Return the fields that replace ``name`` ("key" or "value"), with their types."""
 
     def columns(self, name: str, raw: Raw) -> dict[str, Column]:
@@ -41,7 +41,7 @@ class Format(Protocol):
 class Bytes:
     """The bytes unchanged: a field of type binary."""
 
-    def declared(self, name: str) -> list[str]:
+    def declare(self, name: str) -> list[str]:
         return [f"{name} binary"]
 
     def columns(self, name: str, raw: Raw) -> dict[str, Column]:
@@ -55,7 +55,7 @@ class Bytes:
 class Text:
     """UTF-8 text: a field of type string."""
 
-    def declared(self, name: str) -> list[str]:
+    def declare(self, name: str) -> list[str]:
         return [f"{name} string"]
 
     def columns(self, name: str, raw: Raw) -> dict[str, Column]:
@@ -86,7 +86,7 @@ class Json:
         except TridentError as error:
             raise DefinitionError(f"Json: {error}") from error
 
-    def declared(self, name: str) -> list[str]:
+    def declare(self, name: str) -> list[str]:
         return self.fields.declarations() if len(self.fields) else [name]
 
     def columns(self, name: str, raw: Raw) -> dict[str, Column]:

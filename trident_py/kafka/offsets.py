@@ -52,7 +52,7 @@ class Judge:
 
     def __call__(self, finding: BrokenPromise) -> bool:
         """Return True to go on from what exists, False to wait: it may pass. Raises SpoutError to end the run."""
-        if finding.passing and not self.lasting(finding.key):
+        if finding.passing and not self.is_lasting(finding.key):
             return False
         if finding.key not in self._reported:
             self.go_on_without(finding.text)
@@ -65,7 +65,7 @@ class Judge:
             raise SpoutError(f"KafkaSpout {self._id!r}: {lost}. {ADVICE}")
         self.tell(f"{lost}; continuing with the records that exist")
 
-    def lasting(self, key: str) -> bool:
+    def is_lasting(self, key: str) -> bool:
         """Return whether the problem has lasted for a while. Must be called at least every second while the problem
         exists."""
         now = time.monotonic()
@@ -103,7 +103,7 @@ class AbandonedTopics:
                 self._store.put(self._path, 0, metadata_of(self._topics, {}))
 
 
-def starting(options: KafkaOptions, watch: Watch, view: View) -> Positions:
+def choose_start(options: KafkaOptions, watch: Watch, view: View) -> Positions:
     """Return the positions that firstPollOffsetStrategy names, for the existing partitions.
 
     Raises FailedException if any of them does not answer: it would start by another rule than the others.

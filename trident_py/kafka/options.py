@@ -152,7 +152,7 @@ class KafkaOptions:
         object.__setattr__(self, "columns", names)
         object.__setattr__(self, "fields", names)
         formats = {"key": self.keyFormat, "value": self.valueFormat}
-        declared = [formats[name].declared(name) if name in formats else [TYPES[name]] for name in names]
+        declared = [formats[name].declare(name) if name in formats else [TYPES[name]] for name in names]
         return Fields([field for fields in declared for field in fields])
 
     def _translate_fields(self) -> Fields:

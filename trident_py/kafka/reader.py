@@ -53,15 +53,11 @@ class KafkaEmitter(ITridentSpout.Emitter):
         skipped = Skipped()
         reading = RecordParser(self._options, skipped)
         names = list(self._options.output) if wanted is None else list(wanted)
-        for group in group_segments(self._segments(ranges)):
+        segments = (PartitionMessages(r.place, messages) for r in ranges for messages in self._reader.read(r))
+        for group in group_segments(segments):
             yield reading.chunk(group, names)
         if skipped.count:
             self._judge.tell(f"{skipped.count} records were skipped; the first: {skipped.first}")
-
-    def _segments(self, ranges: list[Range]) -> Iterator[PartitionMessages]:
-        for r in ranges:
-            for messages in self._reader.read(r):
-                yield PartitionMessages(r.place, messages)
 
     def _skip_lost(self, lost: Lost) -> int:
         """Return the offset to go on from; an opaque spout skips records that no longer exist."""

@@ -47,7 +47,7 @@ class KafkaRecord(NamedTuple):
     def timestamp(self) -> datetime.datetime | None:
         """The timestamp in UTC. Raises SpoutError if it is outside the years 1 to 9999; ``millis`` still has it. If a
         translator does not catch the error, the record counts as bad, see ``onBadRecord``."""
-        return None if self.millis is None else EPOCH + datetime.timedelta(milliseconds=_fitting(self.millis))
+        return None if self.millis is None else EPOCH + datetime.timedelta(milliseconds=_check_range(self.millis))
 
 
 class PartitionMessages(NamedTuple):
@@ -133,7 +133,7 @@ class RecordParser:
         Reads it even if no field is wanted: which records are bad must not depend on the wanted fields.
         """
         form = self._formats[name]
-        declared = set(Fields(form.declared(name)))
+        declared = set(Fields(form.declare(name)))
         if isinstance(form, Bytes) and not declared & needed:
             return {}, set()
         raw = list(map(RAW[name], messages))
@@ -227,7 +227,7 @@ def millis_of(message: Any) -> int | None:
     return None if kind == 0 or at == NO_TIMESTAMP else at
 
 
-def _fitting(millis: int) -> int:
+def _check_range(millis: int) -> int:
     if not FIRST <= millis <= LAST:
         raise BadTimestamp(
             f"{millis} ms since 1970 is outside the years 1 to 9999; does the producer write micro- or nanoseconds?"
@@ -238,15 +238,15 @@ def _fitting(millis: int) -> int:
 class Times:
     """Timestamps as a column, in UTC."""
 
-    def declared(self, name: str) -> list[str]:
+    def declare(self, name: str) -> list[str]:
         return [TYPES[name]]
 
     def columns(self, name: str, raw: Sequence[Any]) -> dict[str, Column]:
         """Raise BadTimestamp."""
         present = [millis for millis in raw if millis is not None]
         if present:
-            _fitting(min(present))
-            _fitting(max(present))
+            _check_range(min(present))
+            _check_range(max(present))
         return {name: pa.array(raw, pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))}
 
     def objects(self, raw: Sequence[Any]) -> list[Any]:
@@ -256,7 +256,7 @@ class Times:
 class Headers:
     """The headers of messages; an empty list if there are none. Raises the client's error for unreadable ones."""
 
-    def declared(self, name: str) -> list[str]:
+    def declare(self, name: str) -> list[str]:
         return [TYPES[name]]
 
     def columns(self, name: str, raw: Sequence[Any]) -> dict[str, Column]:

@@ -122,7 +122,7 @@ class Watch:
         """Return the existing topics of the spout."""
         from confluent_kafka import KafkaException, TopicCollection
 
-        names = self._options.topics if self._options.pattern is None else self._matching(self._options.pattern)
+        names = self._options.topics if self._options.pattern is None else self._list_matching(self._options.pattern)
         topics: dict[str, ExistingTopic] = {}
         if not names:
             return topics
@@ -140,7 +140,7 @@ class Watch:
         self._reached = True
         return topics
 
-    def _matching(self, pattern: str) -> list[str]:
+    def _list_matching(self, pattern: str) -> list[str]:
         with self._errors("list the topics"):
             names = call_client(self._admin.list_topics, timeout=ANSWER).topics
         hidden = not pattern.startswith("__")
@@ -202,7 +202,7 @@ class Watch:
                     raise KafkaException(position.error)
         return {(at.topic, at.partition): at.offset for at in positions if at.offset >= 0}
 
-    def compacted(self, names: Iterable[str]) -> list[str]:
+    def list_compacted(self, names: Iterable[str]) -> list[str]:
         """Return the topics whose cleanup.policy is compact."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import partialmethod
 from typing import Any, NamedTuple
 
 
@@ -32,23 +33,12 @@ class Snapshot:
         below = values[int(place)]
         return below + (place - int(place)) * (values[int(place) + 1] - below)
 
-    def getMedian(self) -> float:
-        return self.getValue(0.5)
-
-    def get75thPercentile(self) -> float:
-        return self.getValue(0.75)
-
-    def get95thPercentile(self) -> float:
-        return self.getValue(0.95)
-
-    def get98thPercentile(self) -> float:
-        return self.getValue(0.98)
-
-    def get99thPercentile(self) -> float:
-        return self.getValue(0.99)
-
-    def get999thPercentile(self) -> float:
-        return self.getValue(0.999)
+    getMedian = partialmethod(getValue, 0.5)
+    get75thPercentile = partialmethod(getValue, 0.75)
+    get95thPercentile = partialmethod(getValue, 0.95)
+    get98thPercentile = partialmethod(getValue, 0.98)
+    get99thPercentile = partialmethod(getValue, 0.99)
+    get999thPercentile = partialmethod(getValue, 0.999)
 
     def getMin(self) -> float:
         return self._values[0] if self._values else 0.0
@@ -89,7 +79,7 @@ class Tally:
     def add(self, partition: int, new: Any) -> None:
         raise NotImplementedError
 
-    def ended(self, seconds: float) -> None:
+    def end(self, seconds: float) -> None:
         """Record the attempt's duration."""
 
     def value(self) -> Any:
@@ -118,7 +108,7 @@ class Rate(Total):
         self.before = 0
         self.rate = 0.0
 
-    def ended(self, seconds: float) -> None:
+    def end(self, seconds: float) -> None:
         self.rate = (self.count - self.before) / seconds if seconds > 0 else 0.0
         self.before = self.count
 
@@ -177,7 +167,7 @@ class Tallies:
             if type(tally) is type(report.tally):
                 tally.add(partition, report.new)
         for tally in self._tallies.values():
-            tally.ended(seconds)
+            tally.end(seconds)
 
     def values(self) -> dict[str, Any]:
         return {name: tally.value() for name, tally in sorted(self._tallies.items())}

@@ -86,7 +86,7 @@ def to_plain(value: Any) -> Any:
     UnkeyableError if the plain type would lose information (nanoseconds).
     """
     kind: Any = type(value)
-    read = _reading(kind)
+    read = _find_reader(kind)
     return value if read is None else read(value)
 
 
@@ -108,7 +108,7 @@ def _plain_or_same(value: Any) -> Any:
 def is_null(value: Any) -> bool:
     """Return whether the value stands for None: None itself, NaT and NA of pandas, NaT of NumPy, null of Arrow."""
     kind: Any = type(value)
-    read = _reading(kind)
+    read = _find_reader(kind)
     if value is None or read is _no_value:
         return True
     if read is _of_arrow:
@@ -130,9 +130,6 @@ def in_order(values: Iterable[Any]) -> Iterable[Any]:
             f"a set has a different order in every process, and its elements cannot be sorted: {error.reason}. "
             "Return a list"
         ) from None
-
-
-# -- plain values
 
 
 def _exactly(kind: Any, copy: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -236,16 +233,13 @@ _READ_BY_NAME: dict[tuple[str, str], Callable[[Any], Any]] = {
 
 
 @lru_cache(maxsize=4096)
-def _reading(kind: Any) -> Callable[[Any], Any] | None:
+def _find_reader(kind: Any) -> Callable[[Any], Any] | None:
     """Return the function that makes values of this type plain; None if the type is plain or has no plain form."""
     for base in kind.__mro__:
         read = _READ_BY_NAME.get((base.__module__.partition(".")[0], base.__name__)) or _READ_AS.get(base)
         if read is not None:
             return None if kind in _ENCODERS else read
     return None
-
-
-# -- the bytes
 
 
 def _text(value: str) -> bytes:
@@ -341,7 +335,7 @@ _ENCODERS: dict[type, Encoder] = {
 @lru_cache(maxsize=4096)
 def _encoder(kind: Any) -> Encoder:
     """Return the encoder of a type that is not plain."""
-    read = _reading(kind)
+    read = _find_reader(kind)
     if read is not None:
         return lambda value: _as_read(value, read(value))
     if issubclass(kind, enum.Flag):

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import TridentError
-from ..tuples import MISSING, Fields, TridentTuple, missing_value, short_tuple, tuple_class
+from ..tuples import MISSING, Fields, TridentTuple, absence_error, short_tuple, tuple_class
 from .canonical import UnkeyableError, to_plain
 from .pickling import dumps
 
@@ -58,14 +58,14 @@ class Chunk:
             except IndexError:
                 column = [_value(row, i) for row in rows]
                 short = True
-            columns[name] = typed(column, fields.types[name], name) if name in fields.types else column
+            columns[name] = convert(column, fields.types[name], name) if name in fields.types else column
         return cls(columns, len(rows), short)
 
     def pylist(self, name: str) -> list:
         """Return the column as Python objects. Raises MissingValueError if a value was never emitted."""
         column = to_list(self.columns[name])
         if self.short and lacks(column):
-            raise missing_value(name)
+            raise absence_error(name)
         return column
 
     def rows(self, fields: Iterable[str]) -> list[tuple]:
@@ -303,7 +303,7 @@ def arrow_type(ddl: str) -> pa.DataType:
     return _DDL[ddl]
 
 
-def typed(column: Column, ddl: str, name: str) -> Column:
+def convert(column: Column, ddl: str, name: str) -> Column:
     """Convert a column to its declared type. Raises TridentError if the type cannot hold a value exactly.
 
     ``float`` rounds to the nearest 32-bit number, as in Spark. NumPy, pandas and Arrow scalars, and subclasses, are
@@ -369,7 +369,7 @@ def _check_zones(column: list, wanted: pa.DataType, ddl: str, name: str) -> None
 
 
 def exact_cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
-    """Convert an Arrow column to another type. Raises TridentError if a value would change; see `typed`."""
+    """Convert an Arrow column to another type. Raises TridentError if a value would change; see `convert`."""
     if column.type == wanted:
         return column
     if pa.types.is_dictionary(column.type):

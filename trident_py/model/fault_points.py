@@ -40,7 +40,7 @@ class Watcher(Protocol):
 def steps_of(conf: Mapping[str, Any]) -> Callable[[str, str, int, int], None]:
     """Return the run's watcher as a function; without one it does nothing."""
     watcher: Watcher | None = RunContext.of(conf).watcher
-    return _unwatched if watcher is None else watcher.at
+    return _ignore if watcher is None else watcher.at
 
 
 def steps_of_driver(conf: Mapping[str, Any]) -> Callable[..., None]:
@@ -52,5 +52,5 @@ def _in_driver(at: Callable[[str, str, int, int], None], step: str, txid: int, n
     at(step, name, DRIVER, txid)
 
 
-def _unwatched(step: str, name: str, partition: int, txid: int) -> None:
+def _ignore(step: str, name: str, partition: int, txid: int) -> None:
     """Do nothing: nobody watches."""

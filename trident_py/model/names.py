@@ -10,10 +10,10 @@ from ..errors import DefinitionError
 def join_names(separator: str, names: Iterable[str]) -> str:
     """Join names to a text from which they can be recovered. A name without the separator (one character) and without
     a per cent sign appears unchanged."""
-    return separator.join(escaped(separator, name) for name in names)
+    return separator.join(escape(separator, name) for name in names)
 
 
-def escaped(separator: str, name: str) -> str:
+def escape(separator: str, name: str) -> str:
     """Return the name with the separator and per cent signs escaped. Different names stay different."""
     return name.replace("%", "%25").replace(separator, f"%{ord(separator):02X}")
 

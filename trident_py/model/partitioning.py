@@ -65,7 +65,7 @@ class Partitioner:
         """The user code that chooses partitions."""
         return ()
 
-    def prepared(self, context: Any, stream: str, targets: int) -> Partitioner:
+    def prepare(self, context: Any, stream: str, targets: int) -> Partitioner:
         """Return the partitioner of one task that sends. Called once, before its first tuple."""
         return self
 
@@ -106,7 +106,7 @@ class FieldsPartition(Partitioner):
         rows: dict[int, list[int]] = {}
         for row in range(chunk.length):
             code = _join(column[row] for column in columns)
-            rows.setdefault(_signed(code) % count, []).append(row)
+            rows.setdefault(_to_signed(code) % count, []).append(row)
         for target, chosen in sorted(rows.items()):
             yield target, chunk if len(chosen) == chunk.length else chunk.take(chosen)
 
@@ -195,7 +195,7 @@ class Custom(Partitioner):
         options = ", ".join(f"{name}={value!r}" for name, value in sorted(plain.items()))
         return f"partition {type(self.grouping).__name__}({options})"
 
-    def prepared(self, context: Any, stream: str, targets: int) -> Custom:
+    def prepare(self, context: Any, stream: str, targets: int) -> Custom:
         """Return a copy, so that what a grouping remembers is one task's, in one process or many."""
         if not (isinstance(self.grouping, Chooses) and isinstance(self.grouping, Prepares)):
             return self
@@ -355,7 +355,7 @@ def _join(hashes: Iterable[int]) -> int:
     return result
 
 
-def _signed(code: int) -> int:
+def _to_signed(code: int) -> int:
     """Return 32 bits as Java's int."""
     return code - (1 << 32) if code >= 1 << 31 else code
 

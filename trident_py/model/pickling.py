@@ -39,7 +39,7 @@ def dumps(value: Any) -> bytes:
         block = pickle.dumps(value, protocol=_PROTOCOL)
     except Exception:
         return _with_definitions(value)
-    return _with_definitions(value) if any(_named(name) in block for name in (_MAIN, *_WHOLE)) else block
+    return _with_definitions(value) if any(_pickle_name(name) in block for name in (_MAIN, *_WHOLE)) else block
 
 
 def loads(block: bytes) -> Any:
@@ -57,9 +57,9 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         found = super().find_class(module, name)
-        return self._filled if found is internals._class_setstate else found
+        return self._fill if found is internals._class_setstate else found
 
-    def _filled(self, kind: type, state: Any) -> type:
+    def _fill(self, kind: type, state: Any) -> type:
         return kind if kind in self._here else internals._class_setstate(kind, state)
 
 
@@ -83,7 +83,7 @@ def by_value(modules: Iterable[ModuleType]) -> Iterator[None]:
                 cloudpickle.unregister_pickle_by_value(module)
 
 
-def _named(module: str) -> bytes:
+def _pickle_name(module: str) -> bytes:
     """Return what the pickle of a thing of this module contains: a text of this length, which pickle memoizes. The
     bytes around the name are rare in texts, so the search is fast."""
     name = module.encode()
@@ -105,7 +105,7 @@ class _Pickler(cloudpickle.Pickler):
         if not isinstance(obj, FunctionType):
             return NotImplemented
         if obj.__module__ in _WHOLE:
-            return pickle.loads, (_defined(obj),)
+            return pickle.loads, (_pickle_definition(obj),)
         return super().reducer_override(obj)
 
 
@@ -123,11 +123,11 @@ def _definition(kind: type) -> bytes:
     """Return the definition of a class. Made once in a process: it holds what the class's methods use."""
     with _LOCK:
         if kind not in _DEFINITIONS:
-            _DEFINITIONS[kind] = _defined(kind)
+            _DEFINITIONS[kind] = _pickle_definition(kind)
         return _DEFINITIONS[kind]
 
 
-def _defined(thing: Any) -> bytes:
+def _pickle_definition(thing: Any) -> bytes:
     with by_value(_WHOLE.values()):
         block: bytes = cloudpickle.dumps(thing, protocol=_PROTOCOL)
     return block

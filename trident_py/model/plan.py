@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import DefinitionError
-from ..state.roles import kept_in_object
+from ..state.roles import is_in_object
 from ..tuples import Fields
 
 
@@ -34,7 +34,7 @@ class StateUse:
     @property
     def in_object(self) -> bool:
         """Whether what it stores counts as kept in its objects, so that one object must serve all batches."""
-        return not self.static and kept_in_object(self.factory)
+        return not self.static and is_in_object(self.factory)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def redact_url(url: str) -> str:
     return _PARAMETER.sub(_hide_parameter, _OF_URL.sub(_hide_user, url))
 
 
-def hidden(text: str, secrets: Iterable[str] = ()) -> str:
+def hide(text: str, secrets: Iterable[str] = ()) -> str:
     """Return a text from elsewhere, such as a database driver's message, with its secrets hidden: passwords in URLs,
     named secrets (``password=...``) and these ``secrets``."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):

@@ -55,7 +55,7 @@ class Blame:
 
 def blame(error: BaseException, values: bool = True) -> Blame:
     """Read the traceback of an exception, in the process that raised it. ``values=False`` leaves the values out."""
-    raised = _raised(error)
+    raised = _unwrap(error)
     frames = [frame for exception in raised for frame in traceback.extract_tb(exception.__traceback__)]
     users_own = [_line_of(frame) for frame in frames if is_users(frame.filename)]
     hint = NOTHING_LEFT if isinstance(raised[-1], StopIteration) else ""
@@ -68,7 +68,7 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _raised(error: BaseException) -> list[BaseException]:
+def _unwrap(error: BaseException) -> list[BaseException]:
     """Return the exception. If a StopIteration left a generator (PEP 479), the RuntimeError and then the
     StopIteration."""
     cause = error.__cause__
@@ -96,17 +96,17 @@ def is_users(filename: str) -> bool:
 
 def arguments(error: BaseException) -> str:
     """Return the arguments of the user's function that trident_py called, as ``name=value``; tuples field by field."""
-    frames = (frame for exception in _raised(error) for frame in _frames(exception.__traceback__))
+    frames = (frame for exception in _unwrap(error) for frame in _frames(exception.__traceback__))
     entry = next((frame for frame in frames if is_users(frame.f_code.co_filename)), None)
     if entry is None:
         return ""
     code = entry.f_code
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    shown = [text for name in names if name in entry.f_locals for text in _named(name, entry.f_locals[name])]
+    shown = [text for name in names if name in entry.f_locals for text in _format_value(name, entry.f_locals[name])]
     return _short(", ".join(shown))
 
 
-def named_values(names: Any, values: Any) -> str:
+def format_values(names: Any, values: Any) -> str:
     """Format ``name=value`` for a function without a Python frame, such as ``int`` or a method of ``str``."""
     return _short(", ".join(_pair(name, value) for name, value in zip(names, values, strict=False)))
 
@@ -117,7 +117,7 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
         trace = trace.tb_next
 
 
-def _named(name: str, value: Any) -> Iterator[str]:
+def _format_value(name: str, value: Any) -> Iterator[str]:
     """Show tuples, columns and plain data. The repr of a state or collector is useless, and may reveal secrets."""
     if isinstance(value, TridentTuple):
         values = tuple.__iter__(value)  # a ShortTuple's own iterator raises

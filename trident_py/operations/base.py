@@ -98,13 +98,13 @@ class TridentOperationContext(_PartitionContext):
 
     _inputs: Fields = Fields()
 
-    def serving(self, inputs: tuple[Fields, ...], several: bool = False) -> TridentOperationContext:
+    def derive(self, inputs: tuple[Fields, ...], several: bool = False) -> TridentOperationContext:
         """Return the context of one operation of the same task. ``inputs``: what its tuples have, by stream if
         ``several``."""
         kind = TridentMultiReducerContext if several else TridentOperationContext
         context: Any = kind(self._index, self._count)
         context._attempt = self._attempt
-        context._inputs = inputs if several else Fields.named([name for fields in inputs for name in fields])
+        context._inputs = inputs if several else Fields.of_names([name for fields in inputs for name in fields])
         return context
 
     def makeProjectionFactory(self, fields: FieldsLike) -> ProjectionFactory:

@@ -42,10 +42,10 @@ class Columnar(Operation):
             raise DefinitionError(f"{self.name} gives one value per tuple: name its function fields, or use filter")
         return wanted
 
-    def mapped(self, fields: Fields, wanted: Fields | None) -> Fields:
+    def map_fields(self, fields: Fields, wanted: Fields | None) -> Fields:
         """Return the output fields of `map`. ``wanted``: those of the call, if it has any; without, the field names
         stay."""
-        return self.outputs(fields, Fields.named(fields) if wanted is None else wanted)
+        return self.outputs(fields, Fields.of_names(fields) if wanted is None else wanted)
 
     def check_filter(self, fields: Fields) -> None:
         """Raise DefinitionError if it is known that the result is not boolean."""

@@ -64,7 +64,7 @@ class Progress:
     profiled: deque[Seen] = field(default_factory=lambda: deque(maxlen=KEPT), repr=False, compare=False)
     tallies: Tallies = field(default_factory=Tallies, repr=False, compare=False)
 
-    def measured(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
+    def add(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
         """Add what the partitions reported of their metrics in one attempt, which took so long."""
         self.tallies.attempt(reports, seconds)
         self.metrics = self.tallies.values()
@@ -315,7 +315,7 @@ class RunningTopology:
             self.requests.end(f"topology {self.name!r} answers no more: {reason}")
 
 
-def monitored(
+def add_monitor(
     plan: Plan, conf: Mapping[str, Any], programs: list[Program]
 ) -> tuple[list[Program], Callable[[RunningTopology], None]]:
     """Return the programs of a run, and what is called with the run before it starts. With ``topology.http`` the extra
@@ -337,12 +337,40 @@ class Stopwatch:
         return self.at - before
 
 
-def kill(running: Sequence[RunningTopology], name: str) -> None:
-    """Stop the topology of this name. Raises TridentError if none is active, or answers requests after its end."""
-    there = [each for each in running if each.isOpen]
-    found = [each for each in there if each.name == name]
-    for each in found:
-        each.stop()
-    if not found:
-        active = ", ".join(each.name for each in there) or "none"
-        raise TridentError(f"killTopology: no topology {name!r} is active on this cluster; active: {active}")
+class ClusterBase:
+    """The topologies that a cluster runs. A context manager."""
+
+    def __init__(self) -> None:
+        self._running: list[RunningTopology] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.shutdown()
+
+    def _start(self, running: RunningTopology) -> RunningTopology:
+        self._running = [other for other in self._running if other.isOpen] + [running]
+        running.start()
+        return running
+
+    def killTopology(self, name: str) -> None:
+        """Stop a topology after its current attempt. Raises TridentError if none of this name is active, or answers
+        requests after its end."""
+        there = [each for each in self._running if each.isOpen]
+        found = [each for each in there if each.name == name]
+        for each in found:
+            each.stop()
+        if not found:
+            active = ", ".join(each.name for each in there) or "none"
+            raise TridentError(f"killTopology: no topology {name!r} is active on this cluster; active: {active}")
+
+    def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
+        """Stop as `killTopology`; the options are ignored: a batch is never left in the middle."""
+        self.killTopology(name)
+
+    def shutdown(self) -> None:
+        """Stop every topology that still runs."""
+        for running in self._running:
+            running.stop()
+        self._running = []

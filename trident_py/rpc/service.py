@@ -63,7 +63,7 @@ class Calls:
     def __len__(self) -> int:
         return len(self._callers)
 
-    def kept(self) -> int:
+    def count_bytes(self) -> int:
         """Return the number of bytes of all kept replies."""
         with self._lock:
             replies = [caller.reply for caller in self._callers.values()]
@@ -215,7 +215,7 @@ class HomeService:
 
     def _authenticate(self, channel: Channel) -> str | None:
         """Authenticate a connection and return its client; None if the client came back too late."""
-        greeting = channel.greeted()
+        greeting = channel.accept_greeting()
         with self._lock:
             self._strangers.pop(channel, None)
             self._connections.add(channel)
@@ -392,7 +392,7 @@ def _connect(address: HomeAddress, client: str, again: bool) -> Channel:
     authenticated."""
     for left in reversed(range(TRIES)):  # counted and without a pause, so not `patience.again_for`
         try:
-            channel = _greeted(address, f"{'+' if again else '-'}{client}")
+            channel = _open_channel(address, f"{'+' if again else '-'}{client}")
         except (EOFError, ConnectionError):
             if left == 0:
                 raise
@@ -401,7 +401,7 @@ def _connect(address: HomeAddress, client: str, again: bool) -> Channel:
     raise AssertionError("unreachable")
 
 
-def _greeted(address: HomeAddress, greeting: str) -> Channel:
+def _open_channel(address: HomeAddress, greeting: str) -> Channel:
     channel = Channel.to(address.host, address.port, address.key)
     try:
         if channel.greet(greeting) == b"+":

@@ -58,7 +58,7 @@ class Channel:
         self._begin(theirs, ours, b"from client", b"from server")
         return reply[_CODE:]
 
-    def greeted(self) -> str:
+    def accept_greeting(self) -> str:
         """Return the server's part, first half: the client's greeting, once the client has proved that it knows the
         key."""
         self._limit_reading(HANDSHAKE_SECONDS)

@@ -21,7 +21,7 @@ from ..errors import TridentError
 from ..filesystems.tempdirs import own_folder
 from ..model.context import with_context
 from ..model.plan import Plan
-from ..report.progress import Requests, RunningTopology, kill, monitored
+from ..report.progress import ClusterBase, Requests, RunningTopology, add_monitor
 from ..rpc import service
 from ..topology import Topology
 from ..topology.topology import check_submission
@@ -65,7 +65,7 @@ log = logging.getLogger("trident_py")
 DOCTOR = "doctor"
 
 
-class SparkCluster:
+class SparkCluster(ClusterBase):
     """Runs topologies on Spark. A context manager; `shutdown` stops every topology that still runs.
 
     ``spark=None`` uses the session of this process. If there is none, it makes one with the settings of spark-submit,
@@ -78,6 +78,7 @@ class SparkCluster:
     """
 
     def __init__(self, spark: SparkSession | None = None, checkpoints: str | None = None) -> None:
+        super().__init__()
         self._closing = ExitStack()
         self.checkpoints = checkpoints
         self._scratch = self._closing.enter_context(own_folder(SCRATCH))
@@ -87,13 +88,6 @@ class SparkCluster:
             self._closing.close()
             raise
         self._homes: Homes | None = Homes()
-        self._running: list[SparkRunningTopology] = []
-
-    def __enter__(self) -> SparkCluster:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.shutdown()
 
     def submitTopology(
         self, name: str, conf: dict | None, topology: Topology, availableNow: bool = False
@@ -114,15 +108,13 @@ class SparkCluster:
         run = uuid.uuid4().hex
         workers_home = self._homes.for_workers(self.spark, on_workers, conf or {})
         settings = with_context(conf or {}, topology=name, run=run, home=workers_home)
-        programs, begin_monitor = monitored(topology.plan, settings, compile_plan(topology.plan, settings))
+        programs, begin_monitor = add_monitor(topology.plan, settings, compile_plan(topology.plan, settings))
         functions = functions_of(topology.plan, settings)
         running = SparkRunningTopology(self, name, run, programs, availableNow, functions)
         begin_monitor(running)
         if functions is not None:
             functions.begin(running, programs)
-        self._running = [other for other in self._running if other.isOpen] + [running]
-        running.start()
-        return running
+        return self._start(running)
 
     def examine(self, conf: dict | None, topology: Topology) -> Any:
         """Check what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing. Returns a `Health`
@@ -146,19 +138,9 @@ class SparkCluster:
         component, scratch = program.component, self._scratch / run
         return checkpoint_of(self.spark, self.checkpoints, name, component, scratch, has_sources(program))
 
-    def killTopology(self, name: str) -> None:
-        """Stop a topology after its current attempt. Raises TridentError if none of this name is active."""
-        kill(self._running, name)
-
-    def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
-        """Stop as `killTopology`; the options are ignored: a batch is never left in the middle."""
-        kill(self._running, name)
-
     def shutdown(self) -> None:
         """Stop the topologies that still run, and end the home service and, as its last user, our own session."""
-        for running in self._running:
-            running.stop()
-        self._running = []
+        super().shutdown()
         if self._homes is not None:
             self._homes.close()
             self._homes = None

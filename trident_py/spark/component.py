@@ -126,8 +126,6 @@ class SparkComponent:
         called = Proxy(RunContext.of(program.conf).home, f"{self.key}/metadata")
         return replace(program, conf=with_context(program.conf, metadata=called))
 
-    # -- the life of the query ----------------------------------------------------------------------------------
-
     def run(self) -> None:
         """Run until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
         self.service.register(f"{self.key}/metadata", self.checkpoint.batches.store)
@@ -136,6 +134,7 @@ class SparkComponent:
         details = self.checkpoint.batches, self.running, self.run_id, coordinate
         try:
             self.batches = ComponentRun(self.program, spouts, *details)
+            self.batches.ended = self.inline.ended
             try:
                 self._run()
             finally:
@@ -167,7 +166,6 @@ class SparkComponent:
 
     def _end_calls(self) -> None:
         """End a call that goes on without its query, as when Java was killed."""
-        self.batches.ended.set()
         self.inline.ended.set()
         self._over.set()
         self._finished.wake.set()
@@ -262,8 +260,6 @@ class SparkComponent:
             raised = failures.translate(failures.chain_of(ended_by), self.checkpoint.location)
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
 
-    # -- one micro-batch ----------------------------------------------------------------------------------------
-
     def _batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run as the foreachBatch function. Returns only if its batches are committed; else raises Interrupted."""
         self._started.wait()
@@ -294,7 +290,7 @@ class SparkComponent:
         def execute(batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
             rows = list(descriptor_rows(map(self._renumber, descriptors)))
             began = time.monotonic()
-            self.profiler.begun(batch.txid)
+            self.profiler.begin(batch.txid)
             if self.inline.takes(batch, self.batches.coordination.tuples(self.batches.loop.metadata)):
                 with phase(IN_DRIVER):
                     outcome = self.inline.run(batch, rows)
@@ -349,7 +345,7 @@ class SparkComponent:
         if failures.is_cancelled(texts) and self.running.stopping.wait(2):
             raise Stopped
         if failures.is_lost_task(texts):
-            lost = failures.lost_task_failure(texts, str(self.spark.sparkContext.pythonExec))
+            lost = failures.worker_loss_failure(texts, str(self.spark.sparkContext.pythonExec))
             if (times := self._times_lost(batch.txid)) < LOST_ATTEMPTS:
                 return AttemptOutcome([failure_of("task", 0, lost)], [])
             fatal = TridentError(f"{lost}; it happened {times} times in a row")

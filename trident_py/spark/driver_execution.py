@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -33,15 +33,15 @@ from ..engine.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..engine.task import LevelTask, run_attempt
 from ..engine.worker_cache import WorkerCache
 from ..errors import DefinitionError
-from ..metrics import Reported
 from ..model.chunks import Chunk, Column
 from ..model.context import with_context
 from ..model.pickling import loads
 from ..model.plan import Node, SpoutNode
 from ..model.retry import Stopped
-from ..spouts.coordination import Coordination, Descriptor
+from ..spouts.coordination import Coordination
 from .stage import NO_NODE
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 SETTING = "spark.trident.inline.max.tuples"
@@ -174,7 +174,7 @@ class DriverExecution:
         phases.start(profile(program.conf))
         with phase("task rest"):
             outcome = run_attempt(program, task_for, batch, rows)
-        if (taken := phases.taken()) is None:
+        if (taken := phases.take()) is None:
             return outcome
         measured = NodeReport(NO_NODE, 0, REPORTED, TaskPhases(0, 0, NO_TASK, taken))
         return replace(outcome, reports=[*outcome.reports, measured])
@@ -221,13 +221,13 @@ class _Meter:
         self.tuples = 0
         self.bytes = 0
 
-    def emitted(self, chunk: Chunk) -> None:
+    def add_chunk(self, chunk: Chunk) -> None:
         self.tuples += chunk.length
         if self._most is not None and self.tuples > self._most:
             raise NeedsExecutors(f"it has more than {self._most} tuples")
         self._add(sum(map(bytes_of, chunk.columns.values())))
 
-    def sent(self, rows: Sequence[Row]) -> None:
+    def add_rows(self, rows: Sequence[Row]) -> None:
         self._add(sum(len(block) for _, _, block in rows))
 
     def _add(self, size: int) -> None:
@@ -245,13 +245,20 @@ class _DriverTask(LevelTask):
 
     def _forward(self, node: Node, chunk: Chunk) -> None:
         if isinstance(node, SpoutNode):
-            self.meter.emitted(chunk)
+            self.meter.add_chunk(chunk)
         super()._forward(node, chunk)
 
     def _send(self, exchange: Exchange, chunk: Chunk) -> None:
         before = len(self.out)
         super()._send(exchange, chunk)
-        self.meter.sent(self.out[before:])
+        self.meter.add_rows(self.out[before:])
+
+
+def _call_inline(method: Callable[Concatenate[StoppableCoordination, P], T]) -> Callable[Concatenate[Any, P], T]:
+    def call(self: StoppableCoordination, *args: P.args, **named: P.kwargs) -> T:
+        return self.inline.call(partial(method, self, *args, **named))
+
+    return call
 
 
 class StoppableCoordination(Coordination):
@@ -260,49 +267,26 @@ class StoppableCoordination(Coordination):
     its own call of foreachBatch without end."""
 
     def __init__(self, inline: DriverExecution, *details: Any) -> None:
-        self._inline = inline
+        self.inline = inline
         inline.call(partial(super().__init__, *details))
 
-    def restore(self, txid: int, metadata: dict | None, begun: dict | None = None) -> None:
-        self._inline.call(partial(super().restore, txid, metadata, begun))
-
-    def ready(self, txid: int) -> bool:
-        return self._inline.call(partial(super().ready, txid))
-
-    def pending(self) -> bool:
-        return self._inline.call(super().pending)
-
-    def exhausted(self, txid: int | None = None) -> bool:
-        return self._inline.call(partial(super().exhausted, txid))
-
-    def initialize(self, txid: int, attempt: int, previous: dict | None = None, current: dict | None = None) -> dict:
-        return self._inline.call(partial(super().initialize, txid, attempt, previous, current))
-
-    def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
-        return self._inline.call(partial(super().descriptors, txid, attempt, metadata))
-
-    def tuples(self, metadata: dict) -> int | None:
-        return self._inline.call(partial(super().tuples, metadata))
-
-    def shared(self, txid: int) -> dict[str, Any]:
-        return self._inline.call(partial(super().shared, txid))
-
-    def measured(self, failed: Callable[[str], Any]) -> list[tuple[int, Reported]]:
-        return self._inline.call(partial(super().measured, failed))
-
-    def commit(self, txid: int, attempt: int, reports: Sequence[Any]) -> None:
-        self._inline.call(partial(super().commit, txid, attempt, reports))
-
-    def success(self, txid: int) -> None:
-        self._inline.call(partial(super().success, txid))
-
-    def backlog(self) -> dict[str, dict[str, int]]:
-        return self._inline.call(super().backlog)
+    restore = _call_inline(Coordination.restore)
+    ready = _call_inline(Coordination.ready)
+    is_pending = _call_inline(Coordination.is_pending)
+    is_exhausted = _call_inline(Coordination.is_exhausted)
+    initialize = _call_inline(Coordination.initialize)
+    descriptors = _call_inline(Coordination.descriptors)
+    tuples = _call_inline(Coordination.tuples)
+    share = _call_inline(Coordination.share)
+    collect_metrics = _call_inline(Coordination.collect_metrics)
+    commit = _call_inline(Coordination.commit)
+    success = _call_inline(Coordination.success)
+    backlog = _call_inline(Coordination.backlog)
 
     def close(self) -> None:
         """Close every spout. One that blocks is left alone when the grace after the end of the run is over."""
         with suppress(Stopped):
-            self._inline.call(super().close)
+            self.inline.call(super().close)
 
 
 class _Thread:

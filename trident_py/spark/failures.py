@@ -75,7 +75,7 @@ def is_cancelled(texts: list[str]) -> bool:
     return any(mark in text for text in texts for mark in _CANCELLED)
 
 
-def lost_task_failure(texts: list[str], python: str) -> FailedException:
+def worker_loss_failure(texts: list[str], python: str) -> FailedException:
     """Return the failure that replays a batch whose worker died. ``python``: the one that Spark starts."""
     return FailedException(f"a worker process died: {innermost(texts)}{_which(texts, python)}")
 

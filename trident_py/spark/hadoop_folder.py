@@ -43,7 +43,7 @@ class HadoopFolder:
         self.where = uri.rstrip("/")
         self._spark = spark
         self._java = java_classes(spark)
-        self._path = self._done(lambda: self._java.org.apache.hadoop.fs.Path(self.where))
+        self._path = self._call(lambda: self._java.org.apache.hadoop.fs.Path(self.where))
         self._settings = hadoop_settings(spark)
         for key, value in HDFS.items():
             self._settings.set(key, value)
@@ -103,25 +103,25 @@ class HadoopFolder:
         return True
 
     def delete(self, name: str) -> None:
-        self._done(lambda: self._manager.delete(self._at(name)))
+        self._call(lambda: self._manager.delete(self._at(name)))
 
     @cached_property
     def _files(self) -> Any:
-        return self._done(lambda: self._path.getFileSystem(self._settings))
+        return self._call(lambda: self._path.getFileSystem(self._settings))
 
     @cached_property
     def _manager(self) -> Any:
         self._files  # noqa: B018 - its errors are plainer than the manager's
         if self.aborting:
             self._settings.set(MANAGER, ABORTING)
-        return self._done(lambda: checkpoint_files(self._spark, self._path, self._settings))
+        return self._call(lambda: checkpoint_files(self._spark, self._path, self._settings))
 
     @cached_property
     def _conditional(self) -> bool:
         return self._can(CONDITIONAL)
 
     def _can(self, capability: str) -> bool:
-        return bool(self._done(lambda: self._files.hasPathCapability(self._path, capability)))
+        return bool(self._call(lambda: self._files.hasPathCapability(self._path, capability)))
 
     def _create_if_absent(self, path: Any, data: bytes) -> None:
         builder = self._files.createFile(path)
@@ -148,7 +148,7 @@ class HadoopFolder:
     def _at(self, name: str) -> Any:
         return self._java.org.apache.hadoop.fs.Path(f"{self.where}/{name}") if name else self._path
 
-    def _done(self, call: Any) -> Any:
+    def _call(self, call: Any) -> Any:
         try:
             return call()
         except Exception as error:

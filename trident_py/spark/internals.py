@@ -163,7 +163,7 @@ def checkpoint_files(spark: SparkSession, path: Any, settings: Any) -> Any:
     return folder.CheckpointFileManager.create(path, settings)
 
 
-def planned_seconds(frame: DataFrame) -> float:
+def read_planning_seconds(frame: DataFrame) -> float:
     """Return how long Spark planned the job of a frame that has run: its analysis, optimisation and planning."""
     phases = frame._jdf.queryExecution().tracker().phases()
     found = re.findall(r"PhaseSummary\((\d+), (\d+)\)", str(phases.toString()))

@@ -21,7 +21,7 @@ from ..spouts.sparkspout import SparkSpout
 from ..tuples import Fields
 from .internals import has_repeated_stage
 from .launcher import is_alone, master_of
-from .stage import ROWS, SCHEMA, Shipped, leaving, level_function
+from .stage import ROWS, SCHEMA, Shipped, level_function, write_batches
 from .versions import CHECKS_SHUFFLES, frame_of, partition_exactly
 
 
@@ -30,7 +30,7 @@ def job_of(
 ) -> DataFrame:
     """Return one attempt of a batch. Its rows are the rows that leave the last level. ``session`` is the micro-batch's
     own: it has the query's settings. ``streamed``: what the query has read from sources of Spark."""
-    rows = frame_of(session, pa.Table.from_batches(leaving(descriptors), ROWS), SCHEMA)
+    rows = frame_of(session, pa.Table.from_batches(write_batches(descriptors), ROWS), SCHEMA)
     if streamed is not None:
         rows = streamed.unionAll(rows)
     if program.partitions(0) > 1:
@@ -56,9 +56,6 @@ def _stage(rows: DataFrame, shipped: Shipped, level: int) -> DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # pyspark 4.3 about pandas 3, which we do not use
         return rows.mapInArrow(level_function(shipped, level), SCHEMA)
-
-
-# -- sources of Spark -------------------------------------------------------------------------------------------------
 
 
 def tick(spark: SparkSession) -> DataFrame:
@@ -149,7 +146,7 @@ def pack(index: int, partitions: int, batches: Iterator[pa.RecordBatch]) -> Iter
 
     from ..model.chunks import Chunk
     from ..spouts.coordination import Descriptor
-    from .stage import leaving
+    from .stage import write_batches
 
     context = TaskContext.get()
     assert context is not None
@@ -157,5 +154,5 @@ def pack(index: int, partitions: int, batches: Iterator[pa.RecordBatch]) -> Iter
     for batch in batches:
         chunk = Chunk(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
         pid = target % partitions
-        yield from leaving([(pid, index, Descriptor(index, pid, chunk.encode()).encode())])
+        yield from write_batches([(pid, index, Descriptor(index, pid, chunk.encode()).encode())])
         target += 1

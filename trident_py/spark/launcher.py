@@ -154,7 +154,7 @@ def _java_options(folder: Path) -> Iterator[None]:
     options = [before or "", f"-Djava.io.tmpdir={folder}", _FULL_HEAP]
     if not _configures_logs():
         log = folder / "log4j2.properties"
-        log.write_text(_LOG + _silenced_lines())
+        log.write_text(_LOG + _silence_loggers())
         options.append(f"-Dlog4j2.configurationFile={log.as_uri()}")
     os.environ[_JAVA_OPTIONS] = " ".join(options).strip()
     try:
@@ -172,7 +172,7 @@ def _configures_logs() -> bool:
     return has_java() or any((Path(folder) / name).exists() for name in _LOG_FILES)
 
 
-def _silenced_lines() -> str:
+def _silence_loggers() -> str:
     return "".join(f"logger.quiet{i}.name = {name}\nlogger.quiet{i}.level = off\n" for i, name in enumerate(SILENCED))
 
 

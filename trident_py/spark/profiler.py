@@ -25,7 +25,7 @@ class Profiler:
         """Stand around a call of foreachBatch."""
         return nullcontext()
 
-    def begun(self, txid: int) -> None:
+    def begin(self, txid: int) -> None:
         """Called before each attempt of a batch."""
 
     def ran(self, txid: int, job: DataFrame) -> None:

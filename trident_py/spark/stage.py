@@ -105,16 +105,16 @@ def execute(
             enter_task(levels, f"{title}, txid {batch.txid}, attempt {batch.attempt}, partition {partition}")
             _drop_ended_runs(str(context.getLocalProperty(RUNS)))
             loaded = _program(key, program)
-        arrived = arriving(measure_pulls(batches, "exchange read", "from Spark"))
+        arrived = read_batches(measure_pulls(batches, "exchange read", "from Spark"))
         yield from measure_handing(
-            leaving(run_level(loaded, level, partition, batch, arrived)), "exchange write", "to Spark"
+            write_batches(run_level(loaded, level, partition, batch, arrived)), "exchange write", "to Spark"
         )
     if context.attemptNumber() > 0:
         retry = {"level": level, "partition": partition, "retries": context.attemptNumber()}
-        yield from leaving([(0, RETRY, json.dumps(retry).encode())])
-    if (taken := phases.taken()) is not None:
+        yield from write_batches([(0, RETRY, json.dumps(retry).encode())])
+    if (taken := phases.take()) is not None:
         measured = TaskPhases(level, partition, context.taskAttemptId(), taken)
-        yield from leaving([(0, REPORT, dumps(NodeReport(NO_NODE, partition, phases.REPORTED, measured)))])
+        yield from write_batches([(0, REPORT, dumps(NodeReport(NO_NODE, partition, phases.REPORTED, measured)))])
     collect_seldom()
 
 
@@ -129,7 +129,7 @@ def collect_seldom() -> None:
         _collected = monotonic()
 
 
-def arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
+def read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
     """Return the rows (tag, block). A block is a view of Spark's memory, not a copy."""
     for batch in batches:
         blocks = batch.column("block")
@@ -137,7 +137,7 @@ def arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
             yield tag, blocks[i].as_buffer()
 
 
-def leaving(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+def write_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
     """Return the rows as record batches. Small rows share a batch."""
     held: list[Row] = []
     size = 0

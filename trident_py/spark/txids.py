@@ -81,7 +81,7 @@ class Txids:
         if self._is_over(micro_batch):
             return
         self._run.log.enter(micro_batch.to_json())
-        begun, now = self._run.log.begun(self._run.txid + 1) is not None, time.monotonic()
+        begun, now = self._run.log.find_begun(self._run.txid + 1) is not None, time.monotonic()
         pending = now + PENDING_WAIT if self._available_now else 0.0
         of_spark = not self._mixed or micro_batch.has_moved
         if begun or of_spark or self._run.await_next(now + IDLE_WAIT, pending):
@@ -94,7 +94,7 @@ class Txids:
     def _is_over(self, micro_batch: MicroBatch) -> bool:
         """Return whether the log has the txid of this micro-batch as over. Raises LineageError if Spark's checkpoint
         does not belong to the log: one of them was lost, or restored from a copy."""
-        last, begun = self._run.log.last(), self._run.log.begun(self._run.txid + 1)
+        last, begun = self._run.log.last(), self._run.log.find_begun(self._run.txid + 1)
         known = begun or last
         kept, number = (known and known.micro_batch) or {}, micro_batch.number
         if known is None or "ends" not in kept:  # no source of Spark had a part in it

@@ -46,8 +46,8 @@ class Descriptor(NamedTuple):
 class Coordination:
     """The coordinators of one component, and the spouts that emit in the driver process.
 
-    The constructor opens all coordinators. All methods but `ready` and `exhausted` are called with strictly increasing
-    txids, apart from replays. ``report`` receives the errors that spouts pass to ``collector.reportError``.
+    The constructor opens all coordinators. All methods but `ready` and `is_exhausted` are called with strictly
+    increasing txids, apart from replays. ``report`` receives the errors that spouts pass to ``collector.reportError``.
     """
 
     def __init__(
@@ -84,21 +84,21 @@ class Coordination:
     def ready(self, txid: int) -> bool:
         """Return whether a batch can start: any spout that has not ended is ready."""
         self._next = max(self._next, txid)
-        return any(not c.ended(txid) and c.ready(txid) for c in self._coordinators)
+        return any(not c.has_ended(txid) and c.ready(txid) for c in self._coordinators)
 
-    def pending(self) -> bool:
+    def is_pending(self) -> bool:
         """Return whether a spout that is not ready expects tuples, or cannot tell at the moment."""
-        return any(coordinator.pending() for coordinator in self._coordinators)
+        return any(coordinator.is_pending() for coordinator in self._coordinators)
 
-    def exhausted(self, txid: int | None = None) -> bool:
+    def is_exhausted(self, txid: int | None = None) -> bool:
         """Return whether all spouts are finite and have ended: neither txid nor any later one has a tuple.
 
         Without a txid: the one after the last txid that was initialized, asked for or restored.
         """
         at = self._next if txid is None else txid
-        return all(coordinator.ended(at) for coordinator in self._coordinators)
+        return all(coordinator.has_ended(at) for coordinator in self._coordinators)
 
-    def remembered(self, txid: int) -> tuple[dict | None, dict | None]:
+    def read_metadata(self, txid: int) -> tuple[dict | None, dict | None]:
         """Return the metadata of the txid before this one, and of this one. Both are None unless the batch was
         initialized or restored, and has not ended."""
         return self._initialized.get(txid, (None, None))
@@ -113,7 +113,7 @@ class Coordination:
         """
         self._next = max(self._next, txid + 1)
         self._store.admit(TransactionAttempt(txid, attempt))
-        remembered = self.remembered(txid)
+        remembered = self.read_metadata(txid)
         previous = remembered[0] if previous is None else previous
         current = remembered[1] if current is None else current
         if current is not None:
@@ -158,9 +158,9 @@ class Coordination:
         counts = [coordinator.tuples(metadata.get(info.id)) for info, coordinator in self._pairs()]
         return None if None in counts else sum(count or 0 for count in counts)
 
-    def shared(self, txid: int) -> dict[str, Any]:
+    def share(self, txid: int) -> dict[str, Any]:
         """Return what the spouts share with all tasks during this txid, a JSON value by spout id."""
-        values = {info.id: coordinator.shared(txid) for info, coordinator in self._pairs()}
+        values = {info.id: coordinator.share(txid) for info, coordinator in self._pairs()}
         return {spout: value for spout, value in values.items() if value is not None}
 
     def commit(self, txid: int, attempt: int, reports: Sequence[Any]) -> None:
@@ -198,7 +198,7 @@ class Coordination:
                 log.warning("spout %s cannot report its backlog: %s", info.id, error)
         return {spout: waiting for spout, waiting in backlogs.items() if waiting}
 
-    def measured(self, failed: Callable[[str], Any]) -> list[tuple[int, Reported]]:
+    def collect_metrics(self, failed: Callable[[str], Any]) -> list[tuple[int, Reported]]:
         """Return what is new in the metrics of spouts that emit in the driver process, and of the coordinators, by
         partition. ``failed`` gets a text for each metric that raised an error."""
         return [

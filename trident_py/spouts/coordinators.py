@@ -12,7 +12,7 @@ from ..model.context import with_context
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
 from .collectors import SpoutOutputCollector, check_tuples
-from .inspection import SpoutNodeInfo, configuration, ended, is_home, method_of, optional, partitions_of, snapshot
+from .inspection import SpoutNodeInfo, configuration, has_ended, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import IBatchSpout, ICommitterTridentSpout, IRichSpout, ITridentSpout, SpoutContext
 from .opaque_offsets import OpaqueOffsets, partition_path
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
@@ -49,11 +49,11 @@ class SpoutCoordinator:
     def ready(self, txid: int) -> bool:
         return True
 
-    def pending(self) -> bool:
+    def is_pending(self) -> bool:
         """Return whether tuples are expected soon although the spout is not ready."""
         return False
 
-    def ended(self, txid: int) -> bool:
+    def has_ended(self, txid: int) -> bool:
         raise NotImplementedError
 
     def backlog(self) -> dict[str, int]:
@@ -72,7 +72,7 @@ class SpoutCoordinator:
         """Return how many tuples the batch has at most, after `payloads`; None if nobody can tell before it emits."""
         return None
 
-    def shared(self, txid: int) -> Any:
+    def share(self, txid: int) -> Any:
         """Return a JSON value that every task may read during this txid; None: nothing."""
         return None
 
@@ -137,8 +137,8 @@ class _HomeCoordinator(_Emitting):
         self.contexts = self._tasks.contexts
         self._spouts = [snapshot(info.spout) for _ in self.contexts]
 
-    def ended(self, txid: int) -> bool:
-        return all(ended(spout, txid) for spout in self._spouts)
+    def has_ended(self, txid: int) -> bool:
+        return all(has_ended(spout, txid) for spout in self._spouts)
 
 
 class BatchSpoutCoordinator(_HomeCoordinator):
@@ -220,8 +220,8 @@ class _Coordinated(SpoutCoordinator):
     def ready(self, txid: int) -> bool:
         return bool(self._coordinator.isReady(txid))
 
-    def ended(self, txid: int) -> bool:
-        return ended(self._coordinator, txid) or ended(self._spout, txid)
+    def has_ended(self, txid: int) -> bool:
+        return has_ended(self._coordinator, txid) or has_ended(self._spout, txid)
 
     def close(self) -> None:
         optional(self._coordinator, "close")()
@@ -266,10 +266,10 @@ class TridentSpoutCoordinator(_Coordinated, _Emitting):
     def tuples(self, metadata: Any) -> int | None:
         return super().tuples(metadata) if self.home else optional(self._coordinator, "tuplesAtMost")(metadata)
 
-    def shared(self, txid: int) -> Any:
+    def share(self, txid: int) -> Any:
         return optional(self._coordinator, "sharedWithTasks")(txid)
 
-    def pending(self) -> bool:
+    def is_pending(self) -> bool:
         return bool(optional(self._coordinator, "isPending")())
 
     def backlog(self) -> dict[str, int]:

@@ -88,7 +88,7 @@ def partitions_of(spout: Any, wanted: int) -> int:
     return wanted if limit is None else max(1, min(wanted, int(limit)))
 
 
-def ended(source: Any, txid: int) -> bool:
+def has_ended(source: Any, txid: int) -> bool:
     """Return whether txid and all later ones are empty, by ``isExhaustedAt(txid)`` or else by ``isExhausted()``."""
     at = method_of(source, "isExhaustedAt")
     return bool(at(txid) if at is not None else optional(source, "isExhausted")())

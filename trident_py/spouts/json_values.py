@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from ..errors import SpoutError, TridentError
-from ..model.chunks import Column, arrow_type, decimals, kinds_of, typed
+from ..model.chunks import Column, arrow_type, convert, decimals, kinds_of
 from ..tuples import Fields
 
 DescribeRecord = Callable[[int, str], str]
@@ -141,7 +141,7 @@ def _convert(values: list[Any], ddl: str, name: str) -> Column:
     elif pa.types.is_decimal(wanted):
         kinds = {str, int, decimal.Decimal}
     else:
-        return typed(values, ddl, name)
+        return convert(values, ddl, name)
     if strange := kinds_of(values) - kinds:
         value = next(value for value in values if type(value) in strange)
         raise TridentError(f"field {name!r} is declared {ddl}, but a record holds {value!r:.80}")

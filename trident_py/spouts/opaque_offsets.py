@@ -6,18 +6,18 @@ from typing import Any
 
 from ..checkpoints.metadata_store import MetadataStore
 from ..errors import FailedException
-from ..model.names import escaped
+from ..model.names import escape
 from ..tuples import TransactionAttempt
 
 
 def partition_path(spout: str, partition: str) -> str:
     """Return the metadata path of one partition of a transactional spout. Storm: <txStateId>/user/<partition>."""
-    return f"{escaped('/', spout)}/user/{partition}"
+    return f"{escape('/', spout)}/user/{partition}"
 
 
 def positions_path(spout: str) -> str:
     """Return the metadata path of all partitions of an opaque spout."""
-    return f"{escaped('/', spout)}/positions"
+    return f"{escape('/', spout)}/positions"
 
 
 class OpaqueOffsets:

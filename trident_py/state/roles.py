@@ -60,7 +60,7 @@ def location_of(factory: Any) -> Location | None:
     return factory.location if isinstance(factory, SaysLocation) else None
 
 
-def kept_in_object(factory: Any) -> bool:
+def is_in_object(factory: Any) -> bool:
     """Return whether the data counts as kept in the states' objects: the factory does not say where else it is."""
     return location_of(factory) is None and not needs_of(factory).home
 

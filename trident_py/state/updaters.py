@@ -80,7 +80,7 @@ class CombinerAggStateUpdater(StateUpdater):
 
     @property
     def calls_only_states(self) -> bool:
-        return _built_in(self.agg)
+        return _is_built_in(self.agg)
 
     def updateState(
         self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
@@ -120,7 +120,7 @@ class MapCombinerAggStateUpdater(StateUpdater):
 
     @property
     def calls_only_states(self) -> bool:
-        return _built_in(self.agg)
+        return _is_built_in(self.agg)
 
     def updateState(
         self, map: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
@@ -185,5 +185,5 @@ def _emit(collector: TridentCollector, keys: Sequence[tuple], news: Sequence[Any
         emit((*key, new))
 
 
-def _built_in(combiner: CombinerAggregator) -> bool:
+def _is_built_in(combiner: CombinerAggregator) -> bool:
     return type(combiner).__module__ == builtin.__name__

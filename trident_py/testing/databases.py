@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import DefinitionError, TridentError, missing
+from ..errors import DefinitionError, TridentError, explain_missing
 from ..model.secrets import redact_url
 
 
@@ -60,7 +60,7 @@ def connection(url: str) -> Iterator[Any]:
         engine = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     except ModuleNotFoundError as error:
         extra = "mysql" if url.startswith("mysql") else "postgresql"
-        raise DefinitionError(missing(redact_url(url), f"the driver {error.name}", extra)) from error
+        raise DefinitionError(explain_missing(redact_url(url), f"the driver {error.name}", extra)) from error
     with engine.connect() as server:
         yield server
 

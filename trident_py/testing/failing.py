@@ -42,7 +42,7 @@ EMITS = (
 )
 
 
-def failing_spout(spout: ITridentDataSource, failure: PlannedFailure) -> Any:
+def make_failing_spout(spout: ITridentDataSource, failure: PlannedFailure) -> Any:
     """Wrap a spout so that it fails before it emits."""
     for base, wrapper in _SPOUTS.items():
         if isinstance(spout, base):
@@ -148,7 +148,7 @@ def failing(fn: Any, when: When, how: str = "fail") -> Any:
         if isinstance(fn, base):
             return wrapper(fn, failure)
     if isinstance(fn, ITridentDataSource):
-        return failing_spout(fn, failure)
+        return make_failing_spout(fn, failure)
     if not callable(fn):
         raise DefinitionError(f"failing wraps operations, callables and spouts, got {fn!r}")
     return _FailingCallable(fn, failure)
@@ -192,15 +192,15 @@ def _method(name: str, checks: bool) -> Any:
     return method
 
 
-def _failing_in(base: type, checked: str, *others: str) -> Any:
+def _make_failing(base: type, checked: str, *others: str) -> Any:
     """Return a ``base`` that fails in the method ``checked``, and passes on the others."""
     return _subclass(base, _Failing, **{name: _method(name, name == checked) for name in (checked, *others)})
 
 
 _WRAPPERS: dict[type, Any] = {
-    **{base: _failing_in(base, "execute") for base in (Function, MapFunction, FlatMapFunction)},
-    Filter: _failing_in(Filter, "isKeep"),
-    Consumer: _failing_in(Consumer, "accept"),
-    Aggregator: _failing_in(Aggregator, "aggregate", "init", "complete"),
-    **{base: _failing_in(base, "execute", "init", "complete") for base in (MultiReducer, GroupedMultiReducer)},
+    **{base: _make_failing(base, "execute") for base in (Function, MapFunction, FlatMapFunction)},
+    Filter: _make_failing(Filter, "isKeep"),
+    Consumer: _make_failing(Consumer, "accept"),
+    Aggregator: _make_failing(Aggregator, "aggregate", "init", "complete"),
+    **{base: _make_failing(base, "execute", "init", "complete") for base in (MultiReducer, GroupedMultiReducer)},
 }

@@ -156,7 +156,7 @@ class FeederBatchSpout(ITridentSpout):
                     self._assigned[txid] = self._queue.popleft()
             return self._assigned.get(txid)
 
-    def assigned(self, txid: int) -> _Fed | None:
+    def find_batch(self, txid: int) -> _Fed | None:
         with self._changed:
             return self._assigned.get(txid)
 
@@ -173,7 +173,7 @@ class FeederBatchSpout(ITridentSpout):
                     batches.pop(over).done = True
             self._changed.notify_all()
 
-    def ended(self) -> None:
+    def end(self) -> None:
         """End the run: wakes every waiting `feed`."""
         with self._changed:
             self._ended = True
@@ -207,7 +207,7 @@ class _FeederCoordinator(ITridentSpout.BatchCoordinator):
         self._feeder.mark_committed(txid)
 
     def close(self) -> None:
-        self._feeder.ended()
+        self._feeder.end()
 
 
 class _FeederEmitter(ITridentSpout.Emitter):
@@ -217,7 +217,7 @@ class _FeederEmitter(ITridentSpout.Emitter):
         self._partitions = partitions
 
     def emitBatch(self, tx: TransactionAttempt, coordinatorMeta: Any, collector: TridentCollector) -> None:
-        fed = self._feeder.assigned(tx.txid)
+        fed = self._feeder.find_batch(tx.txid)
         if fed is not None:
             parts = fed.parts(self._partitions)
         else:

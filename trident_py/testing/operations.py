@@ -32,7 +32,7 @@ class Split(Function):
     """The words of the first input field, split at single spaces; empty words are skipped."""
 
     def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
-        for word in _string(tuple[0], "Split").split(" "):
+        for word in _check_string(tuple[0], "Split").split(" "):
             if word:
                 collector.emit((word,))
 
@@ -56,7 +56,7 @@ class StringLength(Function):
     """The length of the first input field."""
 
     def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
-        collector.emit((len(_string(tuple[0], "StringLength")),))
+        collector.emit((len(_check_string(tuple[0], "StringLength")),))
 
 
 class TrueFilter(Filter):
@@ -70,11 +70,11 @@ class TuplifyArgs(Function):
     """Reads a JSON list of lists from the first input field (a DRPC request's args) and emits each list."""
 
     def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
-        for values in json.loads(_string(tuple[0], "TuplifyArgs")):
+        for values in json.loads(_check_string(tuple[0], "TuplifyArgs")):
             collector.emit(values)
 
 
-def _string(value: Any, user: str) -> str:
+def _check_string(value: Any, user: str) -> str:
     if not isinstance(value, str):
         raise TridentError(f"{user}: the first input field holds {value!r}; a string is needed")
     return value

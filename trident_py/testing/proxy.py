@@ -31,7 +31,7 @@ class _Rule:
     skip: int
     times: int
 
-    def found(self, tail: bytes, data: bytes) -> bool:
+    def matches(self, tail: bytes, data: bytes) -> bool:
         """Return whether a pattern is in the data, or ends there."""
         both = tail + data
         return any(both.find(each, max(0, len(tail) - len(each) + 1)) >= 0 for each in self.patterns)
@@ -169,7 +169,7 @@ class CuttingProxy:
         """Return the rule that the client's data (after the tail of earlier data) matches; uses it up."""
         with self._changed:
             for rule in self._rules:
-                if not rule.found(tail, data):
+                if not rule.matches(tail, data):
                     continue
                 rule.skip -= 1
                 if rule.skip >= 0:

@@ -48,10 +48,10 @@ class TridentFaults:
 def trident_faults(request: pytest.FixtureRequest) -> Iterator[TridentFaults]:
     """Disturb topologies: ``trident_faults.everywhere(build, batches)`` and ``trident_faults.story(build)``."""
     with ExitStack() as closing:
-        yield TridentFaults(request.config, _called(request), closing)
+        yield TridentFaults(request.config, _name_test(request), closing)
 
 
-def _called(request: pytest.FixtureRequest) -> str:
+def _name_test(request: pytest.FixtureRequest) -> str:
     """Return the test as pytest finds it from where it was started."""
     _, _, within = request.node.nodeid.partition("::")
     file = os.path.relpath(request.node.path, request.config.invocation_params.dir)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, get_overloads
 
 from ..errors import DefinitionError
-from ..model.secrets import hidden
+from ..model.secrets import hide
 from ..operations.base import Aggregator, CombinerAggregator, ReducerAggregator
 from ..operations.columnar import Columnar
 from ..tuples import Fields
@@ -60,7 +60,7 @@ def arguments(method: Callable[..., Any], args: tuple, named: dict[str, Any]) ->
     """
     forms = _forms(method)
     for form in forms:
-        bound = _bound(form, args, named)
+        bound = _bind(form, args, named)
         if bound is not None:
             return bound
     name = method.__name__
@@ -74,7 +74,7 @@ def _forms(method: Callable[..., Any]) -> list[inspect.Signature]:
     return [inspect.signature(form) for form in get_overloads(method)]
 
 
-def _bound(form: inspect.Signature, args: tuple, named: dict[str, Any]) -> dict[str, Any] | None:
+def _bind(form: inspect.Signature, args: tuple, named: dict[str, Any]) -> dict[str, Any] | None:
     try:
         bound = form.bind(None, *args, **named)
     except TypeError:
@@ -96,7 +96,7 @@ def _fits(annotation: str, value: Any) -> bool:
 
 
 def _show(value: Any) -> str:
-    return hidden(repr(value)) if value is None or isinstance(value, str | Fields) else type(value).__name__
+    return hide(repr(value)) if value is None or isinstance(value, str | Fields) else type(value).__name__
 
 
 def _bare(form: inspect.Signature) -> str:

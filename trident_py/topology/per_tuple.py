@@ -126,7 +126,7 @@ def with_output_type(aggregator: AnyAggregator, fields: Fields) -> Fields:
     declared = aggregator.output_type
     if declared is None or len(fields) != 1 or fields.types:
         return fields
-    return Fields.named(fields, {fields[0]: declared})
+    return Fields.of_names(fields, {fields[0]: declared})
 
 
 class Repartitions(NodeHandle):
@@ -268,9 +268,9 @@ class PerTuple(NodeHandle):
         fields = self.getOutputFields()
         if isinstance(function, Columnar):
             fields = function.reads(fields)
-            outputs = function.mapped(fields, None if outputs is None else Fields.of(outputs))
+            outputs = function.map_fields(fields, None if outputs is None else Fields.of(outputs))
         else:
-            outputs = Fields.named(fields) if outputs is None else Fields.of(outputs)
+            outputs = Fields.of_names(fields) if outputs is None else Fields.of(outputs)
         return self._process(Replace(function, outputs, flat, fields), outputs)
 
     def peek(self, consumer: AnyConsumer) -> Self:

@@ -36,18 +36,18 @@ def with_answers(plan: Plan) -> Plan:
 def last_statement(component: Plan, source: Node) -> Node:
     """Return the node whose tuples answer the requests of a DRPC stream: the end of its line.
 
-    Where the stream branches, branches that only look at tuples (`_looking`) are beside the line; of the others it goes
-    on with the one that was written first. So a statement that is added later changes the answer only if it follows the
-    answer, or if the line only looked from the branch on.
+    Where the stream branches, branches that only look at tuples (`_find_observers`) are beside the line; of the others
+    it goes on with the one that was written first. So a statement that is added later changes the answer only if it
+    follows the answer, or if the line only looked from the branch on.
     """
     node: Node = source
-    looking = _looking(component)
+    looking = _find_observers(component)
     while children := [child for child, _ in component.children(node)]:
         node = next((child for child in children if child.id not in looking), children[0])
     return node
 
 
-def _looking(component: Plan) -> set[int]:
+def _find_observers(component: Plan) -> set[int]:
     """Return the nodes that only filter, peek or record, as all behind them: such a branch has no rows of its own."""
     looking: set[int] = set()
     for node in reversed(component.nodes):

@@ -50,8 +50,6 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
     def _collect(self, name: str) -> Stream:
         return self._process(Collect(name, self.getOutputFields()), self.getOutputFields())
 
-    # -- aggregations -----------------------------------------------------------------------------------------
-
     def groupBy(self, fields: FieldsLike) -> GroupedStream:
         """Group by these fields. Tuples move only when an operation on the groups needs it."""
         return GroupedStream(self, self.check(fields))
@@ -115,8 +113,6 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
         self.check(field)
         fields = self.getOutputFields()
         return self.partitionAggregate(fields, aggregator, fields)
-
-    # -- states -----------------------------------------------------------------------------------------------
 
     @overload
     def stateQuery(

@@ -318,7 +318,7 @@ def _common(inputs: Sequence[Fields]) -> Fields:
     """Return the first stream's fields, with the types on which all streams agree."""
     first = inputs[0]
     same = [name for name, ddl in first.types.items() if {ddl} == set(_types(inputs, name))]
-    return Fields.named(first, {name: first.types[name] for name in same})
+    return Fields.of_names(first, {name: first.types[name] for name in same})
 
 
 def _types(inputs: Sequence[Fields], name: str) -> list[str | None]:

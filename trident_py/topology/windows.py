@@ -164,4 +164,5 @@ def _in_event_time(stream: NodeHandle, config: WindowConfig) -> Fields:
         return Fields()
     stream.check(config.timestampField)
     fields = stream.getOutputFields()
-    return Fields.named([f"{LATE}.{name}" for name in fields], {f"{LATE}.{n}": ddl for n, ddl in fields.types.items()})
+    types = {f"{LATE}.{name}": ddl for name, ddl in fields.types.items()}
+    return Fields.of_names([f"{LATE}.{name}" for name in fields], types)

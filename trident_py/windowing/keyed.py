@@ -71,14 +71,11 @@ class WindowFactory(StateFactory):
     config: WindowConfig
     name: str
     kind: ClassVar[str] = "window"
+    state_type = WindowState
 
     @property
     def stateName(self) -> str:
         return self.name
-
-    @property
-    def state_type(self) -> type[WindowState]:
-        return WindowState
 
     def window(self, conf: dict, backing: Any) -> WindowState:
         """Return the state of one partition."""
@@ -116,18 +113,13 @@ class KeyedWindow(WindowFactory):
 class MemoryWindow(KeyedWindow):
     """A window in the memory of the driver process."""
 
+    needs = Needs(home=True)
+    remark = "in memory, for the life of one driver process"
+    """What the guarantee table says besides."""
+
     @property
     def guarantees(self) -> None:
         """Those of every window."""
-
-    @property
-    def remark(self) -> str:
-        """What the guarantee table says besides."""
-        return "in memory, for the life of one driver process"
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(home=True)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
         backing = MemoryBacking(self.open(conf), self, partitionIndex, numPartitions, RunContext.of(conf))

@@ -53,6 +53,8 @@ class RecordFactory(StateFactory):
     form: RecordForm = field(init=False, compare=False)
     shown: ClassVar[tuple[str, ...]] = ("value", "key", "headers", "mapper", "topicSelector")
     """The options that the repr names if they are set."""
+    own_updater = RowUpdater()
+    reading = Reading.NOTHING
 
     def __post_init__(self) -> None:
         """Raise DefinitionError for options that contradict each other."""
@@ -74,14 +76,6 @@ class RecordFactory(StateFactory):
     @property
     def location(self) -> Location:
         return location_of(self.cluster, self.topic, "records")  # records of other states do not change its own
-
-    @property
-    def reading(self) -> Reading:
-        return Reading.NOTHING
-
-    @property
-    def own_updater(self) -> RowUpdater:
-        return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
         self.form.check(place.fields)

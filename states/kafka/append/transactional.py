@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.clients import Cluster
 from trident_py.kafka.consumed_offsets import consumed, partitions_of_task
-from trident_py.state import BatchParticipant, State, StateClass, StatePlace
+from trident_py.state import BatchParticipant, State, StatePlace
 from trident_py.tuples import TridentTuple
 
 from ...ledger.partition_layout import Layout
@@ -100,10 +100,7 @@ class TopicState(RecordFactory):
             "at least once", "a replayed batch is written again", "write records under a key (CompactedTopicState)",
         ),
     }  # fmt: skip
-
-    @property
-    def state_type(self) -> StateClass:
-        return TopicRecords
+    state_type = TopicRecords
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> TopicRecords:
         return TopicRecords(self, conf)
@@ -281,6 +278,7 @@ class TransactionalTopicState(RecordFactory):
             "write rows under a key (an upsert or insert-ignore state), or use a batch state in a database",
         ),
     }
+    state_type = TransactionalTopicRecords
 
     @property
     def requiredNumPartitions(self) -> int | None:
@@ -294,10 +292,6 @@ class TransactionalTopicState(RecordFactory):
             )
         if self.consumed is not None:
             Consuming.check(self.consumed, place)
-
-    @property
-    def state_type(self) -> StateClass:
-        return TransactionalTopicRecords
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> TransactionalTopicRecords:
         return TransactionalTopicRecords(self, conf, partitionIndex, numPartitions)

@@ -53,8 +53,6 @@ class Codec:
     def value_columns(self) -> list[Column]:
         return [Column(n, self.value.types.get(n, "json"), False, NOT_IN_JSON) for n in self.value]
 
-    # -- to the topic
-
     def key_texts(self, columns: Sequence[Values], values: Sequence[Values] = (), row: int = 0) -> list[Text]:
         """Return the keys of these key columns. Raises StateError for the first invalid key; ``row``, the batch
         position of the first row, and ``values`` only serve that error."""
@@ -118,8 +116,6 @@ class Codec:
                 f"({declared}) cannot hold {short(bad)} ({type(bad).__name__}): {refused.reason}. Nothing of the "
                 "batch is written. Convert the value before the state, or give the field another type"
             ) from None
-
-    # -- from the topic
 
     def key(self, data: bytes) -> tuple:
         """Return the key of a record. Raises StateError for bytes that are no key of this state."""

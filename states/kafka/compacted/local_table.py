@@ -145,11 +145,11 @@ class LocalTable:
                 return stable
             if time.monotonic() > until:
                 if whole:
-                    raise self._unsettled(settles)
+                    raise self._open_transaction_error(settles)
                 return stable
             time.sleep(0.002)
 
-    def _unsettled(self, seconds: float) -> FailedException:
+    def _open_transaction_error(self, seconds: float) -> FailedException:
         return FailedException(
             f"Kafka at {self._cluster.bootstrap}: a transaction in topic {self._topic!r} stays open for more than "
             f"{seconds:g} s, and hides the records committed after it; the batch will be replayed. Brokers end the "
@@ -169,7 +169,7 @@ class LocalTable:
         if all(self._at[part] >= end for part, end in ends.items()):
             return
         if self._consumer is None:
-            self._consumer = self._assigned()
+            self._consumer = self._start_consumer()
         heard = time.monotonic()
         while any(self._at[part] < end for part, end in ends.items()):
             first = call_client(self._consumer.consume, 1, 0.1)  # returns at the first record; then take all that wait
@@ -193,7 +193,7 @@ class LocalTable:
             self._at = {part: self._at.get(part, offset) for part, offset in first.items()}
             self._consumer = None
 
-    def _assigned(self) -> Any:
+    def _start_consumer(self) -> Any:
         from confluent_kafka import TopicPartition
 
         consumer = self._cluster.consumer(CONSUMER)

@@ -16,7 +16,6 @@ from trident_py.state import (
     Needs,
     Reading,
     Remembered,
-    StateClass,
     StateFactory,
     StatePlace,
 )
@@ -57,7 +56,7 @@ class Compaction:
     def look(self) -> list[Finding]:
         """Report whether the topic is suitable, would be created, or is wrong. Writes nothing."""
         reach(self.cluster)
-        existing = self.existing()
+        existing = self.find_topic()
         if existing is None:
             many = "the broker's default" if self.partitions is None else self.partitions
             return [Finding("creates", f"topic {self.topic!r} does not exist; it would be created, compacted, "
@@ -68,7 +67,7 @@ class Compaction:
 
     def ensure_topic(self) -> int:
         """Create a missing topic; return the number of partitions. Raises StateError for an unsuitable topic."""
-        existing = self.existing()
+        existing = self.find_topic()
         if existing is None:
             self._create()
             return self.ensure_topic()
@@ -77,7 +76,7 @@ class Compaction:
             raise StateError(text)
         return partitions
 
-    def existing(self) -> tuple[dict[str, str], int] | None:
+    def find_topic(self) -> tuple[dict[str, str], int] | None:
         """Return the topic's settings and its number of partitions; None for a missing topic."""
         admin, topic = self.cluster.admin(), self.topic
         return unless_missing(
@@ -114,7 +113,7 @@ class Compaction:
         config = {"cleanup.policy": "compact", **dict(self.config)}
         make(self.cluster, self.cluster.admin(), self.topic, self.partitions, self.replication, config)
         until = time.monotonic() + ANSWER
-        while self.existing() is None and time.monotonic() < until:
+        while self.find_topic() is None and time.monotonic() < until:
             time.sleep(0.02)
 
 
@@ -158,7 +157,7 @@ class KeyedTopic:
 
     def last_txid(self) -> int:
         """Return the highest txid among the topic's records, 0 if there is none."""
-        if self._compaction.existing() is None:
+        if self._compaction.find_topic() is None:
             return 0
         table = table_of(self.cluster, self._compaction.topic)
         table.catch_up(ANSWER / 6)
@@ -241,6 +240,9 @@ class CompactedTopicState(StateFactory):
     type: str = field(init=False, compare=False)
     cluster: Cluster = field(init=False, compare=False)
     codec: Codec = field(init=False, compare=False)
+    own_updater = RowUpdater()
+    reading = Reading.CURRENT
+    state_type = CompactedMap
 
     def __post_init__(self) -> None:
         kind = {shown: name for name, shown in _KINDS.items()}.get(self.kind, self.kind)
@@ -297,10 +299,6 @@ class CompactedTopicState(StateFactory):
         return None if self.key is None else Fields.of_columns(self.key)
 
     @property
-    def state_type(self) -> StateClass:
-        return CompactedMap
-
-    @property
     def needs(self) -> Needs:
         return self.cluster.needs
 
@@ -320,15 +318,7 @@ class CompactedTopicState(StateFactory):
             fence = TopicFence.at(MarkPlace.of(self.cluster, self.topic, conf), conf)
             writer = FencedWriter(fence, partitionIndex, numPartitions, settings)
         settle = self.ensure_topic if RunContext.of(conf).generation is None else None
-        return CompactedMap(self._backing(writer), partitionIndex, numPartitions, settle)
-
-    @property
-    def reading(self) -> Reading:
-        return Reading.CURRENT
-
-    @property
-    def own_updater(self) -> RowUpdater:
-        return RowUpdater()
+        return CompactedMap(self._make_backing(writer), partitionIndex, numPartitions, settle)
 
     def check_place(self, place: StatePlace) -> None:
         """Raise DefinitionError for a query that could not see all that its batch has written."""
@@ -344,7 +334,7 @@ class CompactedTopicState(StateFactory):
         """Return all keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
         if self._compaction.look()[0].level == "creates":
             return {}
-        backing = self._backing(PlainWriter(self.cluster, self.topic, {}))
+        backing = self._make_backing(PlainWriter(self.cluster, self.topic, {}))
         backing.written = 1  # waits for records committed just now
         return {ExactKey(key): value for key, value in backing.rows()}
 
@@ -356,7 +346,7 @@ class CompactedTopicState(StateFactory):
         """Look at the topic and write nothing."""
         return self._compaction.look()
 
-    def _backing(self, writer: KeyWriter) -> TopicBacking:
+    def _make_backing(self, writer: KeyWriter) -> TopicBacking:
         return TopicBacking(self.codec, self.type, self.cluster, writer)
 
     @property

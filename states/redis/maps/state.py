@@ -24,7 +24,6 @@ from trident_py.state import (
     NonTransactionalMap,
     OpaqueValue,
     SnapshottableMap,
-    StateClass,
     StateFactory,
     StatePlace,
     StateType,
@@ -175,7 +174,7 @@ class MapLayout:
                 "values were written with, or another place"
             ) from error
 
-    def stored(self) -> Iterator[tuple[tuple[str], Any]]:
+    def read_all(self) -> Iterator[tuple[tuple[str], Any]]:
         """Yield every name with its value."""
         for name, text in self.place.scan():
             yield (name,), self.value(name, text)
@@ -225,7 +224,7 @@ class RedisBackingMap(BackingMap):
     def rows(self) -> Iterator[tuple[tuple[str], Any]]:
         """Yield every name with its value, as this partition's commit will leave it."""
         pending = dict(self.writer.pending)
-        for key, value in self.layout.stored():
+        for key, value in self.layout.read_all():
             if key[0] not in pending:
                 yield key, value
         for name, text in pending.items():
@@ -287,6 +286,7 @@ class RedisMapState(RedisFactory, StateFactory):
     keyFactory: KeyFactory = field(default_factory=DefaultKeyFactory)
     globalKey: str = GLOBAL_KEY
     expireIntervalSec: float = 0
+    state_type = RedisMapPartition
 
     def __post_init__(self) -> None:
         check_url(self.url)
@@ -314,10 +314,6 @@ class RedisMapState(RedisFactory, StateFactory):
     def kind(self) -> str:
         return self.type.value
 
-    @property
-    def state_type(self) -> StateClass:
-        return RedisMapPartition
-
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> RedisMapPartition:
         writer = RedisWriter(self.place, RedisFence.of(conf), partitionIndex)
         backing = RedisBackingMap(self._layout, writer)
@@ -332,13 +328,13 @@ class RedisMapState(RedisFactory, StateFactory):
 
     def stored(self) -> dict[tuple, Any]:
         """Return all values: (name,) -> plain value, TransactionalValue or OpaqueValue."""
-        return {ExactKey(key): value for key, value in self._layout.stored()}
+        return {ExactKey(key): value for key, value in self._layout.read_all()}
 
     def _last_txid(self) -> int:
         """Return the highest txid among the values, 0 if there is none."""
         if self.type is StateType.NON_TRANSACTIONAL:
             return 0
-        return max((int(value[0] or 0) for _, value in self._layout.stored()), default=0)
+        return max((int(value[0] or 0) for _, value in self._layout.read_all()), default=0)
 
     @property
     def _layout(self) -> MapLayout:

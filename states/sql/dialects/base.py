@@ -199,7 +199,7 @@ class Dialect(Protocol):
         Waits for a row that another transaction is inserting at this moment. ``of``: the name in the SELECT of what the
         rows come from; "" if they are VALUES.
         """
-        return replacing_text(keys, others)
+        return replace_clause(keys, others)
 
     def direct(
         self, connection: Connection, table: str, rows: KeyedRows, known: float, every: bool
@@ -266,7 +266,7 @@ def check_taken(table: str, sent: int, taken: int) -> None:
         )
 
 
-def undoing(connection: Connection, work: Callable[[], T | None]) -> T | None:
+def undo_if_none(connection: Connection, work: Callable[[], T | None]) -> T | None:
     """Return the result of the work. If that is None, what it has written is undone."""
     connection.execute("SAVEPOINT trident")
     result = work()
@@ -288,11 +288,11 @@ def marks(count: int) -> str:
 
 def upsert_text(table: str, keys: Sequence[Column], columns: Sequence[Column]) -> str:
     """Return the upsert of one row, for SQLite and PostgreSQL."""
-    tail = replacing_text([key.name for key in keys], [column.name for column in columns])
+    tail = replace_clause([key.name for key in keys], [column.name for column in columns])
     return insert_text(table, [*keys, *columns]) + tail
 
 
-def replacing_text(keys: Sequence[str], others: Sequence[str]) -> str:
+def replace_clause(keys: Sequence[str], others: Sequence[str]) -> str:
     """Return the end of an INSERT whose rows replace the existing rows of their keys, for SQLite and PostgreSQL."""
     changes = ", ".join(f'"{name}" = excluded."{name}"' for name in others)
     return f" ON CONFLICT ({names(keys)}) DO {'UPDATE SET ' + changes if others else 'NOTHING'}"

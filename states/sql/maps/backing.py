@@ -61,7 +61,7 @@ class SqlBackingMap(BackingMap):
     def multiGet(self, keys: Sequence[Sequence[Any]]) -> list[Any]:
         if len(keys) == 0:
             return []
-        order = self._sorted(keys)
+        order = self._sort(keys)
         self._last_read = (keys, order)
         stored: list[Any] = [None] * len(keys)
         if self.transaction.active:
@@ -79,7 +79,7 @@ class SqlBackingMap(BackingMap):
             return
         last = self._last_read
         if last is None or last[0] is not keys or self._folds:
-            last = keys, self._sorted(keys, decides=True)
+            last = keys, self._sort(keys, decides=True)
         order = last[1]
         if len(set(order.encoded)) < len(keys):
             self._refuse_folded(order.encoded, keys)
@@ -121,12 +121,12 @@ class SqlBackingMap(BackingMap):
             return None
         news: list[Any] = [None] * len(keys) if combination.wanted else []
         self.transaction.touch(list(batches))
-        if not self._combined(recipe, batches, combination.wanted, news):
+        if not self._combine(recipe, batches, combination.wanted, news):
             return None
         self.written += len(keys)
         return news
 
-    def _combined(self, recipe: Recipe, batches: dict[int, PartialResults], wanted: bool, news: list[Any]) -> bool:
+    def _combine(self, recipe: Recipe, batches: dict[int, PartialResults], wanted: bool, news: list[Any]) -> bool:
         """Combine in each file; put the new values into ``news`` if they are wanted. Returns False, and has written
         nothing, if a file refuses."""
         several = batches if len(batches) > 1 else ()  # a single file needs no savepoint here: `combine` undoes
@@ -161,11 +161,11 @@ class SqlBackingMap(BackingMap):
             typed = self._key_columns(keys, decides=True, takes=True)
             arrays = [self._encode(c, v, keys, encode_column) for c, v in typed]
             results = KeyedRows(recipe.columns, [*arrays, arrow_array(recipe.value, amounts)])
-            ordered = pa.concat_arrays(list(results.ordered()))
+            ordered = pa.concat_arrays(list(results.in_key_order()))
             if not pc.all(results.first(ordered)).as_py():
                 return None
             return {0: PartialResults(txid, results.take(ordered).arrays, ordered.to_pylist)}
-        order = self._sorted(keys, decides=True)
+        order = self._sort(keys, decides=True)
         if len(set(order.encoded)) != len(keys):
             return None
         numbers = amounts.to_pylist() if isinstance(amounts, pa.Array | pa.ChunkedArray) else amounts
@@ -198,7 +198,7 @@ class SqlBackingMap(BackingMap):
             highest = max(highest, txid or 0)
         return highest
 
-    def _sorted(self, keys: Sequence[Sequence[Any]], decides: bool = False) -> _Sorted:
+    def _sort(self, keys: Sequence[Sequence[Any]], decides: bool = False) -> _Sorted:
         """Return the keys as the database driver takes them, by file, in the order of the table's tree."""
         encoded = [self._encode(column, values, keys) for column, values in self._key_columns(keys, decides)]
         rows = list(zip(*encoded, strict=True))

@@ -56,7 +56,7 @@ class Recipe:
             return None
         return self.value.limits
 
-    def combined(self, old: str, new: str) -> str:
+    def combine(self, old: str, new: str) -> str:
         """Return the new value; without an old value, the partial result."""
         both = self.sql.replace("{old}", old).replace("{new}", new)
         return f"CASE WHEN {old} IS NULL THEN {new} ELSE {both} END"
@@ -67,7 +67,7 @@ class Recipe:
             return self.own
         return f"CASE WHEN {self.txid} = {txid} THEN {self.previous} ELSE {self.own} END"
 
-    def allowed(self, txid: str) -> str | None:
+    def row_condition(self, txid: str) -> str | None:
         """Return the condition under which an existing row may be changed; any other row hands the batch to the map
         itself."""
         if self.kind is StateType.NON_TRANSACTIONAL:
@@ -84,7 +84,7 @@ class Recipe:
         base = self.base(txid)
         is_opaque = self.kind is StateType.OPAQUE
         changes = {f"prev_{self.value.name}": base} if is_opaque else {}
-        changes[self.value.name] = self.combined(self.previous if is_opaque and in_turn else f"({base})", new)
+        changes[self.value.name] = self.combine(self.previous if is_opaque and in_turn else f"({base})", new)
         if self.kind is not StateType.NON_TRANSACTIONAL:
             changes["txid"] = txid
         return changes

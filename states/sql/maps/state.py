@@ -14,7 +14,6 @@ from trident_py.state import (
     NonTransactionalMap,
     Reading,
     SnapshottableMap,
-    StateClass,
     StateType,
     ValueUpdater,
 )
@@ -26,10 +25,10 @@ from ...columns.values import nameable
 from ...diagnostics import Finding
 from ...rows import share_rows
 from ..inspect import check
-from ..ledger import SqlFence, SqlLedger, noting
+from ..ledger import SqlFence, SqlLedger, note_files
 from ..rows.base import TableFactory
 from ..store import parse_url, redact_url
-from ..table import CheckedTable, existing, one_key, prepare, shape_of
+from ..table import CheckedTable, one_key, prepare, read_columns, shape_of
 from ..transaction import Transaction
 from .backing import SqlBackingMap
 
@@ -61,7 +60,7 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
     def commit(self, txid: int | None) -> Any:
         super().commit(txid)
         files = self.backing.transaction.commit()
-        return {"partition": self.partition, "written": self.backing.written, **noting(files)}
+        return {"partition": self.partition, "written": self.backing.written, **note_files(files)}
 
     def rollback(self, txid: int | None) -> None:
         super().commit(txid)
@@ -116,6 +115,8 @@ class SqlMapState(TableFactory):
     value: Fields
     type: StateType
     files: int = 1
+    reading = Reading.CURRENT
+    state_type = SqlMapRows
 
     def __post_init__(self) -> None:
         where = parse_url(self.url).render_as_string(hide_password=False)
@@ -166,16 +167,8 @@ class SqlMapState(TableFactory):
         """The older name of ``key``."""
         return self.key
 
-    @property
-    def state_type(self) -> StateClass:
-        return SqlMapRows
-
-    @property
-    def reading(self) -> Reading:
-        return Reading.CURRENT
-
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMapRows:
-        backing = self._backing(SqlFence.of(conf), partitionIndex)
+        backing = self._make_backing(SqlFence.of(conf), partitionIndex)
         return SqlMapRows(backing, self.type, partitionIndex, numPartitions, self.key is None)
 
     def check(self) -> Sequence[Finding]:
@@ -184,19 +177,19 @@ class SqlMapState(TableFactory):
     def participant(self) -> BatchParticipant:
         place = self.place
 
-        def valued() -> int:
-            return 0 if existing(place.stores()[0], self.table) is None else self._backing(None).last_txid()
+        def read_last_txid() -> int:
+            return 0 if read_columns(place.stores()[0], self.table) is None else self._make_backing(None).last_txid()
 
-        return SqlLedger(self.location, self._open_stores, place.stores, valued)
+        return SqlLedger(self.location, self._open_stores, place.stores, read_last_txid)
 
     def stored(self) -> dict[tuple, Any]:
-        return dict(self._backing(None).rows())
+        return dict(self._make_backing(None).rows())
 
     def _open_stores(self) -> list[Any]:
-        self._backing(None)
+        self._make_backing(None)
         return self.place.stores()
 
-    def _backing(self, fence: SqlFence | None, partition: int = 0) -> SqlBackingMap:
+    def _make_backing(self, fence: SqlFence | None, partition: int = 0) -> SqlBackingMap:
         place = self.place
         transaction = Transaction(place.stores(), fence, partition)
         shape = one_key(place, prepare(place, shape_of(place, *self._fields())))
@@ -210,7 +203,7 @@ class SqlMapState(TableFactory):
             others = Fields("txid bigint").concat(others)
         if self.type is StateType.OPAQUE:
             types = {f"prev_{name}": ddl for name, ddl in self.value.types.items()}
-            others = others.concat(Fields.named([f"prev_{name}" for name in self.value], types))
+            others = others.concat(Fields.of_names([f"prev_{name}" for name in self.value], types))
         return keys, others
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import FailedException, StateError
-from trident_py.state import BatchParticipant, StateClass
+from trident_py.state import BatchParticipant
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.arrow import KeyedRows
@@ -17,8 +17,8 @@ from ..dialects.base import check_taken, names
 from ..partition_marks import AppendLedger, PartitionClaim, UnfencedClaim, claim_of
 from ..table import Shape
 from .base import RowFactory, RowPartition, count_rows, fields_of
-from .row_checks import SUFFIX, Checked, Reject, Rejects, check_rows, transmissible
-from .table_writer import ROW, Stage, refused_row
+from .row_checks import Checked, Reject, Rejects, check_rows, transmissible
+from .table_writer import ROW, Stage, refusal_error
 
 
 class AppendRows(RowPartition):
@@ -77,7 +77,7 @@ class AppendRows(RowPartition):
             self.rejected += self._rejects.write(connection, self._transaction.txid, [*batch.rejects, *late])
         elif refused:
             row, why = min(refused.items())
-            raise refused_row(self.factory.table, batch.rows, row, batch.position(row), why)
+            raise refusal_error(self.factory.table, batch.rows, row, batch.position(row), why)
         self.inserted += len(batch.rows) - len(refused)
         if batch.positions is None:
             return positions
@@ -125,13 +125,13 @@ class AppendRows(RowPartition):
         else:
             connection.execute("RELEASE SAVEPOINT trident_append")
             return {}
-        return _Strictly(store, connection, table, rows).appended(all_refused=self._rejects is not None)
+        return _Strictly(store, connection, table, rows).append(all_refused=self._rejects is not None)
 
 
 class _Strictly(Stage):
     """Rows without a key through a temporary table: one statement, unless the table refuses a row."""
 
-    def appended(self, all_refused: bool) -> dict[int, str]:
+    def append(self, all_refused: bool) -> dict[int, str]:
         """Insert the accepted rows and return the refused ones: all of them with ``all_refused``, else the first."""
         self.fill()
         refused: dict[int, str] = {}
@@ -167,22 +167,8 @@ class AppendState(RowFactory):
     onBadRow: str = "fail"
     kind: ClassVar[str] = "append"
     stages: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
-
-    @property
-    def _beside(self) -> tuple[str, ...]:
-        return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
-
-    @property
-    def _shared(self) -> str:
-        return "append"  # rows of other states do not change what this state writes
-
-    @property
-    def state_type(self) -> StateClass:
-        return AppendRows
+    state_type = AppendRows
+    _shared = "append"
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> AppendRows:
         state = AppendRows(self, claim_of(conf, self.table), partitionIndex, numPartitions)

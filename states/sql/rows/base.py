@@ -18,8 +18,19 @@ from ..dialects.base import names
 from ..inspect import check
 from ..ledger import SqlFence, SqlLedger
 from ..store import Store, has_server, needs_of_store, parse_url, redact_url
-from ..table import CheckedTable, Shape, TablePlace, describe, existing, location_of, prepare, prepare_ledger, shape_of
+from ..table import (
+    CheckedTable,
+    Shape,
+    TablePlace,
+    describe,
+    location_of,
+    prepare,
+    prepare_ledger,
+    read_columns,
+    shape_of,
+)
 from ..transaction import Transaction
+from .row_checks import SUFFIX
 
 
 class RowPartition(State, ITupleCollection):
@@ -90,17 +101,20 @@ class RowFactory(TableFactory):
     """Base class of the row states' factories."""
 
     columns: FieldsLike | None
+    onBadRow: str = "fail"
     stages: ClassVar[bool] = False  # whether the state needs temporary tables
+    own_updater = RowUpdater()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
         object.__setattr__(self, "columns", self._fields)
         for name in (self.table, *(self._fields or ())):
             nameable("table or column", name)
+        self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
 
     def shape(self, fields: Fields) -> Shape:
         """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""
-        return keyed_shape(self.place, declare_fields(self.place, self._fields, fields), self._key)
+        return make_keyed_shape(self.place, declare_fields(self.place, self._fields, fields), self._key)
 
     def participant(self) -> BatchParticipant:
         return SqlLedger(self.location, self._stores, self.place.stores)
@@ -125,7 +139,7 @@ class RowFactory(TableFactory):
     @property
     def _beside(self) -> tuple[str, ...]:
         """The suffixes of the state's further tables."""
-        return ()
+        return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
 
     @property
     def _created(self) -> tuple[str, ...]:
@@ -151,10 +165,6 @@ class RowFactory(TableFactory):
     def _fields(self) -> Fields | None:
         return None if self.columns is None else Fields.of_columns(self.columns)
 
-    @property
-    def own_updater(self) -> RowUpdater:
-        return RowUpdater()
-
     def check(self) -> Sequence[Finding]:
         keys, others = self._key, None
         if self._fields is not None:
@@ -179,7 +189,7 @@ def declare_fields(place: TablePlace, columns: Fields | None, fields: Fields) ->
     return fields
 
 
-def keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
+def make_keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
     """Return the table with these fields, created if missing. A type comes from ``key``, else from ``fields``, else
     from ``usual``."""
     return prepare(place, shape_of(place, *split(fields, key, usual)))
@@ -188,7 +198,7 @@ def keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapping[s
 def split(fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> tuple[Fields, Fields]:
     """Return the key's columns and the others, each with the type that ``key``, ``fields`` or ``usual`` declares."""
     types = {**(usual or {}), **fields.types, **key.types}
-    both = Fields.named(fields, types)
+    both = Fields.of_names(fields, types)
     return both.only(key), both.without(key)
 
 
@@ -223,10 +233,10 @@ def rows_of(
 
 def _fields(place: TablePlace, columns: Fields | None, key: Fields) -> Fields:
     """Return the declared fields, else the table's columns; the key's first. None if the table is missing."""
-    stored = existing(place.stores()[0], place.table)
+    stored = read_columns(place.stores()[0], place.table)
     if stored is None:
         return Fields()
-    fields = Fields.named(stored) if columns is None else columns
+    fields = Fields.of_names(stored) if columns is None else columns
     keys, others = split(fields, key.only([name for name in key if name in fields]))
     return keys.concat(others)
 

@@ -15,7 +15,7 @@ from sqlalchemy.types import NullType
 
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.model.retry import again_for
-from trident_py.state import BatchParticipant, StateClass, StatePlace
+from trident_py.state import BatchParticipant, StatePlace
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.arrow import KeyedRows
@@ -26,7 +26,7 @@ from ..connection import Connection
 from ..dialects.base import check_taken, marks, names
 from ..ledger import Beside, SqlFence, SqlLedger
 from ..store import ConnectionLost, Store, retry_transient
-from ..table import Shape, TablePlace, create, existing, one_key
+from ..table import Shape, TablePlace, create, one_key, read_columns
 from ..transaction import naming
 from .base import RowFactory, RowPartition, count_rows, fields_of
 from .row_checks import check_rows
@@ -67,7 +67,7 @@ class StagingTable:
             return
         with self.store.errors(f"make table {self.name!r}"):
             retry_transient(self.store, lambda: self._make(shape))
-        stored = existing(self.store, self.name) or {}
+        stored = read_columns(self.store, self.name) or {}
         if missing := [column.name for column in [*_OWN, *shape.columns] if column.name not in stored]:
             raise StateError(
                 f"table {self.name!r} in {self.store.shown} lacks the columns {missing}: table {self.table!r} has "
@@ -79,7 +79,7 @@ class StagingTable:
     def exists(self) -> bool:
         """Return whether the table exists: whether any partition has ever staged."""
         if self.name not in self.store.ready:
-            if existing(self.store, self.name) is None:
+            if read_columns(self.store, self.name) is None:
                 return False
             self.store.ready[self.name] = True
         return True
@@ -289,7 +289,7 @@ class BatchLedger(SqlLedger):
             log.warning("batch %d: checking in the ledger whether its rows are visible, after: %s", txid, error)
         return unknown
 
-    def _needed(self, index: int, transition: Transition) -> tuple[int, int | None]:
+    def _count_marks(self, index: int, transition: Transition) -> tuple[int, int | None]:
         return 0, None  # the stages are counted when they are shown
 
     def _beside(self, transition: Transition) -> Beside | None:
@@ -326,6 +326,8 @@ class BatchState(RowFactory):
     columns: FieldsLike | None = None
     key: FieldsLike | None = None
     kind: ClassVar[str] = "batch"
+    state_type = BatchRows
+    _beside = (SUFFIX,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -337,16 +339,8 @@ class BatchState(RowFactory):
         return Fields() if self.key is None else Fields.of_columns(self.key)
 
     @property
-    def _beside(self) -> tuple[str, ...]:
-        return (SUFFIX,)
-
-    @property
     def _shared(self) -> str:
         return "" if len(self._key) else "batch"
-
-    @property
-    def state_type(self) -> StateClass:
-        return BatchRows
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> BatchRows:
         state = BatchRows(self, SqlFence.of(conf), partitionIndex, numPartitions)

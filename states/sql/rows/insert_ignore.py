@@ -11,15 +11,14 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.arrow import KeyedRows
-from ..ledger import SqlFence, noting
-from ..table import existing
+from ..ledger import SqlFence, note_files
+from ..table import read_columns
 from .base import RowFactory, RowPartition, fields_of, rows_in
-from .row_checks import SUFFIX, Checked, Reject, Rejects, check_rows, transmissible
-from .table_writer import TableWriter, Wanted, Written, conflict_text, refused_row
+from .row_checks import Checked, Reject, Rejects, check_rows, transmissible
+from .table_writer import TableWriter, Wanted, Written, conflict_text, refusal_error
 
 LOG = logging.getLogger("states.sql")
 
@@ -49,7 +48,7 @@ class InsertIgnoreRows(RowPartition):
         """Commit and return the receipt: the rows inserted and ignored, and ``conflicts`` and ``rejected`` if the
         factory's options ask for them."""
         files = self._transaction.commit()
-        receipt = {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored, **noting(files)}
+        receipt = {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored, **note_files(files)}
         if self.factory.onConflict == "report":
             receipt["conflicts"] = self.conflicts
         if self._rejects is not None:
@@ -121,17 +120,17 @@ class InsertIgnoreRows(RowPartition):
         with self._transaction.using(index) as connection:
             written = self._writers[index].write(connection, rows, wanted)
         if written.refused:
-            self._refused(index, rows, written, position)
+            self._report_refused(index, rows, written, position)
         if written.conflicts:
-            self._conflicting(rows, written, position)
+            self._report_conflicts(rows, written, position)
         self.inserted += written.inserted
         self.ignored += len(rows) - written.inserted - len(written.refused)
         return set(map(position, written.new))
 
-    def _refused(self, index: int, rows: KeyedRows, written: Written, position: Any) -> None:
+    def _report_refused(self, index: int, rows: KeyedRows, written: Written, position: Any) -> None:
         if self._rejects is None:
             row, why = next(iter(written.refused.items()))
-            raise refused_row(self.factory.table, rows, row, position(row), why)
+            raise refusal_error(self.factory.table, rows, row, position(row), why)
         self._reject(index, [Reject.of(rows, row, why) for row, why in sorted(written.refused.items())])
 
     def _reject(self, index: int, rejects: list[Reject]) -> None:
@@ -139,7 +138,7 @@ class InsertIgnoreRows(RowPartition):
         with self._transaction.using(index) as connection:
             self.rejected += self._rejects.write(connection, self._transaction.txid, rejects)
 
-    def _conflicting(self, rows: KeyedRows, written: Written, position: Any) -> None:
+    def _report_conflicts(self, rows: KeyedRows, written: Written, position: Any) -> None:
         table = self.factory.table
         texts = [conflict_text(table, rows, conflict, position(conflict.row)) for conflict in written.examples]
         if self.factory.onConflict == "fail":
@@ -180,31 +179,20 @@ class InsertIgnoreState(RowFactory):
     files: int = 1
     kind: ClassVar[str] = "insert-ignore"
     stages: ClassVar[bool] = True
+    state_type = InsertIgnoreRows
+    _shared = "insert-ignore"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "key", Fields.of_columns(self.key))
         self._check_choice("onConflict", self.onConflict, ["ignore", "fail", "report"])
-        self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
         if len(Fields.of_columns(self.key)) == 0 or self.files < 1:
             raise DefinitionError(f"table {self.table!r}: key needs at least one field, and files must be at least 1")
         self._check_key()
 
     @property
-    def _beside(self) -> tuple[str, ...]:
-        return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
-
-    @property
     def _key(self) -> Fields:
         return Fields.of_columns(self.key)
-
-    @property
-    def _shared(self) -> str:
-        return "insert-ignore"  # rows of other states do not change what this state writes
-
-    @property
-    def state_type(self) -> StateClass:
-        return InsertIgnoreRows
 
     def makeState(
         self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int
@@ -216,9 +204,9 @@ class InsertIgnoreState(RowFactory):
 
     def stored(self) -> dict[tuple, Any]:
         """Return all rows: key tuple -> tuple of the other columns, in the order of their declaration."""
-        columns = existing(self.place.stores()[0], self.table)
+        columns = read_columns(self.place.stores()[0], self.table)
         if columns is None:
             return {}
-        shape = self.shape(self._fields or Fields.named(columns))
+        shape = self.shape(self._fields or Fields.of_names(columns))
         width = len(shape.keys)
         return {row[:width]: row[width:] for row in rows_in(self.place, shape)}

@@ -281,7 +281,7 @@ class TableWriter:
 
     def _stage_rows(self, connection: Any, rows: KeyedRows, wanted: Wanted, known: bool = False) -> Written:
         """Write the rows. ``known``: the table probably has the key of every row."""
-        ordered = pa.concat_arrays(list(rows.ordered()))
+        ordered = pa.concat_arrays(list(rows.in_key_order()))
         is_first = rows.first(ordered)
         first, again = ordered.filter(is_first), ordered.filter(pc.invert(is_first))
         stage = Stage(self.store, connection, self.table, rows.take(first))
@@ -342,7 +342,7 @@ def _differ(values: pa.Array, others: pa.Array) -> pa.Array:
     return pc.invert(pc.or_(pc.fill_null(pc.equal(values, others), False), both_null))
 
 
-def refused_row(table: str, rows: KeyedRows, row: int, position: int, why: str) -> StateError:
+def refusal_error(table: str, rows: KeyedRows, row: int, position: int, why: str) -> StateError:
     """Return the error for a row that the table refuses."""
     return StateError(
         f"table {table!r}, row {position} of the batch ({row_text(rows.columns, rows.row(row))}): the table refuses "

@@ -70,7 +70,7 @@ def played(place: Place, kind: str, faults: list[str], size: int, partitions: li
     spout = spout_of(place, "", kind, batchSize=size)
     player, seen, plan, turns = Player(spout, partitions=partitions[0]), [], list(faults), 0
     txid = 1
-    while not player.coordination.exhausted(txid):
+    while not player.coordination.is_exhausted(txid):
         fault = plan.pop() if plan else ""
         seen.append(player.emit(txid))
         if fault == "replayed":

@@ -143,7 +143,7 @@ def test_a_restart_behind_the_end_runs_no_batch(kind, spout_of, tmp_path):
     first = Player(spout)
     first.to_end()
     again = Player(spout, restored=first.logged, committed=2)
-    assert again.coordination.exhausted()
+    assert again.coordination.is_exhausted()
     assert not again.coordination.ready(3)
 
 

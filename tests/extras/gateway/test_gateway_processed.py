@@ -78,7 +78,7 @@ def test_a_replayed_batch_changes_nothing_and_the_first_outcome_stands(
 def test_nothing_is_written_before_the_commit(store: Any, url: str, table: str) -> None:
     state = ProcessedState(url, table=table).makeState({}, None, 0, 1)
     state.beginCommit(1)
-    state.done([("a", "succeeded")])
+    state.add([("a", "succeeded")])
     state.rollback(1)
     state.beginCommit(1)
     assert state.commit(1) == {"processed": 0}
@@ -101,7 +101,7 @@ def test_a_wrong_outcome_ends_the_run_with_the_field_and_what_there_is(store: An
 def test_a_store_that_is_away_fails_the_batch() -> None:
     state = ProcessedState("redis://:geheim@localhost:1/0").makeState({}, None, 0, 1)
     state.beginCommit(1)
-    state.done([("a", "succeeded")])
+    state.add([("a", "succeeded")])
     with pytest.raises(FailedException, match="unavailable or busy") as found:
         state.commit(1)
     assert "geheim" not in str(found.value)

@@ -13,7 +13,7 @@ from trident_py import Fields, LocalCluster, TridentTopology, entry_points
 from trident_py.engine import phases
 from trident_py.engine.phases import Clock, Taken, TaskPhases, measure_calls, measure_handing, measure_pulls, phase
 from trident_py.errors import DefinitionError, FailedException
-from trident_py.extras.profile.cli import ON, measured
+from trident_py.extras.profile.cli import ON, measure
 from trident_py.extras.profile.phases import PHASES
 from trident_py.extras.profile.report import Profile
 from trident_py.extras.profile.spark import in_job, inline_call, our_call, whole_batch
@@ -48,7 +48,7 @@ def clock(slow: SlowTime) -> Any:
 
 
 def seconds() -> dict[tuple[str, str], float]:
-    found = phases.taken()
+    found = phases.take()
     assert found is not None
     return dict(found.seconds)
 
@@ -98,10 +98,10 @@ def test_a_clock_that_was_asked_begins_anew(slow: SlowTime) -> None:
     clock = Clock()
     with clock.during("checkpoint"):
         slow.now += 1
-        first = clock.taken()
+        first = clock.take()
         slow.now += 2
     assert (first.whole, first.seconds) == (1.0, {("checkpoint", ""): 1.0})
-    assert clock.taken() == Taken(1001.0, 2.0, {("checkpoint", ""): 2.0}, {})
+    assert clock.take() == Taken(1001.0, 2.0, {("checkpoint", ""): 2.0}, {})
 
 
 def words(slow: SlowTime | None, fail: bool = False) -> TridentTopology:
@@ -131,7 +131,7 @@ def words(slow: SlowTime | None, fail: bool = False) -> TridentTopology:
 def profile_of(topology: TridentTopology, warm_up: int = 0) -> Profile:
     with LocalCluster() as cluster:
         running = cluster.submitTopology("profiled", ON, topology.build())
-        (profile,) = measured(running, 10, warm_up)
+        (profile,) = measure(running, 10, warm_up)
     return profile
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, TridentTopology
-from trident_py.extras.profile.cli import ON, measured
+from trident_py.extras.profile.cli import ON, measure
 from trident_py.extras.profile.phases import PHASES
 from trident_py.operations.builtin import Count
 from trident_py.testing import FixedBatchSpout, MemoryMapState
@@ -33,7 +33,7 @@ def topology() -> Any:
 @pytest.mark.spark
 def test_a_batch_on_spark_is_explained_to_its_end(spark_cluster: Any) -> None:
     running = spark_cluster().submitTopology("profiled", AS_JOBS, topology())
-    (profile,) = measured(running, 4, 2)
+    (profile,) = measure(running, 4, 2)
     assert [batch.txid for batch in profile.batches] == [3, 4, 5, 6]
     for batch in profile.batches:
         found = {name for name, _ in batch.seconds}
@@ -47,7 +47,7 @@ def test_a_batch_on_spark_is_explained_to_its_end(spark_cluster: Any) -> None:
 
 @pytest.mark.spark
 def test_a_batch_that_needs_no_job_is_explained_too(spark_cluster: Any) -> None:
-    (profile,) = measured(spark_cluster().submitTopology("small", INLINE, topology()), 4, 2)
+    (profile,) = measure(spark_cluster().submitTopology("small", INLINE, topology()), 4, 2)
     assert [batch.txid for batch in profile.batches] == [3, 4, 5, 6]
     for batch in profile.batches:
         found = {name for name, _ in batch.seconds}
@@ -65,7 +65,7 @@ def test_a_batch_has_sparks_report_of_its_own_micro_batch_where_others_followed_
         pass
     before.stop()
     assert before.awaitTermination(60)
-    (profile,) = measured(cluster.submitTopology("again", INLINE, made), 4, 2)
+    (profile,) = measure(cluster.submitTopology("again", INLINE, made), 4, 2)
     first = profile.batches[0].txid
     assert first > before.txid + 2
     assert [batch.txid for batch in profile.batches] == list(range(first, first + 4))
@@ -75,7 +75,7 @@ def test_a_batch_has_sparks_report_of_its_own_micro_batch_where_others_followed_
 @pytest.mark.spark
 def test_every_task_of_every_level_reports_its_phases(spark_cluster: Any) -> None:
     running = spark_cluster().submitTopology("reported", AS_JOBS, topology())
-    measured(running, 2, 1)
+    measure(running, 2, 1)
     for seen in list(running.progress["words"].profiled)[:3]:
         assert {(task.level, task.partition) for task in seen.tasks} == {(0, 0), (1, 0), (1, 1)}
         assert all(abs(sum(task.taken.seconds.values()) - task.taken.whole) < 0.1 for task in seen.tasks)

@@ -8,31 +8,3 @@ from .each import Collect, Each, Keep, Peek, Project, Replace
 from .join import Join, Joiner, Merge, MultiReduce
 from .states import PartitionPersist, StateQuery
 from .windows import WindowPersist, WindowSide, WindowUpdater
-
-__all__ = [
-    "LETTER",
-    "Aggregate",
-    "Answer",
-    "ChangedBatch",
-    "Collect",
-    "DeadLetters",
-    "Each",
-    "Excluded",
-    "Join",
-    "Joiner",
-    "Keep",
-    "Merge",
-    "MultiReduce",
-    "NodeContext",
-    "Part",
-    "PartitionPersist",
-    "Peek",
-    "Processor",
-    "Project",
-    "Replace",
-    "Share",
-    "StateQuery",
-    "WindowPersist",
-    "WindowSide",
-    "WindowUpdater",
-]

@@ -107,12 +107,11 @@ class _Run:
         self.values = [aggregator.init(owner.attempt, collector) for aggregator, collector in pairs]
 
 
-class AggregateProcessor(Processor):
+class AggregateProcessor(Processor[Aggregate]):
     """The base of grouped and whole aggregations: the aggregators, their emitted rows, the end of a run."""
 
     def __init__(self, spec: Aggregate, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.aggregators = [
             context.prepare(as_aggregator(part.aggregator, merge=spec.phase == "merge"), spec.inputs_of(part))
             for part in spec.parts
@@ -146,7 +145,7 @@ class AggregateProcessor(Processor):
     def flush(self) -> None:
         if self.rows:
             fields = self.context.fields
-            chunk = Chunk.of_rows(fields, self.rows, self.context.kept(fields))
+            chunk = Chunk.of_rows(fields, self.rows, self.context.select_read(fields))
             self.rows.clear()
             self.emit(chunk)
 
@@ -284,7 +283,7 @@ def _total(column: Column) -> int | None:
     return total
 
 
-class KernelProcessor(Processor):
+class KernelProcessor(Processor[Aggregate]):
     """Computes grouped counts and sums as tables of partial results, merged when they grow and at the end.
 
     If a kernel would not be exact (other types, sums near 64 bits), the general processor takes over, together with
@@ -294,8 +293,7 @@ class KernelProcessor(Processor):
     def __init__(
         self, spec: Aggregate, context: NodeContext, kernels: tuple[str, ...], general: GroupedProcessor
     ) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.kernels = kernels
         self.general = general
         self.group = list(spec.group or ())
@@ -329,7 +327,7 @@ class KernelProcessor(Processor):
 
     def _settle(self) -> None:
         """Move what is counted into tables."""
-        for values, counts in self.counter.taken():
+        for values, counts in self.counter.take():
             arrays = [as_arrow(values), counts]
             if arrays[0] is None or not self._keep(pa.table(arrays, names=[self.group[0], self.outputs[0]])):
                 self._absorb([to_list(values), counts.to_pylist()])
@@ -395,7 +393,7 @@ class KernelProcessor(Processor):
 
     def _give(self, table: pa.Table) -> None:
         columns: dict[str, Column] = {
-            name: single(table.column(name)) for name in self.context.kept(self.context.fields)
+            name: single(table.column(name)) for name in self.context.select_read(self.context.fields)
         }
         self.emit(Chunk(columns, table.num_rows))
 

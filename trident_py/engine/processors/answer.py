@@ -35,15 +35,12 @@ class Answer(Spec):
         return AnswerProcessor(self, context)
 
 
-class AnswerProcessor(Processor):
+class AnswerProcessor(Processor[Answer]):
     """Reports the rows of its partition, each as one JSON array."""
 
-    def __init__(self, spec: Answer, context: NodeContext) -> None:
-        super().__init__(context)
-        self.fields = spec.fields
-
     def execute(self, port: int, chunk: Chunk) -> None:
-        self.context.report("answer", [row_text(row, self.fields) for row in chunk.rows(self.fields)])
+        fields = self.spec.fields
+        self.context.report("answer", [row_text(row, fields) for row in chunk.rows(fields)])
 
 
 def row_text(row: Sequence[Any], fields: Fields) -> str:

@@ -6,7 +6,7 @@ import copy
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ...errors import TridentError
 from ...metrics import IMetricsContext
@@ -50,7 +50,7 @@ class NodeContext:
         self.metrics: list[IMetricsContext] = []
         self._prepared: list[Any] = []
 
-    def kept(self, names: Iterable[str]) -> list[str]:
+    def select_read(self, names: Iterable[str]) -> list[str]:
         """Return the names that a later node reads, in the given order."""
         return [name for name in names if name in self.wanted]
 
@@ -62,7 +62,7 @@ class NodeContext:
         prepared = operation
         if isinstance(operation, Prepares):
             prepared = copy.copy(operation)
-            context = self.operations.serving(inputs, isinstance(operation, MultiReducer | GroupedMultiReducer))
+            context = self.operations.derive(inputs, isinstance(operation, MultiReducer | GroupedMultiReducer))
             prepared.prepare(self.conf, context)
             self.metrics.append(context)
         self._prepared.append(prepared)
@@ -119,10 +119,14 @@ class Spec:
         raise NotImplementedError
 
 
-class Processor:
-    """The base of all processors: does nothing, keeps nothing."""
+S = TypeVar("S")
 
-    def __init__(self, context: NodeContext) -> None:
+
+class Processor(Generic[S]):
+    """The base of all processors, made from a node's description: does nothing, keeps nothing."""
+
+    def __init__(self, spec: S, context: NodeContext) -> None:
+        self.spec = spec
         self.context = context
         self.emit: Callable[[Chunk], None] = lambda chunk: None
 

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import TridentError
-from ...model.chunks import Chunk, Column, as_arrow, compact, kinds_of, lacks, typed
+from ...model.chunks import Chunk, Column, as_arrow, compact, convert, kinds_of, lacks
 from ...operations.columnar import Columnar, check_columns
-from ...tuples import Fields, missing_value
+from ...tuples import Fields, absence_error
 from .base import NodeContext, Processor
 
 HELD_BYTES = 1 << 22
@@ -46,7 +46,7 @@ class ColumnCounter:
         self.size += column.nbytes
         return True
 
-    def taken(self) -> list[tuple[Column, pa.Array]]:
+    def take(self) -> list[tuple[Column, pa.Array]]:
         """Return the values and the counts of what was added, for each type, and start again. Texts of lists stay a
         list: Arrow cannot hold half a surrogate pair."""
         found: list[tuple[Column, pa.Array]] = []
@@ -85,12 +85,11 @@ _MOST_SHOWN = 80
 _PLAIN = (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.binary())
 
 
-class ColumnsProcessor(Processor):
+class ColumnsProcessor(Processor[Any]):
     """Calls the operation with the input columns of each chunk; `_send` gets its results."""
 
     def __init__(self, spec: Any, operation: Columnar, count: int, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.operation: Columnar = context.prepare(operation, spec.inputs)
         self.count = count
 
@@ -105,7 +104,7 @@ class ColumnsProcessor(Processor):
     def _input(self, chunk: Chunk, name: str) -> pa.Array:
         column = chunk.columns[name]
         if chunk.short and isinstance(column, list) and lacks(column):
-            raise missing_value(name)
+            raise absence_error(name)
         array = as_arrow(column)
         if array is None:
             assert isinstance(column, list)
@@ -127,14 +126,14 @@ class ColumnsProcessor(Processor):
         text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
         if text and ddl != "string":
             raise TridentError(f"{self.spec.operation}: field {name!r} is declared {ddl}, but the column is text")
-        return typed(array, ddl, name)
+        return convert(array, ddl, name)
 
 
 class AppendColumns(ColumnsProcessor):
     """each: the results beside the columns of the input."""
 
     def _send(self, chunk: Chunk, results: list[pa.Array]) -> None:
-        carried = chunk.only(self.context.kept(self.context.inputs[0]))
+        carried = chunk.only(self.context.select_read(self.context.inputs[0]))
         self.emit(Chunk(carried.columns | self._outputs(self.spec.outputs, results), chunk.length, chunk.short))
 
 
@@ -156,7 +155,7 @@ class KeepColumns(ColumnsProcessor):
             raise TridentError(
                 f"{self.spec.operation} returned a column of type {keeps.type}; a filter returns a boolean array"
             )
-        carried = chunk.only(self.context.kept(self.context.inputs[0]))
+        carried = chunk.only(self.context.select_read(self.context.inputs[0]))
         chosen = keeps.fill_null(False).to_numpy(zero_copy_only=False).nonzero()[0]
         if len(chosen) == chunk.length:
             self.emit(carried)

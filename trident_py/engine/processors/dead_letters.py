@@ -15,7 +15,7 @@ from typing import Any
 from ...errors import SpoutError
 from ...model.canonical import UnkeyableError, canonical
 from ...model.chunks import Chunk, encodable, to_list
-from ...model.secrets import hidden
+from ...model.secrets import hide
 from ...tuples import MISSING, Fields
 from .base import NodeContext, Processor, Spec
 
@@ -91,7 +91,7 @@ class Share:
         if start < end:
             yield start, end
 
-    def seen(self, start: int, end: int) -> list[int]:
+    def select_inspected(self, start: int, end: int) -> list[int]:
         """Return the numbers between these whose content must be looked at."""
         return sorted(index for index in {*self.excluded, *self.asked} if start <= index < end)
 
@@ -129,7 +129,7 @@ def _json(value: Any) -> str:
 
 def as_text(error: str) -> str:
     """Return an error as every store can hold it: no secrets, no lone surrogates, no NUL, and not endless."""
-    text = hidden(error).encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+    text = hide(error).encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}..."
 
 
@@ -150,14 +150,10 @@ class DeadLetters(Spec):
         return DeadLettersProcessor(self, context)
 
 
-class DeadLettersProcessor(Processor):
+class DeadLettersProcessor(Processor[DeadLetters]):
     """Emits the letters of its spout partition at the end of the batch."""
-
-    def __init__(self, spec: DeadLetters, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
 
     def finish(self) -> None:
         rows = self.context.letters(self.spec.spout)
         if rows:
-            self.emit(Chunk.of_rows(LETTER, rows, self.context.kept(LETTER)))
+            self.emit(Chunk.of_rows(LETTER, rows, self.context.select_read(LETTER)))

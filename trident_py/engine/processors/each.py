@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from ...errors import TridentError
 from ...model.canonical import in_order
-from ...model.chunks import Chunk, typed
-from ...model.user_traceback import Blame, arguments, named_values, note
+from ...model.chunks import Chunk, convert
+from ...model.user_traceback import Blame, arguments, format_values, note
 from ...operations.base import TridentCollector, name_of
 from ...operations.columnar import Columnar
 from ...operations.roles import Accepts, Executes, ExecutesColumns, Keeps, KeepsColumns, Maps
@@ -54,15 +54,14 @@ class Each(Spec):
         return FunctionProcessor(self, context) if function else CallableProcessor(self, context)
 
 
-class FunctionProcessor(Processor):
+class FunctionProcessor(Processor[Each]):
     """Calls ``execute(tuple, collector)``. ``collector.emit`` is the ``append`` of a list."""
 
     def __init__(self, spec: Each, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.function = context.prepare(spec.function, spec.inputs)
         self.columns = self.function if isinstance(self.function, ExecutesColumns) else None
-        self.carried = context.kept(context.inputs[0])
+        self.carried = context.select_read(context.inputs[0])
         self.collector = TridentCollector(lambda values: None, context.report_error)
 
     def execute(self, port: int, chunk: Chunk) -> None:
@@ -117,7 +116,7 @@ class FunctionProcessor(Processor):
         return True
 
     def _produce(self) -> list[str]:
-        return self.context.kept(self.spec.outputs)
+        return self.context.select_read(self.spec.outputs)
 
     def _send(self, chunk: Chunk, counts: np.ndarray | None, results: Chunk) -> None:
         carried = repeat(chunk.only(self.carried), counts) if counts is not None else Chunk({}, results.length)
@@ -161,14 +160,14 @@ class CallableProcessor(FunctionProcessor):
         except BaseException as error:
             if not arguments(error):
                 row = len(inputs[0]) - length_hint(first) - 1
-                note(error, Blame(values=named_values(self.spec.inputs, [column[row] for column in columns])))
+                note(error, Blame(values=format_values(self.spec.inputs, [column[row] for column in columns])))
             raise
 
     def _columns(self, items: list[Any]) -> Chunk:
         outputs = self.spec.outputs
         if len(outputs) == 1:
             name = outputs[0]
-            column = typed(items, outputs.types[name], name) if name in outputs.types else items
+            column = convert(items, outputs.types[name], name) if name in outputs.types else items
             return Chunk({name: column} if self._produce() else {}, len(items))
         for item in items:
             if len(outputs) and (not isinstance(item, Sequence) or len(item) != len(outputs)):
@@ -185,9 +184,6 @@ def repeat(chunk: Chunk, counts: np.ndarray) -> Chunk:
     if len(counts) == chunk.length and (counts == 1).all():
         return chunk
     return chunk.take(np.repeat(np.arange(len(counts)), counts).tolist())
-
-
-# -- filter -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -212,16 +208,15 @@ class Keep(Spec):
         return FilterProcessor(self, context)
 
 
-class FilterProcessor(Processor):
+class FilterProcessor(Processor[Keep]):
     """Keeps the rows for which the filter is true. A filter that takes columns gets typed columns as they are."""
 
     def __init__(self, spec: Keep, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.filter = context.prepare(spec.filter, spec.inputs)
         self.columns = self.filter if isinstance(self.filter, KeepsColumns) else None
         self.rows = self.filter if isinstance(self.filter, Keeps) else None
-        self.carried = context.kept(context.inputs[0])
+        self.carried = context.select_read(context.inputs[0])
 
     def execute(self, port: int, chunk: Chunk) -> None:
         keeps = self._keeps(chunk)
@@ -247,9 +242,6 @@ class FilterProcessor(Processor):
         return note_call(self.filter, *lists) if lists else [self.filter() for _ in range(chunk.length)]
 
 
-# -- map, flatMap, peek -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Replace(Spec):
     """map and flatMap: new tuples in place of the input tuple."""
@@ -273,12 +265,11 @@ class Replace(Spec):
         return ReplaceProcessor(self, context)
 
 
-class ReplaceProcessor(Processor):
+class ReplaceProcessor(Processor[Replace]):
     """Calls the function with the whole tuple. It returns the new tuple; for flatMap, an iterable of tuples."""
 
     def __init__(self, spec: Replace, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.function = context.prepare(spec.function, spec.inputs)
         self.call: Callable[[Any], Any] = self.function.execute if isinstance(self.function, Maps) else self.function
 
@@ -291,7 +282,7 @@ class ReplaceProcessor(Processor):
             rows = note_call(self.call, tuples)
         if rows:
             check_row(rows[0], self.spec.outputs, self.spec.operation)
-            self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs)))
+            self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.select_read(self.spec.outputs)))
 
 
 @dataclass(frozen=True)
@@ -310,12 +301,11 @@ class Peek(Spec):
         return PeekProcessor(self, context)
 
 
-class PeekProcessor(Processor):
+class PeekProcessor(Processor[Peek]):
     """Calls the consumer with each tuple and passes all of them on."""
 
     def __init__(self, spec: Peek, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.consumer = context.prepare(spec.consumer, spec.inputs)
         accepts = isinstance(self.consumer, Accepts)
         self.accept: Callable[[Any], Any] = self.consumer.accept if accepts else self.consumer
@@ -323,10 +313,7 @@ class PeekProcessor(Processor):
     def execute(self, port: int, chunk: Chunk) -> None:
         for values in chunk.tuples(self.spec.inputs):
             self.accept(values)
-        self.emit(chunk.only(self.context.kept(self.spec.inputs)))
-
-
-# -- project, collect -------------------------------------------------------------------------------------------
+        self.emit(chunk.only(self.context.select_read(self.spec.inputs)))
 
 
 @dataclass(frozen=True)
@@ -344,14 +331,14 @@ class Project(Spec):
         return ()
 
     def make(self, context: NodeContext) -> Processor:
-        return ProjectProcessor(context)
+        return ProjectProcessor(self, context)
 
 
-class ProjectProcessor(Processor):
+class ProjectProcessor(Processor[Project]):
     """Drops columns."""
 
     def execute(self, port: int, chunk: Chunk) -> None:
-        self.emit(chunk.only(self.context.kept(self.context.fields)))
+        self.emit(chunk.only(self.context.select_read(self.context.fields)))
 
 
 @dataclass(frozen=True)
@@ -373,13 +360,9 @@ class Collect(Spec):
         return CollectProcessor(self, context)
 
 
-class CollectProcessor(Processor):
+class CollectProcessor(Processor[Collect]):
     """Sends the rows to the driver with the outcome of the batch."""
-
-    def __init__(self, spec: Collect, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
 
     def execute(self, port: int, chunk: Chunk) -> None:
         self.context.report("collected", (self.spec.name, chunk.rows(self.spec.fields)))
-        self.emit(chunk.only(self.context.kept(self.spec.fields)))
+        self.emit(chunk.only(self.context.select_read(self.spec.fields)))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ...errors import TridentError
 from ...model.canonical import key_of
-from ...model.chunks import Chunk, Column, concat_columns, to_list, typed
+from ...model.chunks import Chunk, Column, concat_columns, convert, to_list
 from ...operations.base import GroupedMultiReducer, TridentCollector, name_of
 from ...tuples import BatchId, Fields, TridentTuple
 from .base import NodeContext, Processor, Spec
@@ -39,20 +39,16 @@ class Merge(Spec):
         return MergeProcessor(self, context)
 
 
-class MergeProcessor(Processor):
+class MergeProcessor(Processor[Merge]):
     """Renames columns. If an input lacks a field, reading that field raises."""
 
-    def __init__(self, spec: Merge, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
-
     def execute(self, port: int, chunk: Chunk) -> None:
-        names, outputs = self.spec.inputs[port].names, self.context.kept(self.spec.outputs)
+        names, outputs = self.spec.inputs[port].names, self.context.select_read(self.spec.outputs)
         positions = {name: self.spec.outputs.index(name) for name in outputs}
         missing = [name for name in outputs if positions[name] >= len(names)]
         columns = {name: chunk.columns[names[i]] for name, i in positions.items() if i < len(names)}
         if missing:
-            absent = Chunk.of_rows(Fields.named(missing), [()] * chunk.length)
+            absent = Chunk.of_rows(Fields.of_names(missing), [()] * chunk.length)
             columns = {**columns, **absent.columns}
         self.emit(Chunk(columns, chunk.length, chunk.short or bool(missing)))
 
@@ -82,12 +78,11 @@ class MultiReduce(Spec):
         return MultiReduceProcessor(self, context) if self.groups is None else GroupedMultiProcessor(self, context)
 
 
-class MultiReduceProcessor(Processor):
+class MultiReduceProcessor(Processor[MultiReduce]):
     """One reducer state over all tuples of the partition."""
 
     def __init__(self, spec: MultiReduce, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.reducer = context.prepare(spec.reducer, *spec.inputs)
         self.rows: list[Any] = []
         self.collector = TridentCollector(self.rows.append, context.report_error)
@@ -110,7 +105,7 @@ class MultiReduceProcessor(Processor):
 
     def flush(self) -> None:
         if self.rows:
-            chunk = Chunk.of_rows(self.spec.outputs, self.rows, self.context.kept(self.spec.outputs))
+            chunk = Chunk.of_rows(self.spec.outputs, self.rows, self.context.select_read(self.spec.outputs))
             self.rows.clear()
             self.emit(chunk)
 
@@ -226,7 +221,7 @@ class JoinProcessor(GroupedMultiProcessor):
 
     def finish(self) -> None:
         if self.chunks:
-            kept, chunks = self.context.kept(self.spec.outputs), self.chunks
+            kept, chunks = self.context.select_read(self.spec.outputs), self.chunks
             self.chunks = []
             for part in JoinedColumns(self.spec, chunks).parts(kept):
                 self.emit(part)
@@ -352,4 +347,4 @@ def _take(column: Column, rows: Any) -> Column:
 
 
 def _cast_to_declared(column: Column, outputs: Fields, name: str) -> Column:
-    return typed(column, outputs.types[name], name) if name in outputs.types else to_list(column)
+    return convert(column, outputs.types[name], name) if name in outputs.types else to_list(column)

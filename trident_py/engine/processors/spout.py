@@ -14,7 +14,7 @@ from .base import NodeContext, Processor, no_collection
 from .dead_letters import ChangedBatch, Share, as_json, digest_of, values_of
 
 
-class SpoutProcessor(Processor):
+class SpoutProcessor(Processor[SpoutNodeInfo]):
     """Emits the tuples of one spout partition, chunk by chunk."""
 
     def __init__(
@@ -25,8 +25,7 @@ class SpoutProcessor(Processor):
         conf: Callable[[], dict],
         share: Callable[[], Share],
     ) -> None:
-        super().__init__(context)
-        self.info = info
+        super().__init__(info, context)
         self.partition = partition
         self.conf = conf
         self.share_of_batch = share
@@ -47,7 +46,7 @@ class SpoutProcessor(Processor):
     def emit_batch(self, payload: Any) -> None:
         before = self.emitted
         if self.emitter is None:
-            self.emitter = make_emitter(self.info, self.partition, self.conf())
+            self.emitter = make_emitter(self.spec, self.partition, self.conf())
             self.emitter.report_to(self.context.report_error)
             self.context.metrics.extend(self.emitter.contexts)
         chunks = self.emitter.chunks(self.attempt, payload, self._read())
@@ -63,7 +62,7 @@ class SpoutProcessor(Processor):
                     raise self.broken
             self._flush()
             if report is not None:
-                self.context.report("spout", (self.info.id, self.partition, report))
+                self.context.report("spout", (self.spec.id, self.partition, report))
         self.context.report("emitted", self.emitted - before)
 
     def _take(self, values: Any) -> None:
@@ -81,27 +80,27 @@ class SpoutProcessor(Processor):
     def _flush(self) -> None:
         rows, self.rows = self.rows, []
         if rows:
-            self._pass_on(Chunk.of_rows(self.info.fields, rows, self._read()))
+            self._pass_on(Chunk.of_rows(self.spec.fields, rows, self._read()))
 
     def _read(self) -> list[str]:
         """Return the fields to read: what a later node needs, or all if a tuple is looked at."""
         whole = self.share.excluded or self.share.asked
-        return list(self.info.fields) if whole else self.context.kept(self.info.fields)
+        return list(self.spec.fields) if whole else self.context.select_read(self.spec.fields)
 
     def _pass_on(self, chunk: Chunk) -> None:
         at = self.emitted
         self.emitted += chunk.length
         with no_collection():
             for part in [chunk] if self.share.whole else self._parts(chunk, at):
-                self.emit(part.only(self.context.kept(self.info.fields)))
+                self.emit(part.only(self.context.select_read(self.spec.fields)))
 
     def _parts(self, chunk: Chunk, at: int) -> Iterator[Chunk]:
         """Return what takes part of a chunk whose first tuple has this number."""
-        for index in self.share.seen(at, at + chunk.length):
-            values = values_of(chunk, self.info.fields, index - at)
+        for index in self.share.select_inspected(at, at + chunk.length):
+            values = values_of(chunk, self.spec.fields, index - at)
             digest = digest_of(values)
             if index in self.share.asked:
-                self.context.report("content", (self.info.id, self.partition, index, digest, as_json(values)))
+                self.context.report("content", (self.spec.id, self.partition, index, digest, as_json(values)))
             if self.share.excluded.get(index, digest) != digest:
                 raise self._check_unchanged(index)
         for start, end in self.share.of(at, at + chunk.length):
@@ -114,7 +113,7 @@ class SpoutProcessor(Processor):
 
     def _check_unchanged(self, index: int) -> ChangedBatch:
         return ChangedBatch(
-            f"spout {self.info.id!r} no longer emits tuple {index} of partition {self.partition} as it did when that "
+            f"spout {self.spec.id!r} no longer emits tuple {index} of partition {self.partition} as it did when that "
             "tuple was excluded from this batch as poison. An earlier attempt may have committed the rest, so no other "
             "tuple may be excluded now. Let the source give the same tuples again and start again, or restore the "
             "stores and the checkpoint from before this batch"

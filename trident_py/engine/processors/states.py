@@ -45,12 +45,11 @@ class PartitionPersist(Spec):
         return PersistProcessor(self, context)
 
 
-class PersistProcessor(Processor):
+class PersistProcessor(Processor[PartitionPersist]):
     """Buffers the batch. At its end it calls beginCommit, updateState and commit, unless there was no tuple."""
 
     def __init__(self, spec: PartitionPersist, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.updater = context.prepare(spec.updater, spec.inputs)
         self.attempt: BatchId = TransactionAttempt(0, 0)
         self.buffer = TupleList(spec.inputs)
@@ -93,7 +92,7 @@ class _ThenEmit(StateUpdater):
         self.owner.updater.updateState(state, tuples, collector)
         if self.rows:
             outputs, context = self.owner.spec.outputs, self.owner.context
-            self.owner.emit(Chunk.of_rows(outputs, self.rows, context.kept(outputs)))
+            self.owner.emit(Chunk.of_rows(outputs, self.rows, context.select_read(outputs)))
 
 
 @dataclass(frozen=True)
@@ -117,12 +116,11 @@ class StateQuery(Spec):
         return QueryProcessor(self, context)
 
 
-class QueryProcessor(Processor):
+class QueryProcessor(Processor[StateQuery]):
     """Buffers the batch. At its end it calls batchRetrieve once, then execute for each tuple."""
 
     def __init__(self, spec: StateQuery, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
+        super().__init__(spec, context)
         self.query = context.prepare(spec.query, spec.inputs)
         self.chunks: list[Chunk] = []
 
@@ -157,6 +155,6 @@ class QueryProcessor(Processor):
             self.query.execute(values, result, collector)
             parents.extend([i] * (len(rows) - len(parents)))
         if rows:
-            carried = chunk.only(self.context.kept(self.context.inputs[0])).take(parents)
-            answers = Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs))
+            carried = chunk.only(self.context.select_read(self.context.inputs[0])).take(parents)
+            answers = Chunk.of_rows(self.spec.outputs, rows, self.context.select_read(self.spec.outputs))
             self.emit(beside(carried, answers))

@@ -30,14 +30,9 @@ class WindowPersist(PartitionPersist):
     """The windows over the tuples of one partition."""
 
     always: ClassVar[bool] = True  # a window can end in a batch without tuples, and a replay can have lost its tuples
-
-    @property
-    def steps(self) -> int:
-        return 2  # Storm projects the results behind the window
-
-    @property
-    def works_in(self) -> int:
-        return 0
+    steps = 2  # Storm projects the results behind the window
+    works_in = 0
+    groups_by = Fields()
 
     @property
     def operation(self) -> str:
@@ -46,10 +41,6 @@ class WindowPersist(PartitionPersist):
     @property
     def operations(self) -> tuple[Any, ...]:
         return (self.updater.aggregator,)
-
-    @property
-    def groups_by(self) -> Fields:
-        return Fields()
 
 
 class WindowUpdater(StateUpdater):
@@ -147,12 +138,8 @@ class WindowSide(Spec):
         return WindowSideProcessor(self, context)
 
 
-class WindowSideProcessor(Processor):
+class WindowSideProcessor(Processor[WindowSide]):
     """Takes the rows of its side, under their own names."""
-
-    def __init__(self, spec: WindowSide, context: NodeContext) -> None:
-        super().__init__(context)
-        self.spec = spec
 
     def execute(self, port: int, chunk: Chunk) -> None:
         rows = [row for row, late in enumerate(chunk.pylist(LATE)) if late == self.spec.late]
@@ -160,4 +147,4 @@ class WindowSideProcessor(Processor):
             taken = chunk.take(rows)
             pairs = zip(self.spec.inputs, self.spec.outputs, strict=True)
             columns = {name: taken.columns[source] for source, name in pairs}
-            self.emit(Chunk(columns, len(rows), chunk.short).only(self.context.kept(self.spec.outputs)))
+            self.emit(Chunk(columns, len(rows), chunk.short).only(self.context.select_read(self.spec.outputs)))

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import DefinitionError, missing
+from ...errors import DefinitionError, explain_missing
 from ...kafka.formats import Raw
-from ...model.chunks import Column, typed
+from ...model.chunks import Column, convert
 from ...model.requirements import Needs
 from ...tuples import Fields
 
@@ -49,7 +49,7 @@ class Avro:
     def needs(self) -> Needs:
         return Needs(("fastavro",), "trident-py[avro]")
 
-    def declared(self, name: str) -> list[str]:
+    def declare(self, name: str) -> list[str]:
         return self.fields.declarations()
 
     def columns(self, name: str, raw: Raw) -> dict[str, Column]:
@@ -57,7 +57,7 @@ class Avro:
         columns: dict[str, Column] = {}
         for key in self.fields:
             column = [None if value is None else value[key] for value in values]
-            columns[key] = typed(column, self.fields.types[key], key) if key in self.fields.types else column
+            columns[key] = convert(column, self.fields.types[key], key) if key in self.fields.types else column
         return columns
 
     def objects(self, raw: Raw) -> list[Any]:
@@ -82,7 +82,7 @@ def _avro() -> Any:
     try:
         import fastavro
     except ImportError as error:
-        raise DefinitionError(missing("Avro", "fastavro", "avro")) from error
+        raise DefinitionError(explain_missing("Avro", "fastavro", "avro")) from error
     return fastavro
 
 

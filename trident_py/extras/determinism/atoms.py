@@ -150,7 +150,7 @@ class Args(NamedTuple):
 UNKNOWN = Args(unknown=True)
 
 
-def known(value: Any) -> Value:
+def wrap(value: Any) -> Value:
     return frozenset([KnownObject(value)])
 
 
@@ -175,7 +175,7 @@ def kind_of(atom: Atom) -> type | None:
     return type(atom.value) if isinstance(atom, KnownObject) else atom.kind if isinstance(atom, NewObject) else None
 
 
-def held(value: Value) -> Value:
+def read_back(value: Value) -> Value:
     """Return the value as it is read back from a place that outlives the call."""
     return frozenset(replace(atom, held=True) if isinstance(atom, Data | NewObject) else atom for atom in value)
 
@@ -184,14 +184,14 @@ def inside(atom: Atom) -> Value:
     """Return the contents of a plain value."""
     if isinstance(atom, Data):
         rest = Data(held=atom.held or atom.inner, container=atom.inner, callables=atom.callables)
-        objects = held(atom.holds) if atom.held else atom.holds
+        objects = read_back(atom.holds) if atom.held else atom.holds
         return objects or frozenset([rest])
     if isinstance(atom, KnownObject) and isinstance(atom.value, CONTAINERS):
         return elements(atom.value)
     if isinstance(atom, KnownObject):
         return frozenset([Data(held=not isinstance(atom.value, IMMUTABLE))])
     if isinstance(atom, NewObject) and ENTRIES in atom.attributes:
-        return held(atom.attributes[ENTRIES]) if atom.held else atom.attributes[ENTRIES]
+        return read_back(atom.attributes[ENTRIES]) if atom.held else atom.attributes[ENTRIES]
     return frozenset([Data(held=isinstance(atom, NewObject) and atom.held)])
 
 
@@ -213,10 +213,10 @@ def container(contents: Value) -> Value:
 
 def pair(values: Value) -> Value:
     """Return a pair of key and value from a dict."""
-    return marked(container(values), keyed=((0, PLAIN), (1, values)))
+    return mark(container(values), keyed=((0, PLAIN), (1, values)))
 
 
-def marked(value: Value, **marks: Any) -> Value:
+def mark(value: Value, **marks: Any) -> Value:
     """Return the plain values among these with other marks."""
     return frozenset(replace(atom, **marks) for atom in value if isinstance(atom, Data))
 
@@ -248,7 +248,7 @@ def outlives(atom: Atom) -> bool:
     return isinstance(atom, Data | NewObject) and atom.held
 
 
-def unordered(atom: Atom) -> bool:
+def is_unordered(atom: Atom) -> bool:
     if isinstance(atom, KnownObject):
         return isinstance(atom.value, set | frozenset)
     return isinstance(atom, Data) and atom.unordered

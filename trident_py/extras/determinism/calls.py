@@ -38,13 +38,13 @@ from .atoms import (
     container,
     deep,
     inside,
+    is_unordered,
     kind_of,
-    known,
-    marked,
+    mark,
     outlives,
     pair,
     union,
-    unordered,
+    wrap,
 )
 from .diagnostics import CodePlace
 from .origins import Origins
@@ -71,7 +71,7 @@ class CallReader(Origins):
             case KnownObject():
                 return self._call_known(atom.value, args, place)
             case Bound():
-                declared = self.declared(atom.function, place)
+                declared = self.is_declared(atom.function, place)
                 return READ if declared else self.function(atom.function, args, atom.owner)
             case Local():
                 return self.local(atom, args)
@@ -87,16 +87,16 @@ class CallReader(Origins):
         return union(self.call(atom, args, place) for atom in self.attribute(owner, name, place))
 
     def _call_known(self, thing: Any, args: Args, place: CodePlace | None) -> Value:
-        if self.declared(thing, place) or self._trusts(thing):
+        if self.is_declared(thing, place) or self._trusts(thing):
             return READ
-        if (chance := tables.changing(thing, args)) is not None:
+        if (chance := tables.find_changing(thing, args)) is not None:
             self.report(diagnostics.calls(chance, place))
             return PLAIN
         if isinstance(thing, functools.partial):
             for value in (*thing.args, *thing.keywords.values()):
                 self.use(KnownObject(value), place)
-            stored = tuple((name, known(value)) for name, value in thing.keywords.items())
-            positional = (*map(known, thing.args), *args.positional)
+            stored = tuple((name, wrap(value)) for name, value in thing.keywords.items())
+            positional = (*map(wrap, thing.args), *args.positional)
             args = args._replace(positional=positional, keywords=(*stored, *args.keywords))
             return self._call_known(thing.func, args, place)
         if isinstance(thing, types.MethodType):
@@ -207,9 +207,9 @@ class CallReader(Origins):
             return frozenset([NewObject(logging.Logger, None)])
         if files or (tables.outside(name) and not tables.same_again(name)):
             if name != "random.Random":
-                self.report(diagnostics.calls(tables.reported_name(name), place))
+                self.report(diagnostics.calls(tables.public_name(name), place))
             return PLAIN
-        return _result(name, args) if tables.same_again(name) else self.unseen(tables.reported_name(name), place)
+        return _result(name, args) if tables.same_again(name) else self.unseen(tables.public_name(name), place)
 
     def _check_arguments(self, name: str, args: Args, place: CodePlace | None) -> None:
         if place is None:
@@ -224,7 +224,7 @@ class CallReader(Origins):
         ):
             self.report(diagnostics.keeps(place))
         within = deep if name in tables.GO_DEEP else iter
-        sets = any(unordered(atom) for value in args.values for atom in within(value))
+        sets = any(is_unordered(atom) for value in args.values for atom in within(value))
         if name == "builtins.next" and Data() in first:
             self.unseen(name, place)
         by_key = name in tables.BY_KEY and any(keyword == "key" for keyword, _ in args.keywords)
@@ -238,7 +238,7 @@ class CallReader(Origins):
         self.touch(owner, place)
         if kind is not None and tables.is_random(kind):
             if outlives(owner):
-                self.report(diagnostics.calls(tables.drawn(kind, name), place))
+                self.report(diagnostics.calls(tables.name_drawing(kind, name), place))
             return PLAIN
         if kind is not None and issubclass(kind, pathlib.PurePath):
             if name in tables.FILE_METHODS:
@@ -251,7 +251,7 @@ class CallReader(Origins):
 
     def _method_of_argument(self, owner: Argument, name: str, args: Args, place: CodePlace | None) -> Value:
         if owner.role == "collector" and name == "emit":
-            self.emitted(union(args.values), place)
+            self.check_emitted(union(args.values), place)
         if owner.role == "context" and name == "transaction":
             return frozenset([Argument("attempt")])
         if owner.role == "context" and name == "getPartitionIndex" and place and place.node in self.told:
@@ -271,11 +271,11 @@ class CallReader(Origins):
             self.report(diagnostics.calls(name, place))
         return PLAIN
 
-    def emitted(self, value: Value, place: CodePlace | None) -> None:
+    def check_emitted(self, value: Value, place: CodePlace | None) -> None:
         """Check a value that travels in tuples. A set has another order in another process. Where the tuple is read, a
         method of a user's object may be taken for one of a plain value, so it is read here."""
         for atom in deep(value):
-            if unordered(atom) and place is not None:
+            if is_unordered(atom) and place is not None:
                 self.report(diagnostics.set_order(place))
             if isinstance(atom, NewObject) and is_users(atom.kind):
                 for name in sorted(tables.data_methods() & set(dir(atom.kind))):
@@ -297,8 +297,8 @@ class CallReader(Origins):
         starting = self.starting is not None and (isinstance(owner, Data | NewObject) or owner == self.starting)
         if name in tables.MUTATORS and outlives(owner) and not starting:
             self.report(diagnostics.keeps(place))
-        through = name in tables.GO_THROUGH and any(unordered(atom) for value in args.values for atom in deep(value))
-        if through or (name == "pop" and unordered(owner)):
+        through = name in tables.GO_THROUGH and any(is_unordered(atom) for value in args.values for atom in deep(value))
+        if through or (name == "pop" and is_unordered(owner)):
             self.report(diagnostics.set_order(place))
 
 
@@ -311,10 +311,10 @@ def _method_result(owner: Atom, name: str, args: Args) -> Value:
     if name in tables.SETS:
         return SET
     if name == "copy":
-        return SET if unordered(owner) else FRESH
+        return SET if is_unordered(owner) else FRESH
     if name in ("keys", "items", "values"):
         within = {"items": pair(inside(owner)), "values": inside(owner)}.get(name, NOTHING)
-        return marked(container(within), view=name != "values")
+        return mark(container(within), view=name != "values")
     if name in ("get", "pop", "setdefault", "popitem", "popleft"):
         return inside(owner) | (union(args.values) if name in ("get", "setdefault", "pop") else NOTHING)
     if tables.keeps_naive(owner, name, args):
@@ -350,7 +350,7 @@ def _result(name: str, args: Args) -> Value:
     first = args.positional[0] if args.positional else NOTHING
     if name in tables.SCALARS:
         return PLAIN
-    if name in tables.COPIES and any(map(unordered, first)):
+    if name in tables.COPIES and any(map(is_unordered, first)):
         return SET
     if tables.makes_naive(name, args):
         return frozenset([Data(naive=True)])

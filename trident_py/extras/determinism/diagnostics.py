@@ -50,7 +50,7 @@ def keeps(place: CodePlace, name: str = "") -> CodeFinding:
     return CodeFinding(CHANGING, f"keeps {name or place.text} from call to call ({place})")
 
 
-def changed(name: str, place: CodePlace) -> CodeFinding:
+def differs(name: str, place: CodePlace) -> CodeFinding:
     return CodeFinding(CHANGING, f"reads {name}, which differs from the value that its module assigns ({place})")
 
 

@@ -26,16 +26,16 @@ from .atoms import (
     Value,
     container,
     deep,
-    held,
     holds_more,
     inside,
+    is_unordered,
     kind_of,
-    known,
-    marked,
+    mark,
     outlives,
+    read_back,
     settle,
     union,
-    unordered,
+    wrap,
 )
 from .diagnostics import CodePlace
 from .sources import Names
@@ -63,13 +63,13 @@ class Expressions(ast.NodeVisitor):
     def raw(self, node: ast.expr) -> Value:
         """Return the value for a call or an attribute access, which alone is no mention."""
         if isinstance(node, ast.Name):
-            return self._named(node)
+            return self._look_up_name(node)
         if isinstance(node, ast.Attribute):
             owners = self.raw(node.value)
             return union(self.reader.attribute(settle(atom), node.attr, self.place(node)) for atom in owners)
         return self.visit(node)
 
-    def _named(self, node: ast.Name) -> Value:
+    def _look_up_name(self, node: ast.Name) -> Value:
         value = self.look_up(node.id)
         if value is not None:
             if Argument("partition") in value and node not in self.reader.told:
@@ -78,12 +78,12 @@ class Expressions(ast.NodeVisitor):
         name, names = node.id, self.names
         if name in names.closure:
             self.reader.origin_in_closure(names, name)
-            return known(names.closure[name])
+            return wrap(names.closure[name])
         if name in names.globals:
             self.reader.origin_in_module(names, name, self.place(node))
-            return known(names.globals[name])
+            return wrap(names.globals[name])
         if name in vars(builtins):
-            return known(vars(builtins)[name])
+            return wrap(vars(builtins)[name])
         self.reader.report(diagnostics.unseen(name, self.place(node)))
         return PLAIN
 
@@ -93,7 +93,7 @@ class Expressions(ast.NodeVisitor):
         return value
 
     def visit_Name(self, node: ast.Name) -> Value:
-        return self.mention(self._named(node), node)
+        return self.mention(self._look_up_name(node), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> Value:
         return self.mention(self.raw(node), node)
@@ -202,7 +202,7 @@ class Expressions(ast.NodeVisitor):
         values = [self.visit(element) for element in node.elts]
         whole = container(union(values))
         starred = any(isinstance(element, ast.Starred) for element in node.elts)
-        return whole if starred else marked(whole, keyed=tuple(enumerate(values)))
+        return whole if starred else mark(whole, keyed=tuple(enumerate(values)))
 
     def visit_Dict(self, node: ast.Dict) -> Value:
         for key in filter(None, node.keys):
@@ -211,7 +211,7 @@ class Expressions(ast.NodeVisitor):
         whole = container(union(values))
         pairs = zip(node.keys, values, strict=True)
         keyed = tuple((key.value, value) for key, value in pairs if isinstance(key, ast.Constant))
-        return marked(whole, keyed=keyed) if len(keyed) == len(values) else whole
+        return mark(whole, keyed=keyed) if len(keyed) == len(values) else whole
 
     def visit_Set(self, node: ast.Set) -> Value:
         for element in node.elts:
@@ -247,7 +247,7 @@ class Expressions(ast.NodeVisitor):
     def iterate(self, value: Value, node: ast.AST) -> Value:
         """Return the items in order; reports a set, whose items have none."""
         for atom in value:
-            if unordered(atom):
+            if is_unordered(atom):
                 self.reader.report(diagnostics.set_order(self.place(node)))
         return self._within(value)
 
@@ -285,16 +285,16 @@ class Expressions(ast.NodeVisitor):
         left, right = self.visit(node.left), self.visit(node.right)
         both = left | right
         if isinstance(node.op, _SET_OPERATORS):
-            if any(unordered(atom) or (isinstance(atom, Data) and atom.view) for atom in both):
+            if any(is_unordered(atom) or (isinstance(atom, Data) and atom.view) for atom in both):
                 return SET
-        elif any(map(unordered, deep(right) if isinstance(node.op, ast.Mod) else right)):
+        elif any(map(is_unordered, deep(right) if isinstance(node.op, ast.Mod) else right)):
             self.reader.report(diagnostics.set_order(self.place(node)))
         containers = any(isinstance(atom, Data) and (atom.container or atom.callables) for atom in both)
         return container(both) if containers else PLAIN
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> Value:
         value = self.visit(node.value)
-        self.iterate(frozenset(filter(unordered, value)), node.value)
+        self.iterate(frozenset(filter(is_unordered, value)), node.value)
         self.reader.call(KnownObject(format), Args((value,), (), (node.value,)), self.place(node.value))
         if node.format_spec is not None:
             self.visit(node.format_spec)
@@ -326,10 +326,10 @@ def _entry(owner: Atom, key: ast.expr) -> Value:
     entries = [value for name, value in keyed if isinstance(key, ast.Constant) and name == key.value]
     if not entries:
         return inside(owner)
-    return held(union(entries)) if outlives(owner) else union(entries)
+    return read_back(union(entries)) if outlives(owner) else union(entries)
 
 
 def _type_of(atom: Atom) -> Value:
     """Return the class of an object, if it is known."""
     kind = kind_of(atom)
-    return known(kind) if kind is not None else PLAIN
+    return wrap(kind) if kind is not None else PLAIN

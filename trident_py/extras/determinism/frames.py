@@ -119,7 +119,7 @@ class Frame(Expressions):
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call) and any(map(_logs, self.raw(node.value.func))):
-            self.reader.told.update(_logged_expressions(node.value))
+            self.reader.told.update(_find_logged(node.value))
         self.visit(node.value)
 
     def _tell_later(self, target: ast.expr, value: ast.expr) -> None:
@@ -284,7 +284,7 @@ def _logs(atom: Atom) -> bool:
     return told in _TELLING
 
 
-def _logged_expressions(call: ast.Call) -> Iterator[ast.expr]:
+def _find_logged(call: ast.Call) -> Iterator[ast.expr]:
     """Return the expressions whose text alone is in the message of a call that logs, which no tuple sees."""
     for part in (*call.args, *(keyword.value for keyword in call.keywords)):
         yield from _in_text(part)

@@ -129,15 +129,15 @@ class _Walk:
     def of(self, operation: Any) -> dict[str, str]:
         """Return the digests by place. Values that cannot be walked completely are not compared."""
         with suppress(Exception):
-            return dict(self._thing("", operation))
+            return dict(self._visit("", operation))
         return {}
 
     def _values(self, place: str, values: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
         for name, value in values:
             if not is_secret(name):
-                yield from self._thing(f"{place}.{name}" if place else name, value)
+                yield from self._visit(f"{place}.{name}" if place else name, value)
 
-    def _thing(self, place: str, value: Any) -> Iterator[tuple[str, str]]:
+    def _visit(self, place: str, value: Any) -> Iterator[tuple[str, str]]:
         if isinstance(value, _NO_VALUES) or id(value) in self._seen:
             return
         if not _is_walked(value) and (digest := _digest(value)) is not None:

@@ -27,7 +27,7 @@ def text_of(names: dict[str, Any]) -> tuple[str, str]:
 # -- what a module assigns ------------------------------------------------------------------------------------------
 
 
-def assigned(text: str, name: str) -> list[ast.expr]:
+def find_assigned(text: str, name: str) -> list[ast.expr]:
     """Return the expressions that are assigned to a global, or put into it, while its module is imported."""
     return _assignments(text).get(name, [])
 
@@ -58,12 +58,12 @@ def sole_assignments(text: str, name: str) -> list[ast.expr]:
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             values += [statement.value for target in targets if isinstance(target, ast.Name) and target.id == name]
-    return values if len(values) == len(assigned(text, name)) else []
+    return values if len(values) == len(find_assigned(text, name)) else []
 
 
-def assigned_in_class(text: str, kind: str, name: str) -> list[ast.expr]:
+def find_assigned_in_class(text: str, kind: str, name: str) -> list[ast.expr]:
     """Return the expressions that the body of a class assigns to one of its names."""
-    return [value for body in _bodies(text, kind) for value in assigned_in(body, name)]
+    return [value for body in _bodies(text, kind) for value in find_assigned_in(body, name)]
 
 
 def mentions(text: str, kind: str, name: str) -> bool:
@@ -73,7 +73,7 @@ def mentions(text: str, kind: str, name: str) -> bool:
             return True
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
             return True
-    return bool(assigned_in_class(text, kind, name))
+    return bool(find_assigned_in_class(text, kind, name))
 
 
 @lru_cache(maxsize=64)
@@ -89,7 +89,7 @@ def _bodies(text: str, kind: str) -> list[list[ast.stmt]]:
     return _classes(text).get(kind, [])
 
 
-def imported_from(text: str, name: str) -> tuple[str, str] | None:
+def find_import(text: str, name: str) -> tuple[str, str] | None:
     """Return module and original name of a global from ``from module import name``."""
     for statement in _top_level(text):
         if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
@@ -102,13 +102,13 @@ def imported_from(text: str, name: str) -> tuple[str, str] | None:
 # -- arguments of functions and classes -----------------------------------------------------------------------------
 
 
-def enclosing(source: Source) -> list[Function]:
+def list_enclosing(source: Source) -> list[Function]:
     """Return the surrounding functions of this one."""
     functions = [node for node in walk(source.text) if isinstance(node, Function) and node is not source.node]
     return [function for function in functions if any(node is source.node for node in ast.walk(function))]
 
 
-def assigned_in(body: list[ast.stmt], name: str) -> list[ast.expr]:
+def find_assigned_in(body: list[ast.stmt], name: str) -> list[ast.expr]:
     """Return the expressions that the body of a function or class assigns to one of its names."""
     return [value for statement in _statements(body) for target, value in _targets(statement) if target == name]
 
@@ -198,13 +198,13 @@ def _roots(node: ast.expr) -> Iterator[str]:
 
 
 @lru_cache(maxsize=64)
-def changed_by(text: str) -> dict[str, str]:
+def find_changed(text: str) -> dict[str, str]:
     """Return the globals that functions of a module change, each with the name of such a function."""
     functions: dict[str, str] = {}
     for function in walk(text):
         if isinstance(function, Function):
             local = _local_names(function)
-            for name in _changed(function):
+            for name in _list_changed(function):
                 if name not in local:
                     functions.setdefault(name, function.name)
     return functions
@@ -216,7 +216,7 @@ def _local_names(function: Function) -> set[str]:
     return ({node.arg for node in ast.walk(function) if isinstance(node, ast.arg)} | stored) - declared
 
 
-def _changed(function: ast.AST) -> Iterator[str]:
+def _list_changed(function: ast.AST) -> Iterator[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Global):
             yield from node.names
@@ -236,7 +236,7 @@ def _changes(node: ast.AST) -> Iterator[ast.expr]:
             yield ast.copy_location(ast.Attribute(node.args[0], name.value, ast.Store()), node)
 
 
-def changed_elsewhere(home: str, owner: Any, name: str, value: Any) -> str | None:
+def find_changer(home: str, owner: Any, name: str, value: Any) -> str | None:
     """Return the loaded user module that changes a definition of ``home``, or None: an attribute of the module or
     class ``owner``, or the container in it."""
     last = home.rpartition(".")[2]

@@ -35,29 +35,29 @@ from .atoms import (
     Super,
     Value,
     attributes_of,
-    held,
-    known,
     outlives,
+    read_back,
+    wrap,
 )
 from .diagnostics import CodeFinding, CodePlace
 from .frames import Frame
 from .modules import (
     Function,
-    assigned,
-    assigned_in,
-    assigned_in_class,
     calls_of,
-    changed_by,
-    changed_elsewhere,
-    enclosing,
-    imported_from,
+    find_assigned,
+    find_assigned_in,
+    find_assigned_in_class,
+    find_changed,
+    find_changer,
+    find_import,
+    list_enclosing,
     mentions,
     parameters,
     sole_assignments,
     text_of,
     users_modules,
 )
-from .sources import Names, generated, is_ours, is_users
+from .sources import Names, is_generated, is_ours, is_users
 
 _MISSING = object()
 _IN_C = (types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType)
@@ -81,7 +81,7 @@ class Origins:
 
     function: Callable[..., Value]
 
-    def declared(self, thing: Any, place: CodePlace | None) -> bool:
+    def is_declared(self, thing: Any, place: CodePlace | None) -> bool:
         raise NotImplementedError
 
     def report(self, finding: CodeFinding) -> None:
@@ -114,7 +114,7 @@ class Origins:
     def remember(self, owner: KnownObject, name: str, value: Value) -> None:
         """Record an attribute that `__init__` or `prepare` stores. They may change it; to later calls it is held."""
         key = (id(owner.value), name)
-        self.attributes[key] = self.attributes.get(key, NOTHING) | held(value)
+        self.attributes[key] = self.attributes.get(key, NOTHING) | read_back(value)
         if self.preparing:
             self.prepared.add(key)
 
@@ -137,20 +137,20 @@ class Origins:
         if isinstance(value, types.ModuleType):
             return self._of_module(value, name, place)
         if name == "__class__":
-            return known(type(value))
+            return wrap(type(value))
         if isinstance(value, type):
             return self._of_class(value, name, place)
         if is_users(type(value)):
             return self._of_instance(owner, type(value), name, place)
         stored = attributes_of(value)
         if is_ours(type(value)):
-            return known(stored[name]) if name in stored else READ
+            return wrap(stored[name]) if name in stored else READ
         if name in _INSIDE and callable(value):
             return self.unseen(name, place)
         if isinstance(value, types.FunctionType) and name in stored and is_users(value):
             self._origin_of_tag(value, name, place)
         if name in stored:
-            return known(stored[name])
+            return wrap(stored[name])
         function = isinstance(value, types.FunctionType | functools.partial)
         return PLAIN if function else frozenset([Method(owner, name)])
 
@@ -168,7 +168,7 @@ class Origins:
             return PLAIN
         if is_users(module):
             self.origin_in_module(Names("", vars(module)), name, place or CodePlace(module.__name__))
-        return known(value)
+        return wrap(value)
 
     def _of_class(self, kind: type, name: str, place: CodePlace | None) -> Value:
         value = inspect.getattr_static(kind, name, _MISSING)
@@ -178,29 +178,29 @@ class Origins:
             self._origin_in_class(kind, name, place)
         if isinstance(value, staticmethod | classmethod) or not is_users(kind):
             value = getattr(kind, name)  # bound to the class
-        return known(value)
+        return wrap(value)
 
     def _of_instance(self, owner: KnownObject | NewObject, kind: type, name: str, place: CodePlace | None) -> Value:
         """Return an attribute of a user's object: a method, a property, or the content of the object or its class."""
         if name in ("__class__", "__dict__"):
-            return known(kind) if name == "__class__" else frozenset([Data(held=outlives(owner), inner=True)])
+            return wrap(kind) if name == "__class__" else frozenset([Data(held=outlives(owner), inner=True)])
         users = [base for base in kind.__mro__ if is_users(base)]
         if any("__getattribute__" in vars(base) for base in users):
             return self.unseen(name, place)
         base = next((base for base in kind.__mro__ if name in vars(base)), None)
         if base is not None and isinstance(vars(base)[name], property | types.FunctionType):
-            return self._bound(vars(base)[name], owner, base, name, place)
+            return self._bind_member(vars(base)[name], owner, base, name, place)
         self._origin_in_class(kind, name, place)
-        stored = self._stored(owner, name)
+        stored = self._read_stored(owner, name)
         if stored:
             return stored
         if base is not None:
-            return self._bound(vars(base)[name], owner, base, name, place)
+            return self._bind_member(vars(base)[name], owner, base, name, place)
         if any("__getattr__" in vars(base) for base in users):
             return self.unseen(name, place)
         return frozenset([Data(held=outlives(owner))])
 
-    def _stored(self, owner: KnownObject | NewObject, name: str) -> Value:
+    def _read_stored(self, owner: KnownObject | NewObject, name: str) -> Value:
         """Return the object's own attribute: its present content, and the values stored by code that was read."""
         if isinstance(owner, NewObject):
             return owner.attributes.get(name, NOTHING)
@@ -217,31 +217,31 @@ class Origins:
             self._origin_of_arguments(type(owner.value))
         if owner == self.starting and isinstance(present[name], list | dict | set):
             return stored or FRESH
-        return known(present[name]) | (stored if key in self.prepared else NOTHING)
+        return wrap(present[name]) | (stored if key in self.prepared else NOTHING)
 
-    def _bound(
+    def _bind_member(
         self, member: Any, owner: KnownObject | NewObject, kind: type, name: str, place: CodePlace | None
     ) -> Value:
         """Return an attribute that class ``kind`` defines, as the object sees it."""
         if isinstance(member, property | functools.cached_property):
             getter = member.fget if isinstance(member, property) else member.func
-            users = isinstance(getter, types.FunctionType) and is_users(getter) and not self.declared(getter, place)
+            users = isinstance(getter, types.FunctionType) and is_users(getter) and not self.is_declared(getter, place)
             return self.function(getter, Args(), owner) if users else PLAIN
         if isinstance(member, types.FunctionType):
             if not is_users(member):
-                return READ if is_ours(member) or tables.same_again(tables.name_of(member)) else known(member)
-            return READ if generated(member, kind) else frozenset([Bound(member, owner)])
+                return READ if is_ours(member) or tables.same_again(tables.name_of(member)) else wrap(member)
+            return READ if is_generated(member, kind) else frozenset([Bound(member, owner)])
         if isinstance(member, staticmethod | classmethod):
             inner: Any = member.__func__
             of_class = isinstance(member, classmethod) and isinstance(inner, types.FunctionType)
-            return frozenset([Bound(inner, KnownObject(kind))]) if of_class else known(inner)
+            return frozenset([Bound(inner, KnownObject(kind))]) if of_class else wrap(inner)
         if isinstance(member, types.MethodDescriptorType | types.WrapperDescriptorType):
             return frozenset([Method(Data(held=outlives(owner)), name)])
         if isinstance(member, _IN_C):
             return PLAIN
         if type(member).__name__ == "_tuplegetter":  # of a named tuple
-            return known(member.__get__(owner.value)) if isinstance(owner, KnownObject) else PLAIN
-        return known(member)
+            return wrap(member.__get__(owner.value)) if isinstance(owner, KnownObject) else PLAIN
+        return wrap(member)
 
     def _of_super(self, owner: Super, name: str, place: CodePlace | None) -> Value:
         instance = owner.owner
@@ -252,7 +252,7 @@ class Origins:
         for base in mro[mro.index(owner.after) + 1 :] if owner.after in mro else ():
             if name in vars(base):
                 assert isinstance(instance, KnownObject | NewObject)
-                return self._bound(vars(base)[name], instance, base, name, place)
+                return self._bind_member(vars(base)[name], instance, base, name, place)
         return self.unseen(name, place)
 
     # -- globals ----------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class Origins:
         root = name.partition(".")[0]
         if name not in sys.modules and (root in sys.stdlib_module_names or tables.same_again(name)):
             importlib.import_module(name)
-        return known(sys.modules[name]) if name in sys.modules else self.unseen(name, place)
+        return wrap(sys.modules[name]) if name in sys.modules else self.unseen(name, place)
 
     def origin_in_module(self, around: Names, name: str, place: CodePlace) -> None:
         """Read how a module makes a global while it is imported: each process makes it anew."""
@@ -277,14 +277,14 @@ class Origins:
             file, text = around.file, around.source.text
         if name in tables.PLACE:
             self.report(diagnostics.reads(name, place))
-        function = changed_by(text).get(name)
+        function = find_changed(text).get(name)
         if function is not None:
             self.report(diagnostics.unseen(f"{name}, which {function} changes", place))
         with self.starts(KnownObject(value)):
-            self._evaluate(assigned(text, name), file, names)
+            self._evaluate(find_assigned(text, name), file, names)
         if function is None:
             self._check_unchanged(names, text, name, place)
-        self._origin_of_import(imported_from(text, name), place)
+        self._origin_of_import(find_import(text, name), place)
 
     def _origin_of_import(self, source: tuple[str, str] | None, place: CodePlace) -> None:
         if source is None or source[0] not in sys.modules:
@@ -300,13 +300,13 @@ class Origins:
         """Report a global that other code changes, or that has another value than its module assigned."""
         home, value = str(names.get("__name__")), names[name]
         if not callable(value) and isinstance(value, (*IMMUTABLE, *CONTAINERS)):
-            other = changed_elsewhere(home, sys.modules.get(home), name, value)
+            other = find_changer(home, sys.modules.get(home), name, value)
             if other is not None:
                 self.report(diagnostics.unseen(f"{name}, which module {other} changes", place))
                 return
         expressions = sole_assignments(text, name)
         if expressions and not any(self._may_be(expression, names, value) for expression in expressions):
-            self.report(diagnostics.changed(name, place))
+            self.report(diagnostics.differs(name, place))
 
     def _may_be(self, expression: ast.expr, names: dict[str, Any], value: Any) -> bool:
         """Return whether an expression may have this value; True if that is not known."""
@@ -329,7 +329,7 @@ class Origins:
                 continue
             names = vars(sys.modules[base.__module__])
             file, text = text_of(names)
-            self._evaluate(assigned_in_class(text, base.__name__, name), file, names)
+            self._evaluate(find_assigned_in_class(text, base.__name__, name), file, names)
             if name in vars(base) and text and place is not None:
                 self._check_class(base, name, text, place)
 
@@ -341,13 +341,13 @@ class Origins:
             return
         if not mentions(text, kind.__name__, name):
             self.report(diagnostics.unseen(f"{place.text}, which class {kind.__name__} does not define", place))
-        elif (other := changed_elsewhere(kind.__module__, kind, name, value)) is not None:
+        elif (other := find_changer(kind.__module__, kind, name, value)) is not None:
             self.report(diagnostics.unseen(f"{place.text}, which module {other} changes", place))
 
     def _origin_of_tag(self, function: types.FunctionType, name: str, place: CodePlace | None) -> None:
         """Read how code sets an attribute on a function."""
         file, text = text_of(function.__globals__)
-        expressions = assigned(text, function.__name__)
+        expressions = find_assigned(text, function.__name__)
         if not expressions and place is not None and name[:2] != "__":
             self.unseen(name, place)
         self._evaluate(expressions, file, function.__globals__)
@@ -357,8 +357,8 @@ class Origins:
     def origin_in_closure(self, names: Names, name: str) -> None:
         if not self.once("closure", id(names.source.function), name) or callable(names.closure[name]):
             return
-        for function in enclosing(names.source):
-            self._evaluate(assigned_in(function.body, name), names.file, names.globals)
+        for function in list_enclosing(names.source):
+            self._evaluate(find_assigned_in(function.body, name), names.file, names.globals)
             if name in parameters(function):
                 self._check_calls(function.name, names.globals, names.source.text)
 
@@ -389,7 +389,7 @@ def _local_values(expressions: Iterable[ast.expr], within: Function | None) -> l
     if within is None:
         return []
     names = {node.id for expression in expressions for node in ast.walk(expression) if isinstance(node, ast.Name)}
-    return [value for name in names for value in assigned_in(within.body, name)]
+    return [value for name in names for value in find_assigned_in(within.body, name)]
 
 
 class Lenient(Frame):

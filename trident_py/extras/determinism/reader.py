@@ -34,13 +34,13 @@ from .atoms import (
     attribute_of,
     attributes_of,
     elements,
-    known,
+    wrap,
 )
 from .calls import CallReader
 from .diagnostics import CodeFinding, CodePlace
 from .frames import Frame
 from .origins import Lenient
-from .sources import Names, bound_names, cells, generated, is_ours, is_users, positional, source_of
+from .sources import Names, bind_names, cells, is_generated, is_ours, is_users, positional, source_of
 
 MOST_CALLS = 4_000
 _FIRST = ("__new__", "__init__", "__post_init__", "__setstate__", "prepare", "init", "zero")
@@ -76,7 +76,7 @@ class Reader(CallReader):
         self.told: set[ast.AST] = set()
         """Where the number of a partition may stand: in a log's message, and as the whole value of a name."""
 
-    def declared(self, thing: Any, place: CodePlace | None) -> bool:
+    def is_declared(self, thing: Any, place: CodePlace | None) -> bool:
         """Return whether the author has declared it. Reports a declaration as non-deterministic."""
         kind = type(thing)
         declaration = own_declaration(thing)
@@ -95,7 +95,7 @@ class Reader(CallReader):
     # -- the operation ----------------------------------------------------------------------------------------------
 
     def root(self, operation: Any) -> None:
-        if self.declared(operation, None):
+        if self.is_declared(operation, None):
             return
         if isinstance(operation, types.FunctionType) and is_users(operation):
             self._check_result(self.function(operation, UNKNOWN, entry=True), operation)
@@ -109,7 +109,7 @@ class Reader(CallReader):
         """Check a function's result, whose items are emitted."""
         source = source_of(function)
         if source is not None:
-            self.emitted(value, CodePlace(source.file, source.node))
+            self.check_emitted(value, CodePlace(source.file, source.node))
 
     def operation(self, thing: Any) -> None:
         """Read an object that a cluster calls: its methods, in the order of their calls."""
@@ -117,7 +117,7 @@ class Reader(CallReader):
         owner = KnownObject(thing)
         entries = sorted(_entries(kind), key=lambda entry: entry[0] not in _FIRST)
         for name, function in entries:
-            if self.declared(function, None):
+            if self.is_declared(function, None):
                 continue
             self.preparing = name == "prepare"
             with self.starts(owner if name in _STARTS else None):
@@ -175,14 +175,14 @@ class Reader(CallReader):
         elif is_ours(type(value)):
             self._parts(value, place)
         elif is_users(type(value)):
-            if not isinstance(value, enum.Enum) and not self.declared(value, place):
+            if not isinstance(value, enum.Enum) and not self.is_declared(value, place):
                 self.operation(value)
         elif callable(value):
             self.call(KnownObject(value), UNKNOWN, place)
 
     def _parts(self, value: Any, place: CodePlace | None) -> None:
         """Read the callables and operations in an object of ours."""
-        if self.declared(value, place):
+        if self.is_declared(value, place):
             return
         for part in attributes_of(value).values():
             if callable(part) or isinstance(part, Prepared | CombinerAggregator | ReducerAggregator):
@@ -207,7 +207,7 @@ class Reader(CallReader):
                 return
             outside = tables.outside(name)
             self.report(
-                diagnostics.reads(tables.reported_name(name), place)
+                diagnostics.reads(tables.public_name(name), place)
                 if outside
                 else diagnostics.unseen(place.text, place)
             )
@@ -255,21 +255,21 @@ class Reader(CallReader):
         entry: bool,
     ) -> dict[str, Value]:
         defaults = {
-            name: known(value)
+            name: wrap(value)
             for name, value in zip(reversed(positional(signature)), reversed(function.__defaults__ or ()), strict=False)
         }
-        defaults.update((name, known(value)) for name, value in (function.__kwdefaults__ or {}).items())
+        defaults.update((name, wrap(value)) for name, value in (function.__kwdefaults__ or {}).items())
         arguments = ((frozenset([owner]),) if owner is not None else ()) + args.positional
         anything = PLAIN if entry else READ
-        env = bound_names(signature, arguments, dict(args.keywords), defaults, anything if args.unknown else None)
+        env = bind_names(signature, arguments, dict(args.keywords), defaults, anything if args.unknown else None)
         for position, value in roles.items():
             if position < len(positional(signature)):
                 env[positional(signature)[position]] = value
         if entry:
-            self._annotated(signature, function, env)
+            self._apply_annotations(signature, function, env)
         return env
 
-    def _annotated(self, signature: ast.arguments, function: types.FunctionType, env: dict[str, Value]) -> None:
+    def _apply_annotations(self, signature: ast.arguments, function: types.FunctionType, env: dict[str, Value]) -> None:
         """Take plain parameters annotated with a user's class as objects of that class."""
         for parameter in signature.args:
             if isinstance(parameter.annotation, ast.Name) and env[parameter.arg] == PLAIN:
@@ -288,7 +288,7 @@ class Reader(CallReader):
         defaults = dict(zip(reversed(positional(signature)), reversed(values), strict=False))
         keywords = zip(signature.kwonlyargs, signature.kw_defaults, strict=True)
         defaults.update((parameter.arg, frame.visit(value)) for parameter, value in keywords if value is not None)
-        env = bound_names(signature, args.positional, dict(args.keywords), defaults, READ if args.unknown else None)
+        env = bind_names(signature, args.positional, dict(args.keywords), defaults, READ if args.unknown else None)
         result = Frame(self, frame.names, atom.node, env, frame).run()
         self.done[key] = result or PLAIN
         return result
@@ -298,11 +298,11 @@ class Reader(CallReader):
         instance = NewObject(kind, place.node if place else None)
         if issubclass(kind, enum.Enum):
             return frozenset([instance])
-        instance.attributes.update(_generated_attributes(kind, args))
+        instance.attributes.update(_list_generated(kind, args))
         for name in _STARTS[:3]:
             method = next((vars(base)[name] for base in kind.__mro__ if name in vars(base) and is_users(base)), None)
             method = method.__func__ if isinstance(method, staticmethod | classmethod) else method
-            if isinstance(method, types.FunctionType) and not generated(method, kind):
+            if isinstance(method, types.FunctionType) and not is_generated(method, kind):
                 owner: Atom = KnownObject(kind) if name == "__new__" else instance
                 with self.starts(instance):
                     self.function(method, args if name != "__post_init__" else Args(), owner)
@@ -322,7 +322,7 @@ def _methods(kind: type) -> Iterator[tuple[str, types.FunctionType]]:
         if not is_users(base):
             continue
         for name, value in vars(base).items():
-            if isinstance(value, types.FunctionType) and name not in names and not generated(value, base):
+            if isinstance(value, types.FunctionType) and name not in names and not is_generated(value, base):
                 names.add(name)
                 yield name, value
 
@@ -337,10 +337,10 @@ def _entries(kind: type) -> list[tuple[str, types.FunctionType]]:
     return [(name, method) for name, method in methods if name in names or name[:2] == "__"]
 
 
-def _generated_attributes(kind: type, args: Args) -> dict[str, Value]:
+def _list_generated(kind: type, args: Args) -> dict[str, Value]:
     """Return the attributes that the generated `__init__` of a dataclass, or `__new__` of a named tuple, stores."""
     names = list(attribute_of(kind, "_fields") or ())
-    if isinstance(kind.__init__, types.FunctionType) and generated(kind.__init__, kind):  # type: ignore[misc]
+    if isinstance(kind.__init__, types.FunctionType) and is_generated(kind.__init__, kind):  # type: ignore[misc]
         fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
         names = [field.name for field in fields if field.init]
     return {**dict(zip(names, args.positional, strict=False)), **{n: v for n, v in args.keywords if n in names}}

@@ -14,7 +14,7 @@ from ...model.canonical import UnkeyableError, identity
 from ...model.chunks import Chunk
 from ...model.pickling import dumps
 from ...model.plan import Node, ProcessorNode
-from ...model.user_traceback import named_values
+from ...model.user_traceback import format_values
 from ...tuples import BatchId, TransactionAttempt
 from .shadow_run import ShadowProcess, ShadowRun, freeze
 
@@ -73,11 +73,11 @@ class Checks(TaskWatch):
         return difference(watched.emitted, again.blocks, self.values)
 
 
-class Watched(Processor):
+class Watched(Processor[Any]):
     """Wraps a processor and records its input and output while the batch is a sample."""
 
     def __init__(self, checks: Checks, node: Node, context: NodeContext, frozen: bytes, inner: Processor) -> None:
-        super().__init__(context)
+        super().__init__(inner.spec, context)
         self.checks, self.node, self.frozen, self.inner = checks, node, frozen, inner
         self.calls: list[tuple[int, bytes]] = []
         self.emitted: list[bytes] = []
@@ -110,7 +110,7 @@ def difference(first: Iterable[bytes], second: Iterable[bytes], values: bool) ->
     _, again = _rows(second)
     for number, (row, other) in enumerate(zip(rows, again, strict=False), 1):
         if list(map(_same, row)) != list(map(_same, other)):
-            shown = f": first ({named_values(names, row)}), then ({named_values(names, other)})" if values else ""
+            shown = f": first ({format_values(names, row)}), then ({format_values(names, other)})" if values else ""
             return f"returned a different row {number} in a second run{shown}"
     return "" if len(rows) == len(again) else f"returned {len(rows)} rows, then {len(again)} in a second run"
 

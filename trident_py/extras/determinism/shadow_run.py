@@ -104,7 +104,7 @@ class ShadowProcess:
         """Run the operation in the other process. Raises TridentError if that process has ended."""
         with self._lock:
             try:
-                process = self._started()
+                process = self._start()
                 assert process.stdin is not None and process.stdout is not None
                 _send(process.stdin, run)
                 return Again(*_receive(process.stdout))
@@ -125,7 +125,7 @@ class ShadowProcess:
             process.wait()
         process.stdout.close()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             seed = next(seed for seed in _SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
             paths = os.pathsep.join(path or str(os.curdir) for path in sys.path)

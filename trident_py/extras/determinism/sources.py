@@ -56,7 +56,7 @@ def is_users(thing: Any) -> bool:
     return not (file.startswith(_LIBRARIES) or "site-packages" in file or file.endswith((".so", ".pyd")))
 
 
-def generated(function: types.FunctionType, kind: type) -> bool:
+def is_generated(function: types.FunctionType, kind: type) -> bool:
     """Return whether dataclasses or named tuples have generated this function."""
     generates = dataclasses.is_dataclass(kind) or attribute_of(kind, "_fields") is not None
     name = function.__name__
@@ -179,7 +179,7 @@ def captures(pattern: ast.pattern) -> Iterator[str]:
             yield name
 
 
-def bound_names(
+def bind_names(
     signature: ast.arguments,
     arguments: tuple[Value, ...],
     keywords: dict[str, Value],

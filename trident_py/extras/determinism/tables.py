@@ -214,7 +214,7 @@ def name_of(thing: Any) -> str:
     return f"{module_of(thing)}.{name}".replace("pyarrow.lib.", "pyarrow.")
 
 
-def reported_name(name: str) -> str:
+def public_name(name: str) -> str:
     """Return the name in reports: as users import it."""
     for root, public in _SHOWN.items():
         name = name.replace(root, public) if name.startswith(root) else name
@@ -237,7 +237,7 @@ def outside(name: str) -> bool:
     return _under(name, _OUTSIDE)
 
 
-def changing(thing: Any, args: Args) -> str | None:
+def find_changing(thing: Any, args: Args) -> str | None:
     """Return the name of a function or class that gives another result each time; None for all others."""
     if id(thing) in _ALWAYS:
         return _ALWAYS[id(thing)][1]
@@ -252,7 +252,7 @@ def changing(thing: Any, args: Args) -> str | None:
     owner, name = attribute_of(thing, "__self__"), str(attribute_of(thing, "__name__") or "")
     if isinstance(owner, type) and name in CLOCK:
         return f"{owner.__name__}.{name}"
-    return drawn(type(owner), name) if is_random(type(owner)) else None
+    return name_drawing(type(owner), name) if is_random(type(owner)) else None
 
 
 def _asks_the_clock(args: Args) -> bool:
@@ -269,7 +269,7 @@ def is_chance(name: str) -> bool:
     return name in (*changing, *_OF_THE_PROCESS, *_WITHOUT_ARGUMENTS)
 
 
-def drawn(kind: type, name: str) -> str:
+def name_drawing(kind: type, name: str) -> str:
     """Return the public name of a drawing method: ``numpy.random.normal``, whatever module defines its class."""
     return f"{module_of(kind).partition('.mtrand')[0].partition('._')[0]}.{name}"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ...cli.failures import guarded
+from ...cli.failures import run_guarded
 from ...cli.run import RunCommand, cluster_on_spark
 from ...cli.spark_options import SparkOptions, spark_options
 from ...cli.targets import target_argument
@@ -81,4 +81,4 @@ def doctor(
         with cluster_on_spark(loaded.storage) as cluster:
             return tell_health(cluster.examine(conf, loaded.topology), as_json)
 
-    sys.exit(guarded(body, full))
+    sys.exit(run_guarded(body, full))

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from ...errors import DefinitionError
 from ...model.plan import Plan, ProcessorNode, SpoutNode
 from ...model.requirements import Needs, needs_of, split_addresses
-from ...model.secrets import hidden
+from ...model.secrets import hide
 from ...spark.launcher import is_one_machine
 
 CLOCK_SECONDS = 60
@@ -105,12 +105,12 @@ def between_machines(
     for who, need in needs:
         for text in need.addresses:
             found += _reach(who, text, driver, reports)
-    if checkpoint is not None and checkpoint not in needed_paths(needs):
+    if checkpoint is not None and checkpoint not in list_paths(needs):
         found += _checkpoint(checkpoint, reports)
     return list(dict.fromkeys(found))
 
 
-def needed_paths(needs: Iterable[Need]) -> list[str]:
+def list_paths(needs: Iterable[Need]) -> list[str]:
     return list(dict.fromkeys(path for need in needs for path in need.needs.paths))
 
 
@@ -133,7 +133,7 @@ def _program(report: Survey) -> Iterator[Flaw]:
         text = f"the topology's code needs the module {missing!r}, which is missing there"
         yield _error(report, f"{text}. Send it with --py-files, or install it for {report.said['executable']} there")
     elif why:
-        text = f"the topology cannot be loaded there: {hidden(why)}"
+        text = f"the topology cannot be loaded there: {hide(why)}"
         yield _error(report, f"{text}. {_install('what the driver has', report)}")
 
 
@@ -171,7 +171,7 @@ def _modules(report: Survey, needs: Sequence[Need]) -> Iterator[Flaw]:
         for module in need.modules:
             why = report.said["modules"].get(module, "")
             if why:
-                text = f"{who} needs {module}, which cannot be imported there: {hidden(why)}"
+                text = f"{who} needs {module}, which cannot be imported there: {hide(why)}"
                 yield _error(report, f"{text}. {_install(need.install or module, report)}")
 
 

@@ -23,7 +23,7 @@ from ...config import Config
 from ...engine.program import Program, compile_plan
 from ...model.plan import Plan
 from ...model.requirements import split_addresses
-from ...model.secrets import hidden
+from ...model.secrets import hide
 from ...spark import failures, network
 from ...spark.internals import executor_hosts, one_row_for_each
 from ...spark.jobs import with_streamed_spouts
@@ -41,7 +41,7 @@ from .diagnostics import (
     at_home,
     between_machines,
     describe_all,
-    needed_paths,
+    list_paths,
     needs_in,
     refusal,
 )
@@ -104,7 +104,7 @@ class Question:
             "packages": PACKAGES,
             "modules": list(dict.fromkeys([*BASE.modules, *(name for need in needs for name in need.needs.modules)])),
             "addresses": list(dict.fromkeys(addresses)),
-            "files": [*needed_paths(needs), *([] if checkpoint is None else [checkpoint])],
+            "files": [*list_paths(needs), *([] if checkpoint is None else [checkpoint])],
             "seconds": CONNECT_SECONDS,
         }
         sent = [pickle_program(with_streamed_spouts(program), spark) for program in programs]
@@ -123,7 +123,7 @@ class _Answered:
         self._known: set[tuple[str, bytes]] = set()
         self._lock = threading.Lock()
 
-    def missing(self, application: str, hosts: Sequence[str], question: bytes) -> list[str]:
+    def list_unanswered(self, application: str, hosts: Sequence[str], question: bytes) -> list[str]:
         with self._lock:
             if application != self._application:
                 self._application, self._known = application, set()
@@ -186,7 +186,7 @@ def _ask(
     deadline = time.monotonic() + wait
     try:
         hosts = _hosts(spark, deadline)
-        asked = hosts if again else _answered.missing(spark.sparkContext.applicationId, hosts, question.digest)
+        asked = hosts if again else _answered.list_unanswered(spark.sparkContext.applicationId, hosts, question.digest)
         if not asked and not again:
             return None, [], []
         job = _Job(spark, lambda: _reports(spark, question, asked))
@@ -196,7 +196,7 @@ def _ask(
         text = f"no executor has answered in {wait:g} s: the application has none, or all are busy; the topology waits"
         return None, [], [Flaw("away", "", text)]
     except Exception as error:
-        why = hidden(failures.innermost(failures.chain_of(error)))
+        why = hide(failures.innermost(failures.chain_of(error)))
         return None, [], [Flaw("error", "", f"Spark cannot run a job: {why}. Try it with pyspark alone")]
 
 
@@ -291,7 +291,7 @@ def _explain_failure(texts: list[str], host: str) -> Flaw:
     if match := _NO_PYTHON.search(text):
         cause = f"the Python {match[1]} cannot be started there: {match[2].strip()}"
         return Flaw("error", host, f"{cause}. Install it, or set spark.pyspark.python to one that is there")
-    why = hidden(failures.innermost(texts))
+    why = hide(failures.innermost(texts))
     if failures.is_lost_task(texts):
         return Flaw("note", host, f"it was lost while it was asked, and is not checked: {why}")
     return Flaw("error", host, f"Spark cannot run Python there: {why.rstrip('.')}. Try it with pyspark alone")

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ...cli.display import terminable
-from ...cli.failures import guarded, tell
+from ...cli.failures import run_guarded, tell
 from ...cli.run import RunCommand, run_options
 from ...config import Config
 from ...errors import DefinitionError, DRPCExecutionException
@@ -57,7 +57,7 @@ def serve(port: int, host: str | None, acl: str | None, **options: Any) -> None:
     if acl is not None:
         chosen.more[Config.DRPC_AUTHORIZER_ACL_FILENAME] = acl
     with terminable():
-        sys.exit(guarded(chosen, chosen.full))
+        sys.exit(run_guarded(chosen, chosen.full))
 
 
 @click.command("drpc-client")

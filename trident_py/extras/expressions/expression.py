@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...errors import DefinitionError
 from ...model.chunks import arrow_type
-from ...model.user_traceback import named_values
+from ...model.user_traceback import format_values
 from ...operations.columnar import Columnar
 from ...tuples import Fields
 from .compiled import Compiled, SqlRows, SqlValueError, full
@@ -38,7 +38,7 @@ class SqlExpression(Columnar):
     def __call__(self, *arrays: Any) -> Any:
         """Return the result for arrays of the fields that it names, in the order of their first mention; for unit
         tests."""
-        found = self.columns(Fields.named(self._fields()), list(arrays), len(arrays[0]) if arrays else 1)
+        found = self.columns(Fields.of_names(self._fields()), list(arrays), len(arrays[0]) if arrays else 1)
         return found[0] if len(found) == 1 else tuple(found)
 
     def _fields(self) -> list[str]:
@@ -60,26 +60,26 @@ class SqlExpression(Columnar):
         for part, name in zip(self.parts, wanted, strict=True):
             if part.renamed and part.name != name:
                 raise DefinitionError(f"{self.name}: {part.name!r} behind AS would be the field {name!r}; use one name")
-        kinds = [part.kind if part is not None else None for part in self._known(fields)]
+        kinds = [part.kind if part is not None else None for part in self._compile_typed(fields)]
         pairs = zip(wanted, kinds, strict=True)
-        return Fields.named(wanted, {name: self._type(name, wanted.types.get(name), kind) for name, kind in pairs})
+        return Fields.of_names(wanted, {name: self._type(name, wanted.types.get(name), kind) for name, kind in pairs})
 
-    def mapped(self, fields: Fields, wanted: Fields | None) -> Fields:
+    def map_fields(self, fields: Fields, wanted: Fields | None) -> Fields:
         """Map to output fields; without any, the names behind AS count, or those of bare fields."""
         if wanted is None:
             unnamed = next((part for part in self.parts if not part.name), None)
             if unnamed is not None:
                 raise DefinitionError(f"{self.name}: {unnamed.tree} has no name; write AS, or give outputFields")
-            wanted = Fields.named([part.name for part in self.parts])
+            wanted = Fields.of_names([part.name for part in self.parts])
         return self.outputs(fields, wanted)
 
     def check_filter(self, fields: Fields) -> None:
-        (kind,) = [part.kind if part is not None else BOOLEAN for part in self._known(fields)][:1]
+        (kind,) = [part.kind if part is not None else BOOLEAN for part in self._compile_typed(fields)][:1]
         if len(self.parts) > 1 or kind not in (BOOLEAN, VOID):
             what = f"{len(self.parts)} values" if len(self.parts) > 1 else sql_name(kind)
             raise DefinitionError(f"{self.name} gives {what}, but a filter is one condition; or name function fields")
 
-    def _known(self, fields: Fields) -> list[Compiled | None]:
+    def _compile_typed(self, fields: Fields) -> list[Compiled | None]:
         """Return the expressions whose fields all have types; None for the others, which are compiled when values
         come."""
         found: list[Compiled | None] = []
@@ -104,16 +104,16 @@ class SqlExpression(Columnar):
         try:
             return [full(part.run(rows), length) for part in self._for(fields, arrays)]
         except SqlValueError as error:
-            row = self._failing(fields, arrays, length)
+            row = self._find_failing(fields, arrays, length)
             if len(fields):
-                error.add_note(f"with {named_values(fields, [array[row].as_py() for array in arrays])}")
+                error.add_note(f"with {format_values(fields, [array[row].as_py() for array in arrays])}")
             raise
 
     def _for(self, fields: Fields, arrays: list[pa.Array]) -> list[Compiled]:
         types: Types = tuple((name, array.type) for name, array in zip(fields, arrays, strict=True))
         return [compile_tree(part.tree, types) for part in self.parts]
 
-    def _failing(self, fields: Fields, arrays: list[pa.Array], length: int) -> int:
+    def _find_failing(self, fields: Fields, arrays: list[pa.Array], length: int) -> int:
         """Return the first row that fails, found by halves."""
         start, end = 0, length
         while end - start > 1:

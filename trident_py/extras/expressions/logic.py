@@ -14,7 +14,7 @@ from .compiled import Compiled, Datum, SqlRows, at, eager, literal, strict, wide
 from .types import BOOLEAN, FLOATS, VOID, SqlCall, common, sql_name
 
 
-def met(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
+def unify(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
     """Return the arguments in their common type."""
     kind = common(call, *(arg.kind for arg in args))
     return [widen(arg, kind) for arg in args]
@@ -52,7 +52,7 @@ COMPARISONS: dict[str, Callable[[Datum, Datum], Datum]] = {
 
 
 def compile_comparison(call: SqlCall, args: list[Compiled]) -> Compiled:
-    parts = met(call, args)
+    parts = unify(call, args)
     kind = parts[0].kind
     if kind == VOID:
         return literal(None, BOOLEAN)
@@ -62,7 +62,7 @@ def compile_comparison(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def null_safe(call: SqlCall, args: list[Compiled]) -> Compiled:
-    parts = met(call, args)
+    parts = unify(call, args)
     if parts[0].kind == VOID:
         return literal(True, BOOLEAN)
     return eager(BOOLEAN, _null_safe, parts)
@@ -117,7 +117,7 @@ def among(call: SqlCall, args: list[Compiled]) -> Compiled:
     """Compile IN with literals: null if the value is null, or not found beside a null."""
     if not all(arg.constant for arg in args[1:]):
         raise DefinitionError(f"expr: {call}: IN takes literals; compare with = and OR")
-    value, *items = met(call, args)
+    value, *items = unify(call, args)
     if value.kind == VOID:
         return literal(None, BOOLEAN)
     if value.kind in FLOATS:
@@ -141,7 +141,7 @@ _NONE = SqlRows({}, 0)
 def compile_case(call: SqlCall, args: list[Compiled]) -> Compiled:
     """Compile CASE: condition, value, ..., else. A value is computed only in the rows that it is for."""
     conditions = [condition(call, part) for part in args[:-1:2]]
-    values = met(call, [*args[1::2], args[-1]])
+    values = unify(call, [*args[1::2], args[-1]])
 
     def run(rows: SqlRows) -> Datum:
         left: Datum = pa.scalar(True)
@@ -161,7 +161,7 @@ def compile_case(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 def first_known(call: SqlCall, args: list[Compiled]) -> Compiled:
     """Compile COALESCE: an argument is computed only in the rows in which all before it are null."""
-    parts = met(call, args)
+    parts = unify(call, args)
 
     def run(rows: SqlRows) -> Datum:
         found = parts[0].run(rows)
@@ -187,7 +187,7 @@ def extreme(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
         return found
 
     def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
-        parts = met(call, args)
+        parts = unify(call, args)
         if len(parts) < 2 or pa.types.is_binary(parts[0].kind):
             raise DefinitionError(f"expr: {call} takes two or more numbers, texts, dates or conditions")
         return eager(parts[0].kind, kernel, parts)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ...errors import DefinitionError, missing
+from ...errors import DefinitionError, explain_missing
 from .functions import ALIASES, ALSO, FUNCTIONS, OPERATORS, Known
 from .types import Constant, SqlCall, SqlField, Tree
 
@@ -72,7 +72,7 @@ def _sqlglot() -> Any:
     try:
         return importlib.import_module("sqlglot")
     except ImportError:
-        raise DefinitionError(missing("expr", "sqlglot", "sql")) from None
+        raise DefinitionError(explain_missing("expr", "sqlglot", "sql")) from None
 
 
 def _is_a(node: Any, *kinds: str) -> bool:

@@ -134,7 +134,7 @@ class Files:
         with _Explained(store, path):
             return store.open(below)
 
-    def reading(self, path: str) -> _Explained:
+    def explain_errors(self, path: str) -> _Explained:
         """Return a context in which errors of the file's store become ours."""
         return _Explained(self._locate(path)[0], path)
 

@@ -40,7 +40,7 @@ def blocks(
     files: Files, path: str, start: int, end: int, quotes: Quotes | None = None
 ) -> Iterator[tuple[int, bytes]]:
     """Return whole rows between two offsets, about `BLOCK` bytes at a time, each block with its offset."""
-    with files.reading(path), files.open(path) as file:
+    with files.explain_errors(path), files.open(path) as file:
         file.seek(start)
         at, rest = start, b""
         while at + len(rest) < end:
@@ -310,7 +310,7 @@ class ParquetCursor:
     @contextmanager
     def _reading(self) -> Iterator[None]:
         try:
-            with self._files.reading(self._source.path):
+            with self._files.explain_errors(self._source.path):
                 yield
         except pa.ArrowException as error:
             raise SpoutError(f"FileSpout: cannot read {self._source.path}: {error}") from error

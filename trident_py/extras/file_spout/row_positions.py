@@ -162,7 +162,7 @@ class TextRows:
     def advance(self, start: int, rows: int) -> tuple[int, int]:
         path = self._file.path
         taken, at, data, step = 0, start, b"", first_block(path)
-        with self._files.reading(path), self._files.open(path) as file:
+        with self._files.explain_errors(path), self._files.open(path) as file:
             file.seek(start)
             while taken < rows and at < self.end:
                 more = file.read(min(max(step, len(data)), self.end - at - len(data)))
@@ -212,7 +212,7 @@ def _position_after_newline(block: bytes, number: int) -> int:
 def header_line(files: Files, path: str, quotes: Quotes) -> bytes:
     """Return the first line of a CSV file, with its mark and its end. Raises SpoutError for what is no such line."""
     line, body, end = b"", b"", 0
-    with files.reading(path), files.open(path) as file:
+    with files.explain_errors(path), files.open(path) as file:
         while not end and (block := file.read(max(first_block(path), len(line)))):
             line += block
             check_content(path, line)
@@ -249,7 +249,7 @@ class ParquetRows:
         """The metadata, and the names of the columns, which may be damaged too."""
         path = self._file.path
         try:
-            with self._files.reading(path), self._files.open(path) as file:
+            with self._files.explain_errors(path), self._files.open(path) as file:
                 metadata = pq.read_metadata(file)
             return metadata, metadata.schema.to_arrow_schema().names
         except pa.ArrowException as error:

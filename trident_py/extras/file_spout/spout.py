@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ...errors import DefinitionError, SpoutError, TridentError
-from ...filesystems.uris import Storage, check_storage, naming, needs_of_paths, shown_storage
+from ...filesystems.uris import Storage, check_storage, naming, needs_of_paths, show_storage
 from ...model.chunks import Chunk, arrow_type
 from ...model.requirements import Needs
 from ...operations.base import TridentCollector
@@ -91,7 +91,7 @@ class FileSpout(ITridentSpout):
         Files(self.storage).prepare(self.paths)
 
     def __repr__(self) -> str:
-        storage = f", storage={shown_storage(self.storage)}" if self.storage else ""
+        storage = f", storage={show_storage(self.storage)}" if self.storage else ""
         return f"FileSpout({', '.join(self.paths)}; {self.fields}, batchSize={self.batchSize}{storage})"
 
     def getOutputFields(self) -> Fields:

@@ -57,12 +57,12 @@ class Bodies:
         that is too long or too slow, or that must give way to others."""
         body = _Body(asyncio.timeout(self._limits.bodySeconds))
         try:
-            yield await self._received(body, stream)
+            yield await self._receive(body, stream)
         finally:
             self._coming.pop(body, None)
             self._bytes -= body.size
 
-    async def _received(self, body: _Body, stream: AsyncIterator[bytes]) -> bytes:
+    async def _receive(self, body: _Body, stream: AsyncIterator[bytes]) -> bytes:
         try:
             async with body.time:
                 async for part in stream:

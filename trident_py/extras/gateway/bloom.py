@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from ...errors import DefinitionError, missing
+from ...errors import DefinitionError, explain_missing
 
 try:
     from rbloom import Bloom
@@ -30,7 +30,7 @@ class BloomFilter:
 
     def __init__(self, capacity: int, error_rate: float = 0.01) -> None:
         if Bloom is None:
-            raise DefinitionError(missing("a Bloom filter", "the package rbloom", "events"))
+            raise DefinitionError(explain_missing("a Bloom filter", "the package rbloom", "events"))
         if type(capacity) is not int or capacity < 1:
             raise DefinitionError(f"the capacity of a Bloom filter is an integer from 1 on, not {capacity!r}")
         if not 0 < error_rate <= 0.5:

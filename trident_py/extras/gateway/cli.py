@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ...errors import DefinitionError, TridentError, missing
+from ...errors import DefinitionError, TridentError, explain_missing
 from .cli_lint import lint_command
 
 FAILED, WRONG = 1, 2
@@ -34,7 +34,7 @@ events.add_command(lint_command)
 def serve(config: str) -> None:
     """Serve POST /events until SIGTERM or Ctrl-C."""
     with _report_errors():
-        _serving().serve(config)
+        _import_server().serve(config)
 
 
 @events.command()
@@ -42,17 +42,17 @@ def serve(config: str) -> None:
 def expire(config: str) -> None:
     """Delete events older than expirySeconds now. The gateway itself does so from time to time."""
     with _report_errors():
-        print(f"{_serving().expire(config)} events deleted")
+        print(f"{_import_server().expire(config)} events deleted")
 
 
-def _serving() -> Any:
+def _import_server() -> Any:
     """Import by name: other commands must not load the web server, and work without it."""
     try:
         return importlib.import_module("trident_py.extras.gateway.server")
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("trident_py"):
             raise
-        raise DefinitionError(missing("the gateway", error.name, "events")) from None
+        raise DefinitionError(explain_missing("the gateway", error.name, "events")) from None
 
 
 @contextlib.contextmanager

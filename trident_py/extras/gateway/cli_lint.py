@@ -68,7 +68,7 @@ def show(report: Report, console: Console) -> None:
 
 def counts(report: Report) -> Table:
     compared = ", ".join(report.fingerprint.names()) or "the whole event"
-    table = heading(f"{report.fingerprint.algorithm} of {compared}", "events", "")
+    table = make_table(f"{report.fingerprint.algorithm} of {compared}", "events", "")
     table.add_row("in the sample", f"{report.events:,}")
     table.add_row("distinct fingerprints", f"{report.distinct:,}")
     table.add_row("resent: the same payload again", f"{report.resent:,}")
@@ -81,7 +81,7 @@ def collisions(report: Report) -> Table | None:
     if not report.examples:
         return None
     title = f"{len(report.examples)} of {report.collisions:,} fingerprints that different events share"
-    table = heading(title, "fingerprint", "events, from 0", "because of", "differing fields")
+    table = make_table(title, "fingerprint", "events, from 0", "because of", "differing fields")
     for example in report.examples:
         differing = "\n".join(f"{name}: {short(a)} / {short(b)}" for name, (a, b) in example.differing.items())
         cause = "the fields" if example.cause == "fields" else "the hash"
@@ -92,7 +92,7 @@ def collisions(report: Report) -> Table | None:
 def refusals(report: Report) -> Table | None:
     if not report.reasons:
         return None
-    table = heading("refused", "events", "reason")
+    table = make_table("refused", "events", "reason")
     for reason, number in report.reasons.items():
         table.add_row(f"{number:,}", reason)
     return table
@@ -108,7 +108,7 @@ def fields(report: Report) -> Table | None:
             listed.setdefault(field.name, (field, []))[1].append(role)
     if not listed:
         return None
-    table = heading("fields", "field", "different values", "missing", "null", "")
+    table = make_table("fields", "field", "different values", "missing", "null", "")
     for name, (field, remarks) in listed.items():
         values = f"{field.distinct:,} of {field.sampled:,}"
         table.add_row(name, values, f"{field.missing:,}", f"{field.null:,}", "; ".join(remarks))
@@ -149,7 +149,7 @@ def short(value: object) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
-def heading(title: str, *columns: str) -> Table:
+def make_table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left")
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -18,7 +18,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
-from ...errors import DefinitionError, missing
+from ...errors import DefinitionError, explain_missing
 from .canonical import DIGEST, EventError, canonical, digest, payload_hash
 
 try:
@@ -124,16 +124,16 @@ class Fingerprint:
         """Return the `payload_hash` of the event without the ``without`` fields, with ``timestamp`` as the rounded
         instant. Two events with one fingerprint and different payloads are different events: the fingerprint has too
         few fields, or its hash is too small."""
-        return payload_hash(self._with_instant(self.kept(event)))
+        return payload_hash(self._with_instant(self.strip(event)))
 
-    def kept(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+    def strip(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the event without the ``without`` fields. Does not change the event."""
         for path in self.without:
             event = _prune(event, path)
         return event
 
     def _values(self, event: Mapping[str, Any]) -> list[Any]:
-        event = self.kept(event)
+        event = self.strip(event)
         if self.fields is None:
             return [self._with_instant(event)]
         values = [event[name] if name in event else _get_nested(event, name) for name in self.names()]
@@ -215,7 +215,7 @@ def _algorithm(name: str) -> None:
     if name not in ALGORITHMS:
         raise DefinitionError(f"fingerprints have no algorithm {name!r}; there are: {', '.join(ALGORITHMS)}")
     if name == "murmur3" and mmh3 is None:
-        raise DefinitionError(missing("murmur3", "the package mmh3", "events"))
+        raise DefinitionError(explain_missing("murmur3", "the package mmh3", "events"))
 
 
 def _consistent(fingerprint: Fingerprint) -> None:

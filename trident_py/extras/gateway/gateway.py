@@ -186,7 +186,7 @@ class Gateway:
         except Exception as error:
             expected = isinstance(error, TridentError)
             log.error("%d events were not finished: %s", count, error, exc_info=None if expected else error)
-            self.metrics.failed("store" if expected else "internal")
+            self.metrics.count_failure("store" if expected else "internal")
             away = isinstance(error, FailedException)
             reason = "the claim store is unavailable" if away else "an error in the gateway; its log has the cause"
             for event in itertools.chain(*waves):
@@ -204,8 +204,8 @@ class Gateway:
             if answer.won:
                 claimed.append((event, owner))
             else:
-                batch.answers[event.key] = _lost(event, answer, self.settings.answerSeconds)
-        self.metrics.taken_over(sum(answer.taken for answer, _ in answers))
+                batch.answers[event.key] = _answer_lost(event, answer, self.settings.answerSeconds)
+        self.metrics.count_taken_over(sum(answer.taken for answer, _ in answers))
         if time.perf_counter() - began < self.settings.leaseSeconds - self.settings.kafka.deliverySeconds:
             return claimed
         await self._give_back(claimed, self.store.release)  # the lease may end before Kafka's confirmation
@@ -236,7 +236,7 @@ class Gateway:
         failed = {event.fingerprint: code for (event, _), code in zip(claimed, codes, strict=True) if code is not None}
         if failed:
             log.error("Kafka did not confirm %d events: %s", len(failed), ", ".join(sorted(set(failed.values()))))
-            self.metrics.failed("kafka", len(failed))
+            self.metrics.count_failure("kafka", len(failed))
             lost = [(event, owner) for event, owner in claimed if event.fingerprint in failed]
             batch.answers |= {event.key: _refuse(event, failed[event.fingerprint]) for event, _ in lost}
             too_large = [claim for claim in lost if failed[claim[0].fingerprint] in TOO_LARGE]
@@ -276,7 +276,7 @@ class Gateway:
 
     def _report(self, answers: Sequence[EventAnswer]) -> None:
         """Count the answers and log resends and conflicts."""
-        self.metrics.answered(answers)
+        self.metrics.count_answers(answers)
         for status, level in ((DUPLICATE, logging.INFO), (CONFLICT, logging.WARNING)):
             if names := [str(answer.fingerprint) for answer in answers if answer.status == status]:
                 log.log(level, "%s (%d): %s", status, len(names), ", ".join(names[:SHOWN]))
@@ -298,7 +298,7 @@ class Gateway:
         self.store.close()
 
 
-def _lost(event: Examined, claim: ClaimAnswer, patience: float) -> EventAnswer:
+def _answer_lost(event: Examined, claim: ClaimAnswer, patience: float) -> EventAnswer:
     """Return the answer for an event that this request does not produce."""
     if claim.payload != event.payload:
         reason = "another event already has this fingerprint; add a field to the fingerprint in which the two differ"

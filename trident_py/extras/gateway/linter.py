@@ -142,9 +142,9 @@ class FieldCounts:
                 return None
             fields.append(best)
             parts, groups = counts[best], _number_lines(zip(groups, columns.pop(best), strict=True))
-        return self._needed(fields)
+        return self._drop_derived(fields)
 
-    def _needed(self, fields: list[str]) -> list[str]:
+    def _drop_derived(self, fields: list[str]) -> list[str]:
         for name in list(fields):
             others = [self._column(other) for other in fields if other != name]
             if others and len(set(zip(*others, strict=True))) == self._sampled:
@@ -397,7 +397,7 @@ def _collisions(
 def collision(fingerprint: Fingerprint, pair: list[tuple[int, dict[str, Any]]], times: str | None = None) -> Collision:
     """Return the differences between two events of one fingerprint."""
     (position_a, a), (position_b, b) = pair
-    fields_a, fields_b = (dict(leaves(_payload(fingerprint, times).kept(event))) for event in (a, b))
+    fields_a, fields_b = (dict(leaves(_payload(fingerprint, times).strip(event))) for event in (a, b))
     differing = {
         name: (fields_a.get(name), fields_b.get(name))
         for name in fields_a | fields_b

@@ -52,15 +52,15 @@ class Metrics:
         )  # fmt: skip
         self._seconds = {step: seconds.labels(step) for step in steps}
 
-    def answered(self, answers: Sequence[EventAnswer]) -> None:
+    def count_answers(self, answers: Sequence[EventAnswer]) -> None:
         self._answers["received"].inc(len(answers))
         for status, count in Counts(answer.status for answer in answers).items():
             self._answers[status].inc(count)
 
-    def taken_over(self, count: int) -> None:
+    def count_taken_over(self, count: int) -> None:
         self._taken.inc(count)
 
-    def failed(self, where: str, count: int = 1) -> None:
+    def count_failure(self, where: str, count: int = 1) -> None:
         self._errors.labels(where).inc(count)
 
     def took(self, step: str, seconds: float) -> None:

@@ -95,7 +95,7 @@ class Processed(State):
     def beginCommit(self, txid: int | None) -> None:
         self._waiting = []
 
-    def done(self, outcomes: Sequence[tuple[str, str]]) -> None:
+    def add(self, outcomes: Sequence[tuple[str, str]]) -> None:
         """Keep (fingerprint, outcome) pairs until `commit`."""
         self._waiting += outcomes
 
@@ -116,7 +116,7 @@ class ProcessedUpdater(StateUpdater):
 
     def updateState(self, state: Processed, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         factory = state.factory
-        state.done([(_text(row, factory.fingerprint), _outcome(row, factory.outcome)) for row in tuples])
+        state.add([(_text(row, factory.fingerprint), _outcome(row, factory.outcome)) for row in tuples])
 
 
 def _text(row: TridentTuple, field: str) -> str:

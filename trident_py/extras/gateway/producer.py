@@ -92,13 +92,13 @@ class KafkaSink:
         return confirmations.future
 
     def _callback(self, confirmations: Confirmations, index: int) -> Any:
-        def delivered(error: Any, _: Any) -> None:
+        def record_delivery(error: Any, _: Any) -> None:
             code = None if error is None else error.name()
             if code not in TOO_LARGE:
                 self.away = code
             self._record(confirmations, index, code)
 
-        return delivered
+        return record_delivery
 
     def _record(self, confirmations: Confirmations, index: int, code: str | None) -> None:
         with self._lock:
@@ -114,7 +114,7 @@ class KafkaSink:
                     self._flush_finished()
             except Exception as error:  # without this thread no event would ever be confirmed
                 self.away = type(error).__name__
-                log.error("Kafka's producer failed, trying again: %s", self._hidden(str(error)))
+                log.error("Kafka's producer failed, trying again: %s", self._hide(str(error)))
                 self._ending.wait(WAIT)
 
     def _replace(self) -> None:
@@ -140,9 +140,9 @@ class KafkaSink:
             self.away = error.name()
         elif error.fatal():
             self._fatal = True
-            log.error("Kafka's producer cannot continue and is replaced: %s", self._hidden(error.str()))
+            log.error("Kafka's producer cannot continue and is replaced: %s", self._hide(error.str()))
 
-    def _hidden(self, text: str) -> str:
+    def _hide(self, text: str) -> str:
         return self._settings.cluster.hide_secrets(text)
 
     def problem(self, patience: float) -> str | None:

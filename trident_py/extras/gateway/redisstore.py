@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...errors import DefinitionError, missing
-from ...model.secrets import hidden, redact_url, secrets_in
+from ...errors import DefinitionError, explain_missing
+from ...model.secrets import hide, redact_url, secrets_in
 from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 
 CLAIM = """
@@ -74,7 +74,7 @@ class RedisClaims:
         try:
             import redis
         except ModuleNotFoundError:
-            raise DefinitionError(missing(f"the store {redact_url(url)}", "redis", "redis")) from None
+            raise DefinitionError(explain_missing(f"the store {redact_url(url)}", "redis", "redis")) from None
         self._redis = redis
         options = {"decode_responses": True, "socket_timeout": PATIENCE, "socket_connect_timeout": 3}
         try:
@@ -149,6 +149,6 @@ class RedisClaims:
             yield
         except (errors.RedisError, OSError) as error:
             passes = isinstance(error, passing) and not isinstance(error, errors.AuthenticationError)
-            cause = hidden(str(error), self._secrets)
+            cause = hide(str(error), self._secrets)
             raise store_error(self._shown, doing, cause, passes, "its log and the permissions of its user") from error
 

@@ -32,7 +32,7 @@ def serve(config: str, app: str = "trident_py.extras.gateway.app:application") -
             os.environ.setdefault(FOLDER, str(folder))
         uvicorn.run(
             app, factory=True, host=settings.host, port=settings.port, workers=settings.workers, access_log=False,
-            log_config=logging_settings(), timeout_graceful_shutdown=int(settings.answerSeconds) + 1,
+            log_config=make_log_settings(), timeout_graceful_shutdown=int(settings.answerSeconds) + 1,
             proxy_headers=False, server_header=False, http=PatientProtocol,
             timeout_keep_alive=math.ceil(settings.limits.idleSeconds),
         )  # fmt: skip
@@ -48,7 +48,7 @@ def expire(config: str) -> int:
         store.close()
 
 
-def logging_settings() -> dict[str, Any]:
+def make_log_settings() -> dict[str, Any]:
     """Return uvicorn's configuration of logging, with our own log added."""
     config = copy.deepcopy(LOGGING_CONFIG)
     config["formatters"]["default"]["fmt"] = "%(asctime)s %(levelprefix)s %(message)s"

@@ -132,7 +132,7 @@ class Settings(_Part):
     expirySeconds: Seconds = Field(7 * 86_400, description="How long the store keeps an event after its last change")
 
     @model_validator(mode="after")
-    def _fitting(self) -> Settings:
+    def _check_times(self) -> Settings:
         if self.expirySeconds < self.longestResendSeconds:
             raise DefinitionError(
                 f"expirySeconds {self.expirySeconds:g} is shorter than longestResendSeconds "

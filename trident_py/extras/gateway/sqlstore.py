@@ -18,9 +18,9 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ...databases.error_codes import (
-    lost_a_lock_on_mysql,
-    lost_a_lock_on_postgresql,
-    lost_a_lock_on_sqlite,
+    is_lock_conflict_on_mysql,
+    is_lock_conflict_on_postgresql,
+    is_lock_conflict_on_sqlite,
     mysql_code_of,
     mysql_is_away,
     mysql_is_read_only,
@@ -33,7 +33,7 @@ from ...databases.error_codes import (
 from ...databases.sessions import driver_of, pin_engine
 from ...errors import DefinitionError
 from ...model.retry import again_for
-from ...model.secrets import hidden, redact_url, secrets_in
+from ...model.secrets import hide, redact_url, secrets_in
 from .claims import NEW, PROCESSED, PRODUCED, TABLE, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 
 PATIENCE = 5.0
@@ -82,7 +82,7 @@ class SqlDialect:
             f"(SELECT fingerprint FROM {table} WHERE {where} ORDER BY fingerprint LIMIT {most})"
         )
 
-    def marked(self, text: str) -> str:
+    def place_marks(self, text: str) -> str:
         return text.replace("?", self.mark)
 
     def text(self, value: Any) -> str:
@@ -105,7 +105,7 @@ class SqlDialect:
         code = sqlstate_of(error.orig)
         if error.connection_invalidated or code in ("", _TOOK_LONG):
             return True
-        return lost_a_lock_on_postgresql(code) or postgresql_is_away(code) or postgresql_is_read_only(code)
+        return is_lock_conflict_on_postgresql(code) or postgresql_is_away(code) or postgresql_is_read_only(code)
 
 
 class MySqlDialect(SqlDialect):
@@ -133,7 +133,7 @@ class MySqlDialect(SqlDialect):
         if not isinstance(error, DBAPIError) or error.connection_invalidated:
             return True
         code = mysql_code_of(error.orig)
-        return lost_a_lock_on_mysql(code) or mysql_is_away(code) or mysql_is_read_only(error.orig)
+        return is_lock_conflict_on_mysql(code) or mysql_is_away(code) or mysql_is_read_only(error.orig)
 
 
 class SqliteDialect(SqlDialect):
@@ -170,7 +170,7 @@ class SqliteDialect(SqlDialect):
             connection.exec_driver_sql("COMMIT")
 
     def is_passing(self, error: Exception) -> bool:
-        return isinstance(error, DBAPIError) and lost_a_lock_on_sqlite(sqlite_code_of(error.orig))
+        return isinstance(error, DBAPIError) and is_lock_conflict_on_sqlite(sqlite_code_of(error.orig))
 
 
 def dialect_of(url: URL) -> SqlDialect:
@@ -328,7 +328,7 @@ class SqlClaims:
         return f"fingerprint IN ({', '.join(['?'] * len(fingerprints))})"
 
     def _run(self, connection: Connection, text: str, values: Sequence[str]) -> Any:
-        return connection.exec_driver_sql(self._dialect.marked(text), tuple(values))
+        return connection.exec_driver_sql(self._dialect.place_marks(text), tuple(values))
 
     @contextmanager
     def _connection(self, doing: str) -> Iterator[Connection]:
@@ -339,7 +339,7 @@ class SqlClaims:
                 self._dialect.commit(connection)
         except (SQLAlchemyError, OSError) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
-            text = hidden(str(cause), secrets_in(self.url.render_as_string(hide_password=False)))
+            text = hide(str(cause), secrets_in(self.url.render_as_string(hide_password=False)))
             check = f"table {self.table!r} and the permissions of its user"
             name = redact_url(self.url.render_as_string())
             raise store_error(name, doing, text, self._dialect.is_passing(error), check) from error

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ...filesystems.base import NAMENODE_AWAY, FileInfo, FileSystem, hidden_path
+from ...filesystems.base import NAMENODE_AWAY, FileInfo, FileSystem, make_hidden_path
 from ...filesystems.uris import FileUri, Storage, http_address, secrets_of
 from ...model.secrets import redact_url
 
@@ -48,7 +48,7 @@ class WebHdfsFileSystem(FileSystem):
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a hidden file and rename it, which fails if the name exists."""
-        hidden = hidden_path(path)
+        hidden = make_hidden_path(path)
         writer = self.open_writer(hidden)
         writer.write(data)
         writer.close()
@@ -122,7 +122,7 @@ def client_of(host: str, port: int, secure: bool, storage: Storage) -> tuple[Any
     client.session.headers["Connection"] = "close"
     for scheme in ("http://", "https://"):
         client.session.mount(scheme, Bounded())
-    client.session.get = _checked(client.session.get)
+    client.session.get = _check(client.session.get)
     return client, (requests.ConnectionError, requests.Timeout)
 
 
@@ -132,7 +132,7 @@ def _account() -> str | None:
     return None
 
 
-def _checked(get: Callable[..., Any]) -> Callable[..., Any]:
+def _check(get: Callable[..., Any]) -> Callable[..., Any]:
     """Return what reads from a datanode: fsspec takes the text of a datanode's error for the file's content."""
 
     def content(url: str, **settings: Any) -> Any:

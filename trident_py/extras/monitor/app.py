@@ -181,7 +181,7 @@ class RunPage:
         for name, level in levels.items():
             logging.getLogger(None if name == "ROOT" else name).setLevel(level)
             log.info("the level of %s is %s, as the page of the run was told", name, logging.getLevelName(level))
-        return self._done("logconfig")
+        return self._confirm("logconfig")
 
     def _do(self, request: Request, operation: str, work: Any) -> Response:
         """Begin an action in a thread of its own: it calls listeners, and a stop waits for the batch."""
@@ -189,9 +189,9 @@ class RunPage:
         log.info("%s, as the page of the run was told", operation)
         name = f"trident-{operation}-{self._record.name}"
         threading.Thread(target=work, args=(self._record.running,), name=name, daemon=True).start()
-        return self._done(operation)
+        return self._confirm(operation)
 
-    def _done(self, operation: str) -> Response:
+    def _confirm(self, operation: str) -> Response:
         return _json({"topologyOperation": operation, "topologyId": self._record.id, "status": "success"})
 
     def _check_id(self, request: Request) -> None:
@@ -214,10 +214,10 @@ def application(record: RunRecord, token: str) -> Any:
     }  # fmt: skip
     routes = [Route(path, answer, methods=["GET"]) for path, answer in seen.items()]
     routes += [Route(path, answer, methods=["POST"]) for path, answer in done.items()]
-    return _checked(Starlette(routes=routes, exception_handlers={HTTPException: _refuse}), PageAccess(token))
+    return _check_access(Starlette(routes=routes, exception_handlers={HTTPException: _refuse}), PageAccess(token))
 
 
-def _checked(app: Any, access: PageAccess) -> Any:
+def _check_access(app: Any, access: PageAccess) -> Any:
     """Return the application, which answers only who may ask."""
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:

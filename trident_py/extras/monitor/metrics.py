@@ -58,11 +58,11 @@ def _batches(lines: Iterable[Timeline]) -> Iterator[Metric]:
         if line.committed is not None:
             last.add_metric(of, line.committed)
         for phase, buckets in line.buckets.items():
-            seconds.add_metric([*of, phase], _cumulated(buckets), sum_value=buckets.sum)
+            seconds.add_metric([*of, phase], _cumulate(buckets), sum_value=buckets.sum)
     yield from (txid, attempts, outcomes, last, letters, seconds)
 
 
-def _cumulated(buckets: Buckets) -> list[tuple[str, float]]:
+def _cumulate(buckets: Buckets) -> list[tuple[str, float]]:
     bounds = [*map(floatToGoString, SECONDS), "+Inf"]
     return [(bound, sum(buckets.counts[: at + 1])) for at, bound in enumerate(bounds)]
 

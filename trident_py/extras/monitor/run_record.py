@@ -16,7 +16,7 @@ from ...engine.program import Program
 from ...errors import TridentError
 from ...model.context import RunContext, with_context
 from ...model.plan import Plan
-from ...model.secrets import hidden
+from ...model.secrets import hide
 from ...report.explain import render
 from ...report.guarantees import guarantees
 from ...report.progress import Event, Progress, RunningTopology
@@ -110,7 +110,7 @@ class RunRecord:
     def diagnoses(self) -> dict[str, Diagnosis]:
         """Return what each component does."""
         found = {component: diagnose(self.view(component)) for component in self.timelines}
-        return {name: each._replace(sentence=hidden(each.sentence)) for name, each in found.items()}
+        return {name: each._replace(sentence=hide(each.sentence)) for name, each in found.items()}
 
     @property
     def status(self) -> str:
@@ -125,7 +125,7 @@ class RunRecord:
         for component in self.timelines:
             view = self.view(component)
             if view.status != "running":
-                return hidden(f"{component}: {diagnose(view).sentence}")
+                return hide(f"{component}: {diagnose(view).sentence}")
             if view.current is not None and view.now - view.current.began > most:
-                return hidden(f"{component}: txid {view.current.txid} is not committed; {diagnose(view).sentence}")
+                return hide(f"{component}: txid {view.current.txid} is not committed; {diagnose(view).sentence}")
         return ""

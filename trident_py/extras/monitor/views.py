@@ -8,7 +8,7 @@ from typing import Any
 
 from ...engine.program import Program
 from ...model.context import without_context
-from ...model.secrets import HIDDEN, hidden, is_secret, redact_url
+from ...model.secrets import HIDDEN, hide, is_secret, redact_url
 from .diagnosis import WINDOW, ComponentView, duration, find_worst
 from .run_record import EVENTS, RunEvent, RunRecord
 from .timeline import KEPT, AttemptRecord, BatchRecord
@@ -113,17 +113,17 @@ def _states(record: RunRecord, program: Program) -> Iterable[dict[str, Any]]:
 
 def configuration(conf: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run without their secrets."""
-    return {str(key): HIDDEN if is_secret(str(key)) else _hide(value) for key, value in sorted(conf.items())}
+    return {str(key): HIDDEN if is_secret(str(key)) else _hide_within(value) for key, value in sorted(conf.items())}
 
 
-def _hide(value: Any) -> Any:
+def _hide_within(value: Any) -> Any:
     if isinstance(value, Mapping):
         return configuration({str(key): each for key, each in value.items()})
     if isinstance(value, list | tuple):
-        return [_hide(each) for each in value]
+        return [_hide_within(each) for each in value]
     if value is None or isinstance(value, bool | int | float):
         return value
-    return hidden(redact_url(value)) if isinstance(value, str) else hidden(repr(value))
+    return hide(redact_url(value)) if isinstance(value, str) else hide(repr(value))
 
 
 # -- the past ---------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def _attempt(attempt: AttemptRecord) -> dict[str, Any]:
     phases = [{"phase": name, "state": of, "seconds": round(spent, 6)} for (name, of), spent in attempt.phases.items()]
     return {
         "attempt": attempt.number, "began": _time(attempt.began), "ended": _time(attempt.ended),
-        "outcome": attempt.outcome or "running", "where": attempt.where, "reason": hidden(attempt.reason),
+        "outcome": attempt.outcome or "running", "where": attempt.where, "reason": hide(attempt.reason),
         "phases": phases,
     }  # fmt: skip
 
@@ -175,7 +175,7 @@ def _event(each: RunEvent) -> dict[str, Any]:
     event = each.event
     return {
         "number": each.number, "time": _time(each.time), "event": event.kind, "component": each.component,
-        "txid": event.txid, "attempt": event.attempt, "reason": hidden(event.reason),
+        "txid": event.txid, "attempt": event.attempt, "reason": hide(event.reason),
     }  # fmt: skip
 
 

@@ -90,7 +90,7 @@ class Search:
         self.program, self.run, self.suspects, self.most = program, run, suspects, most
         self.whole: Group = ()
 
-    def found(self) -> list[Excluded]:
+    def find(self) -> list[Excluded]:
         """Return the tuples that fail alone; the batch without them passes. Empty: the whole batch passes now.
 
         Raises Unexplained if there are none, or too many.
@@ -143,7 +143,7 @@ class Search:
         """Halve all failing groups at once, so that too many are noticed before the first single one is reached."""
         groups, singles = [whole], []
         while groups:
-            failing = [part for group in groups for part in self._failing(group)]
+            failing = [part for group in groups for part in self._find_failing(group)]
             singles += [part[0] for part in failing if size(part) == 1]
             groups = [part for part in failing if size(part) > 1]
             if len(singles) + len(groups) > self.most:
@@ -153,7 +153,7 @@ class Search:
                 )
         return singles
 
-    def _failing(self, group: Group) -> list[Group]:
+    def _find_failing(self, group: Group) -> list[Group]:
         if size(group) == 1:
             return [group]
         failing = [half for half in halves(group) if self._fails(half) is not None]
@@ -247,7 +247,7 @@ class Poison:
         return (asks and not isinstance(failure.error, NeedsExecutors)) or self.suspects(failure)
 
     def search(self, run: RunDry, suspects: Callable[[Failure], bool]) -> tuple[Excluded, ...]:
-        return tuple(Search(self.program, run, suspects, self.most).found())
+        return tuple(Search(self.program, run, suspects, self.most).find())
 
 
 def _own(error: BaseException) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ...cli.display import terminable
-from ...cli.failures import guarded
+from ...cli.failures import run_guarded
 from ...cli.run import RunCommand, cluster_on_spark, run_options
 from ...engine.phases import PROFILE
 from ...local import LocalCluster
@@ -36,7 +36,7 @@ def profile(batches: int, warm_up: int, **options: Any) -> None:
     """
     command = RunCommand.of(options)
     with terminable():
-        sys.exit(guarded(lambda: run_profiled(command, batches, warm_up), command.full))
+        sys.exit(run_guarded(lambda: run_profiled(command, batches, warm_up), command.full))
 
 
 def run_profiled(command: RunCommand, batches: int, warm_up: int) -> int:
@@ -45,10 +45,10 @@ def run_profiled(command: RunCommand, batches: int, warm_up: int) -> int:
     name, loaded, conf = command.load()
     with LocalCluster(loaded.storage) if command.local else cluster_on_spark(loaded.storage) as cluster:
         running = command.submit(cluster, name, conf, loaded)
-        return tell_profiles(name, measured(running, batches, warm_up), command.as_json)
+        return tell_profiles(name, measure(running, batches, warm_up), command.as_json)
 
 
-def measured(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:
+def measure(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:
     """Wait for so many batches, or for the end of the run, and stop it. Of a shorter run, the second half counts.
 
     Raises TopologyError if the run failed. Called before the cluster ends.
@@ -76,13 +76,13 @@ def in_json(profile: Profile) -> dict[str, Any]:
     """Return medians over the batches, and each batch; all in seconds."""
     rows = [row._asdict() for row in profile.rows()]
     batches = [
-        {"txid": txid, "seconds": whole, "phases": {joined(*name): spent for name, spent in seconds.items()}}
+        {"txid": txid, "seconds": whole, "phases": {join_phase(*name): spent for name, spent in seconds.items()}}
         for txid, whole, seconds in profile.batches
     ]
     return {"component": profile.component, "seconds": profile.whole, "phases": rows, "batches": batches}
 
 
-def joined(phase: str, of: str) -> str:
+def join_phase(phase: str, of: str) -> str:
     return f"{phase}: {of}" if of else phase
 
 
@@ -97,7 +97,7 @@ def lines(name: str, profile: Profile) -> list[str]:
     rows = [row for row in profile.rows() if abs(row.seconds) >= SHOWN]
     told = [PHASES[row.phase] if row.phase != before else "" for row, before in zip(rows, _before(rows), strict=True)]
     shown = [*rows, PhaseShare("whole batch", "", profile.whole, 1.0)]
-    numbers = ((joined(row.phase, row.of), f"{1000 * row.seconds:.1f}", f"{row.share:.0%}") for row in shown)
+    numbers = ((join_phase(row.phase, row.of), f"{1000 * row.seconds:.1f}", f"{row.share:.0%}") for row in shown)
     cells = [COLUMNS, *((*each, what) for each, what in zip(numbers, [*told, ""], strict=True))]
     width = max(len(row[0]) for row in cells)
     return [head, *(f"{a.ljust(width)}  {b:>8}  {c:>5}  {d}".rstrip() for a, b, c, d in cells)]

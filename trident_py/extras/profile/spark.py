@@ -19,7 +19,7 @@ from pyspark.sql.streaming import StreamingQuery
 from ...engine import phases
 from ...engine.phases import IN_DRIVER, JOB, BatchPhases, Phase, Seen, Taken, TaskPhases, phase
 from ...report.progress import KEPT
-from ...spark.internals import jobs_of, planned_seconds
+from ...spark.internals import jobs_of, read_planning_seconds
 from ...spark.profiler import Profiler
 
 T = TypeVar("T")
@@ -54,12 +54,12 @@ class SparkProfiler(Profiler):
         with phase("driver rest"):
             yield
 
-    def begun(self, txid: int) -> None:
+    def begin(self, txid: int) -> None:
         _keep(self.batch_ids, txid, self._batch_id)
 
     def ran(self, txid: int, job: DataFrame) -> None:
         before = time.perf_counter()
-        _keep(self.planned, txid, planned_seconds(job))
+        _keep(self.planned, txid, read_planning_seconds(job))
         _keep(self.asked, txid, time.perf_counter() - before)
 
     def batches(self, spark: SparkSession, seen: Sequence[Seen]) -> list[BatchPhases]:

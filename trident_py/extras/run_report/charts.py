@@ -29,7 +29,7 @@ def draw(run: RunEvents) -> dict[str, str]:
             ("median", [(at, _milliseconds(batches, 50)) for at, _, batches in steps if batches]),
             ("99th percentile", [(at, _milliseconds(batches, 99)) for at, _, batches in steps if batches]),
         ],
-        "backlog, in records": [("", [(at, _backlog(batches)) for at, _, batches in steps if _known(batches)])],
+        "backlog, in records": [("", [(at, _backlog(batches)) for at, _, batches in steps if _has_backlog(batches)])],
     }
     return {title: _svg(lines) for title, lines in charts.items() if any(points for _, points in lines)}
 
@@ -55,7 +55,7 @@ def _milliseconds(batches: Sequence[CommittedBatch], percentile: int) -> float:
     return float(np.percentile([batch.whole for batch in batches], percentile)) * 1000
 
 
-def _known(batches: Sequence[CommittedBatch]) -> bool:
+def _has_backlog(batches: Sequence[CommittedBatch]) -> bool:
     return any(batch.backlog is not None for batch in batches)
 
 

@@ -65,13 +65,13 @@ class RunEvents:
         if kind == "guarantee":
             self.guarantees.append(event)
         elif kind == "committed":
-            self.batches.append(self._committed(at, event))
+            self.batches.append(self._read_commit(at, event))
         elif kind in FAILURES:
             self.failures.append(FailedAttempt(at, kind, event["txid"], event["attempt"], event.get("reason", "")))
         else:
             self.others[kind] += 1
 
-    def _committed(self, at: float, event: Mapping[str, Any]) -> CommittedBatch:
+    def _read_commit(self, at: float, event: Mapping[str, Any]) -> CommittedBatch:
         component, backlog = event["component"], event.get("backlog")
         before = self._counts.get(component, {})
         now = {of: dict(event[of]) for of in ("emitted", "persisted")}

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from ...errors import DefinitionError
 from ...filesystems.base import FileInfo, FileSystem
-from ...filesystems.uris import AZURE, GCS, FileUri, Storage, account_of, secrets_of
+from ...filesystems.uris import AZURE, GCS, FileUri, Storage, secrets_of
 
 RETRY_SECONDS = 30
 _ERRORS: dict[str, type[OSError]] = {
@@ -31,7 +32,7 @@ class ArrowFileSystem(FileSystem):
 
     def __init__(self, uri: FileUri, storage: Storage) -> None:
         self.secrets = secrets_of(storage)
-        self._bucket = account_of(uri, storage)[1] if uri.kind is AZURE else uri.authority
+        self._bucket = _account_of(uri, storage)[1] if uri.kind is AZURE else uri.authority
         self._lists_files_only = uri.kind is GCS  # not the folders that stand in their names
         self._system = _connect(uri, storage)
 
@@ -126,6 +127,18 @@ def _folders(base: str, path: str) -> list[FileInfo]:
     return [FileInfo("/".join([base, *parts[: n + 1]]), False) for n in range(len(parts))]
 
 
+def _account_of(uri: FileUri, storage: Storage) -> tuple[str, str]:
+    """Return account and container of ``abfss://container@account.dfs.core.windows.net``, or of ``abfss://container``."""
+    container, _, host = uri.authority.partition("@")
+    account = storage.get("account_name", host.partition(".")[0])
+    if not account or not container:
+        raise DefinitionError(
+            f"{uri.root} must name container and account: abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/, "
+            "or storage={'account_name': ...}"
+        )
+    return str(account), container
+
+
 def _connect(uri: FileUri, storage: Storage) -> Any:
     """Return pyarrow's file system. Credentials that ``storage`` lacks come from the usual environment."""
     from pyarrow import fs
@@ -135,7 +148,7 @@ def _connect(uri: FileUri, storage: Storage) -> Any:
         settings["retry_time_limit"] = timedelta(seconds=float(settings.get("retry_time_limit", RETRY_SECONDS)))
         return fs.GcsFileSystem(**settings)
     if uri.kind is AZURE:
-        settings["account_name"] = account_of(uri, storage)[0]
+        settings["account_name"] = _account_of(uri, storage)[0]
         return fs.AzureFileSystem(**settings)
     named = os.environ.get("AWS_ENDPOINT_URL_S3", os.environ.get("AWS_ENDPOINT_URL"))
     settings.setdefault("endpoint_override", named)

@@ -36,7 +36,7 @@ class Said:
         """Return the place of an argument."""
         return self.place if self.alone else self.place.at(name)
 
-    def given(self) -> Iterator[tuple[str, Kind | None, Located]]:
+    def list_given(self) -> Iterator[tuple[str, Kind | None, Located]]:
         """Return the arguments that the file gives: name, kind, place."""
         for name, info in type(self.call).model_fields.items():
             if name in self.call.model_fields_set and vars(self.call)[name] is not None:
@@ -45,7 +45,7 @@ class Said:
 
     def of(self, *kinds: Kind) -> list[Located]:
         """Return the places of the arguments of these kinds; of a list, those of its items."""
-        places = [place for _, kind, place in self.given() if kind in kinds]
+        places = [place for _, kind, place in self.list_given() if kind in kinds]
         return [item for place in places for item in (place.items() if isinstance(place.value, list) else [place])]
 
 
@@ -191,7 +191,7 @@ class Building:
     def _prepare(self, line: Line, said: Said) -> None:
         """Make the arguments of a call. One whose arguments are wrong makes its stream incomplete."""
         values: dict[str, Any] = {}
-        for name, kind, place in said.given():
+        for name, kind, place in said.list_given():
             try:
                 values[name] = self._value(said, kind, place, vars(said.call)[name])
             except Told:

@@ -10,7 +10,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
-from ...config import Config, check, known_keys
+from ...config import Config, check, list_keys
 from ...documents import close, stop
 from ...errors import DefinitionError
 from ...model.names import check_folder_name
@@ -104,7 +104,7 @@ def _define(sections: Sections) -> Defined:
     if isinstance(top.value, dict) and "topologySource" in top.value:
         topology = _load_source(sections, states, conf)
     elif sections.streams:
-        topology, handles = _built(sections, states)
+        topology, handles = _build(sections, states)
     elif isinstance(top.value, dict) and not top.at("streams").value:
         top.tell("a topology has streams:, or a topologySource: in Python; this file has neither")
     states.objects.check_components()
@@ -115,7 +115,7 @@ def _define(sections: Sections) -> Defined:
     return Defined(sections.file, sections.keys.name, storage, conf, topology, *named, sections.hide)
 
 
-def _built(sections: Sections, states: States) -> tuple[TridentTopology, Mapping[str, Any]]:
+def _build(sections: Sections, states: States) -> tuple[TridentTopology, Mapping[str, Any]]:
     building = Building({name: read_line(name, place) for name, place in sections.streams.items()}, states)
     building.build()
     if not any(document.problems for document in sections.documents):
@@ -166,7 +166,7 @@ def _run(place: Located, function: Callable[..., Any], given: Any) -> Any:
 
 
 def _configuration(sections: Sections) -> Config:
-    conf, keys = Config(), known_keys()
+    conf, keys = Config(), list_keys()
     for key, place in sections.configuration.items():
         if key.startswith("topology.") and key not in keys:
             place.tell(f"there is no such key; a key of your own begins otherwise{close(key, keys)}")

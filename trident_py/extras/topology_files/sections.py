@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from ...documents import Document, Where, close, describe_errors, dotted, read
+from ...documents import Document, Where, close, describe_errors, format_path, read
 from ...errors import DefinitionError
 from .calls import IncludedKeys, TopologyKeys
 
@@ -67,7 +67,7 @@ class Located:
     @property
     def named(self) -> str:
         """The file, the line and the place, for messages about another place."""
-        return f"{dotted(self.where)} in {self.document.file}:{self.document.line(self.where)}"
+        return f"{format_path(self.where)} in {self.document.file}:{self.document.line(self.where)}"
 
     def tell(self, text: str) -> None:
         """Add a problem, unless this value has one."""

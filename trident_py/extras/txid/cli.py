@@ -18,7 +18,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ...cli.display import now, terminable
-from ...cli.failures import guarded
+from ...cli.failures import run_guarded
 from ...cli.targets import target_argument
 from .components import Component, components_of
 from .evidence import ComponentEvidence
@@ -39,7 +39,7 @@ _OPTIONS = (
 )
 
 
-def _named(command: Callable[..., Any]) -> Callable[..., Any]:
+def _add_names(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what names the components to a click command, which gets it as ``**named``, and ``full``."""
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -55,7 +55,7 @@ def txid() -> None:
 
 
 @txid.command()
-@_named
+@_add_names
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(as_json: bool, full: bool, **named: Any) -> None:
     """List what log and states have of the last batches, and what the next start will do. Changes nothing."""
@@ -65,12 +65,12 @@ def ls(as_json: bool, full: bool, **named: Any) -> None:
         print(json.dumps([asdict(each) for each in found], indent=2) if as_json else "\n\n".join(map(_text, found)))
         return exit_code(found)
 
-    sys.exit(guarded(body, full))
+    sys.exit(run_guarded(body, full))
 
 
 @txid.command()
 @click.argument("txid", type=click.IntRange(min=1))
-@_named
+@_add_names
 def show(txid: int, full: bool, **named: Any) -> None:
     """Show what log and states have of one batch. Changes nothing."""
 
@@ -79,11 +79,11 @@ def show(txid: int, full: bool, **named: Any) -> None:
             print("\n".join(about(look(component), component.read(), txid)))
         return 0
 
-    sys.exit(guarded(body, full))
+    sys.exit(run_guarded(body, full))
 
 
 @txid.command()
-@_named
+@_add_names
 @click.option("--every", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds.")
 def watch(every: float, full: bool, **named: Any) -> None:
     """List again and again; where stdout is no terminal, a line for each change. Changes nothing."""
@@ -93,15 +93,15 @@ def watch(every: float, full: bool, **named: Any) -> None:
         return _watch_live(components, every) if sys.stdout.isatty() else _watch_lines(components, every)
 
     with terminable():
-        sys.exit(guarded(body, full))
+        sys.exit(run_guarded(body, full))
 
 
 @txid.command()
-@_named
+@_add_names
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def fence(yes: bool, full: bool, **named: Any) -> None:
     """Shut every running driver out, as a start does, and run no batch. The next start goes on."""
-    sys.exit(guarded(lambda: _fence(components_of(**named), yes), full))
+    sys.exit(run_guarded(lambda: _fence(components_of(**named), yes), full))
 
 
 def exit_code(found: Sequence[ComponentEvidence]) -> int:
@@ -135,7 +135,7 @@ def _fence(components: Sequence[Component], yes: bool) -> int:
         raise click.UsageError("a fence is raised in the states too: name the topology, with --checkpoint")
     for component in components:
         print(f"{component.shown}: the driver is {driver(look(component))}")
-    if not yes and not _confirmed("Shut out every driver that runs?"):
+    if not yes and not _confirm("Shut out every driver that runs?"):
         print("nothing was changed", file=sys.stderr)
         return FAILED
     for component in components:
@@ -145,7 +145,7 @@ def _fence(components: Sequence[Component], yes: bool) -> int:
     return 0
 
 
-def _confirmed(question: str) -> bool:
+def _confirm(question: str) -> bool:
     try:
         return click.confirm(question)
     except click.Abort:  # nobody is there to answer

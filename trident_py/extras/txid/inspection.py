@@ -17,7 +17,7 @@ from ...model.context import with_context
 from ...model.retry import Patience
 from .components import Component, is_running
 from .evidence import ComponentEvidence, NextStart, StateEvidence
-from .next_start import MOVES, REFUSED, examine, following
+from .next_start import MOVES, REFUSED, examine, predict
 
 TRIES = 20
 
@@ -41,14 +41,14 @@ def _look(component: Component, log: BatchLog) -> ComponentEvidence:
     driver = (log.store.get(LOG, 0) or {}).get("driver", {})
     named = component.topology, component.name, log.where
     try:
-        standing = log.standing(component.program)
+        standing = log.read_state(component.program)
     except LineageError as error:
         return ComponentEvidence(*named, NextStart(REFUSED, f"is refused: {error}"), driver=driver)
     txid = standing.committed + 1
     decision = log.store.get(DECIDED, txid)
-    states, after = None, following(standing, decision)
+    states, after = None, predict(standing, decision)
     if component.program is not None:
-        opening = _opening(component, log, standing)
+        opening = _make_startup(component, log, standing)
         states = tuple(_ask(opening, name, decision) for name in component.program.states())
         after = examine(opening, states, after)
     lineage, base = ("", 0) if standing.record is None else (standing.lineage, standing.record["base"])
@@ -58,7 +58,7 @@ def _look(component: Component, log: BatchLog) -> ComponentEvidence:
     )  # fmt: skip
 
 
-def _opening(component: Component, log: BatchLog, standing: CheckpointState) -> Startup:
+def _make_startup(component: Component, log: BatchLog, standing: CheckpointState) -> Startup:
     assert component.program is not None
     program = replace(component.program, conf=with_context(component.program.conf, reads_only=True))
     patience = Patience(0, Event(), lambda line: None)

@@ -18,14 +18,14 @@ COLUMNS = ("state", "complete", "in part", "begun", "generation", "owner", "wher
 def lines(found: ComponentEvidence) -> list[str]:
     """Return what `trident txid ls` prints of a component."""
     lineage = f"; lineage {found.lineage}" if found.lineage else ""
-    told = [f"{batches(found)}{lineage}", f"driver: {driver(found)}", *states(found), following(found)]
+    told = [f"{batches(found)}{lineage}", f"driver: {driver(found)}", *states(found), describe_next_start(found)]
     return [f"{found.topology}/{found.component}: {found.where}", *(f"  {line}" for line in told)]
 
 
 def line(found: ComponentEvidence) -> str:
     """Return the component in one line."""
     of_states = [f"{state.state} {state.complete}" for state in found.states or () if state.complete is not None]
-    told = [batches(found), *of_states, following(found)]
+    told = [batches(found), *of_states, describe_next_start(found)]
     return f"{found.topology}/{found.component}: {'; '.join(told)}"
 
 
@@ -63,7 +63,7 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def following(found: ComponentEvidence) -> str:
+def describe_next_start(found: ComponentEvidence) -> str:
     """Return the sentence about the next start."""
     unasked = ", if its states agree" if found.states is None else ""
     first = "shuts out the driver that is running, and then " if found.running and found.next != MOVES else ""
@@ -75,11 +75,11 @@ def about(found: ComponentEvidence, log: BatchLog, txid: int) -> list[str]:
     told = [*records(log, txid), *(f"{state.state} {state.of(txid)}" for state in found.states or ())]
     if found.states is None:
         told += states(found)
-    return [f"{found.topology}/{found.component}: txid {txid} {standing(found, txid)}",
-            *(f"  {each}" for each in [*told, following(found)])]  # fmt: skip
+    return [f"{found.topology}/{found.component}: txid {txid} {describe_batch(found, txid)}",
+            *(f"  {each}" for each in [*told, describe_next_start(found)])]  # fmt: skip
 
 
-def standing(found: ComponentEvidence, txid: int) -> str:
+def describe_batch(found: ComponentEvidence, txid: int) -> str:
     """Return what the log says of a batch."""
     if txid <= found.committed:
         return "is over" if txid > found.base else "is from before this checkpoint"
@@ -90,7 +90,7 @@ def standing(found: ComponentEvidence, txid: int) -> str:
 
 def records(log: BatchLog, txid: int) -> Iterator[str]:
     """Return what the log keeps of a batch: the last one that is over and the one that has begun."""
-    both = [batch for batch in (log.last(), log.begun(txid)) if batch is not None and batch.txid == txid]
+    both = [batch for batch in (log.last(), log.find_begun(txid)) if batch is not None and batch.txid == txid]
     for batch in both:
         for spout, value in (batch.metadata or {}).items():
             yield f"spout {spout}: {'no metadata' if value is None else json.dumps(value)}"

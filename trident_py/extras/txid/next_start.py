@@ -17,7 +17,7 @@ WAITS, REFUSED = "waits", "refused"
 MOVES = NextStart("moves", "shuts out the driver, which commits batch after batch, and goes on where it is then")
 
 
-def following(standing: CheckpointState, decision: Mapping[str, Any] | None) -> NextStart:
+def predict(standing: CheckpointState, decision: Mapping[str, Any] | None) -> NextStart:
     """Return what the log alone tells."""
     txid = standing.committed + 1
     if standing.is_new:

@@ -3,24 +3,4 @@
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, STATE_KINDS, WRONG, Cell
 from .matrix import cell as _cell
 from .replays import replay_of
-from .table import GUARANTEE, Guarantee, Guarantees, announce, declared_cell, find_weakened, guarantees, require
-
-__all__ = [
-    "AT_LEAST",
-    "EXACTLY",
-    "GUARANTEE",
-    "IN_EFFECT",
-    "NONE",
-    "STATE_KINDS",
-    "WRONG",
-    "Cell",
-    "Guarantee",
-    "Guarantees",
-    "_cell",
-    "announce",
-    "declared_cell",
-    "find_weakened",
-    "guarantees",
-    "replay_of",
-    "require",
-]
+from .table import GUARANTEE, Guarantee, Guarantees, announce, find_declared_cell, find_weakened, guarantees, require

@@ -81,7 +81,7 @@ class Routes:
         """Return why a replay may send the tuples of this node to other partitions; None if it cannot."""
         return self._reasons[0][node.id]
 
-    def unordered(self, node: Node) -> str | None:
+    def find_disorder(self, node: Node) -> str | None:
         """Return why a replay may bring the tuples of this node in another order; None if it cannot."""
         return self._reasons[1][node.id]
 
@@ -111,10 +111,10 @@ class Routes:
             split = isinstance(node.spout, SparkSpout)
             return _SPLIT.format(node.spout_id) if split else None
         if isinstance(node, PartitionNode) and not isinstance(node.partitioner, Identity):
-            return self._sent(node, before[0] or orders[0])
+            return self._explain_sending(node, before[0] or orders[0])
         return self._first(before)
 
-    def _sent(self, node: PartitionNode, why: str | None) -> str | None:
+    def _explain_sending(self, node: PartitionNode, why: str | None) -> str | None:
         """Return why the repartition may send a tuple elsewhere. ``why``: the positions of its input may change."""
         if isinstance(node.partitioner, _BY_CONTENT):
             return None

@@ -81,7 +81,7 @@ def _by_order(routes: Routes, node: Node) -> list[Cause]:
         return [Cause(f"{node.spec.operation}: {why}", "add partitionBy(...) before the window")]
     updater = node.spec.updater
     if isinstance(updater.config, CountWindow) or not isinstance(updater.aggregator, CombinerAggregator):
-        why = routes.unordered(node)
+        why = routes.find_disorder(node)
     remedy = "keep the window in the partitions of the spout, or use a window of a duration with a combiner"
     return [Cause(f"{node.spec.operation}: {why}", remedy)] if why else []
 
@@ -283,11 +283,11 @@ def find_weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tu
     change."""
     judge = Verdicts(is_trusted(conf))
 
-    def doubting(operation: Any) -> Verdict:
+    def doubt(operation: Any) -> Verdict:
         doubtful = any(operation is other for other in changed)
         return Verdict(CHANGING, "holds another value now") if doubtful else judge(operation)
 
-    before, after = guarantees(plan, conf, judge), guarantees(plan, conf, doubting)
+    before, after = guarantees(plan, conf, judge), guarantees(plan, conf, doubt)
     pairs = zip(before, after, strict=True)
     return after, [current for current, doubted in pairs if current.guarantee != doubted.guarantee]
 
@@ -317,7 +317,7 @@ def _cell_of(routes: Routes, node: ProcessorNode, replay: Replay, causes: list[C
     plan, parent = routes.plan, routes.plan.by_id[node.parents[0]]
     keys = [cause for name in key_fields(node) for cause in origin(plan, parent, name, routes.judge)]
     moving = keys if effective == OPAQUE else []  # a batch that never changes gives the same keys again
-    answer = declared_cell(factory, _declared(factory), effective) or cell(effective, kind, bool(moving))
+    answer = find_declared_cell(factory, _read_declared(factory), effective) or cell(effective, kind, bool(moving))
     if kind == "append" and answer.guarantee == EXACTLY and (why := routes.unsteady(node)):
         route = "route the tuples by their content before the state, with partitionBy(...)"
         answer = Cell(WRONG, f"a replay may send tuples to other partitions, which skip them: {why}", route)
@@ -364,11 +364,11 @@ def _nodes_behind(earlier: list[Guarantee], answer: Cell) -> Cell:
     return answer
 
 
-def _declared(factory: Any) -> Any:
+def _read_declared(factory: Any) -> Any:
     return getattr(factory, "guarantees", None)  # a user's own factory need not have it
 
 
-def declared_cell(factory: Any, table: Any, spout_kind: str) -> Cell | None:
+def find_declared_cell(factory: Any, table: Any, spout_kind: str) -> Cell | None:
     """Return the cell from a factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise
     by])."""
     if table is None:

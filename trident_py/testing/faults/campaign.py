@@ -18,7 +18,7 @@ from .feed import Feed, Selection, choose, from_text, select_all, shrink
 from .kill_point import FaultCase
 from .locations import StorePlace, scratch
 from .report import FaultReport, Rerun, describe_fault
-from .trials import CaseVerdict, Laboratory, Reference, Undisturbed, moved, named
+from .trials import CaseVerdict, Laboratory, Reference, Undisturbed, move, name_stores
 
 SHRINKING_SECONDS = 20.0
 SAMPLE = 12
@@ -71,7 +71,7 @@ def everywhere(
         folder = Path(stack.enter_context(scratch("trident-faults-")))
         drivers = stack.enter_context(Drivers(folder / "drivers", build, readings or {}))
         settings = tuple((conf or {}).items())
-        lab = Laboratory(drivers, folder, named(stores), cluster, settings)
+        lab = Laboratory(drivers, folder, name_stores(stores), cluster, settings)
         campaign = Campaign(lab, feed, drawn, tuple(faults), tuple(unreached), smoke, rerun or Rerun())
         return campaign.only(FaultCase.of(point), rows) if point else campaign.run()
 
@@ -126,7 +126,7 @@ class Campaign:
 
     def _reference(self, store: str) -> Reference:
         reference = self.lab.reference(store, self.feed)
-        if missing := [place for place in reference.unreached() if place not in self.unreached]:
+        if missing := [place for place in reference.list_unreached() if place not in self.unreached]:
             raise Undisturbed(
                 f"no batch reaches {', '.join(missing)} (state/partition), so nothing is known of it. Feed more keys, "
                 f"lower the parallelism, or give unreached={missing!r}"
@@ -171,7 +171,7 @@ class _Search:
         except Undisturbed:
             return False
         reference = replace(reference, changing=self.reference.changing)
-        for candidate in moved(case, reference.points):
+        for candidate in move(case, reference.points):
             verdict = lab.verdict(candidate, reference)
             if verdict.failed and bool(verdict.broken) == bool(self.verdict.broken):
                 self.verdict, self.reference, self.selection = verdict, reference, selection

@@ -54,13 +54,13 @@ class Trial:
         made = Run(str(self.folder), self.url, self.feed, wire, self._starts, self.cluster, self.conf)
         return replace(made, **more)
 
-    def disturbed(self, action: str, **more: Any) -> Driving:
+    def disturb(self, action: str, **more: Any) -> Driving:
         """Return a start that is killed, or fails, at the case's point, and has ended. Raises NotReached."""
         driving = self.drivers.run(self.run(action, **more))
         self._check_hit(driving)
         return driving
 
-    def held(self, **more: Any) -> Driving:
+    def hold(self, **more: Any) -> Driving:
         """Return a start that stands at the case's point. Raises NotReached."""
         driving = self.drivers.start(self.run("hold", **more))
         if not driving.until_hit():
@@ -91,26 +91,26 @@ class Trial:
 
 def _kill(trial: Trial) -> Outcome:
     """Kill the process at the point, and start it again."""
-    if trial.disturbed("kill").wait() != KILLED:
+    if trial.disturb("kill").wait() != KILLED:
         raise NotReached(f"the run was to die at {trial.case.point}, and did not")
     return trial.to_its_end()
 
 
 def _fail(trial: Trial) -> Outcome:
     """Raise FailedException at the point: the same process replays the batch."""
-    outcome = trial.disturbed("fail").ending
+    outcome = trial.disturb("fail").ending
     return trial.to_its_end() if outcome.error else outcome
 
 
 def _other_content(trial: Trial) -> Outcome:
     """Kill; the replay has other content, as an opaque spout's may."""
-    trial.disturbed("kill", other=trial.case.point.txid, longer=True)
+    trial.disturb("kill", other=trial.case.point.txid, longer=True)
     return trial.to_its_end(longer=True)
 
 
 def _other_partitions(trial: Trial) -> Outcome:
     """Kill; start again with one partition more everywhere. A refusal in words is an answer, too."""
-    trial.disturbed("kill")
+    trial.disturb("kill")
     outcome = trial.drivers.run(trial.run(wider=True)).ending
     if not outcome.error:
         return outcome
@@ -120,7 +120,7 @@ def _other_partitions(trial: Trial) -> Outcome:
 
 def _forget_batch(trial: Trial) -> Outcome:
     """Let the checkpoint lose its last committed batch: it is replayed although every state has it."""
-    trial.disturbed("kill")
+    trial.disturb("kill")
     trial.to_its_end()
     forget(Path(trial.folder) / CHECKPOINTS / NAME)
     return trial.to_its_end()
@@ -128,7 +128,7 @@ def _forget_batch(trial: Trial) -> Outcome:
 
 def _two_drivers(trial: Trial) -> Outcome:
     """Stop a driver at the point, run another one to the end, then let the first continue."""
-    zombie = trial.held()
+    zombie = trial.hold()
     trial.to_its_end(read=False)
     zombie.go_on()
     zombie.wait()
@@ -140,7 +140,7 @@ def _cut(when: str) -> Callable[[Trial], Outcome]:
 
     def cut(trial: Trial) -> Outcome:
         with proxy_to(trial.url) as proxy:
-            driving = trial.held(store=proxy.through(trial.url))
+            driving = trial.hold(store=proxy.through(trial.url))
             proxy.cut_on(commit_of(trial.url), when)
             driving.go_on()
             driving.wait()
@@ -155,7 +155,7 @@ def _cut(when: str) -> Callable[[Trial], Outcome]:
 def _late_commit(trial: Trial) -> Outcome:
     """Hold COMMIT in the network; its driver dies. While the next one replays the batch, it arrives."""
     with proxy_to(trial.url) as proxy:
-        driving = trial.held(store=proxy.through(trial.url))
+        driving = trial.hold(store=proxy.through(trial.url))
         proxy.cut_on(commit_of(trial.url), "held")
         driving.go_on()
         if not proxy.wait(1):

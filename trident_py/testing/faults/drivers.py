@@ -43,7 +43,7 @@ class Drivers:
 
     def _open(self, shipped: list[ModuleType]) -> None:
         served = self.folder / "served"
-        served.write_bytes(_served(self._build, self._readings, shipped))
+        served.write_bytes(_pickle_start(self._build, self._readings, shipped))
         self.log = self.folder / "log"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -129,12 +129,12 @@ class Driving:
         """Wait for its end; returns its exit code. A process that does not end is killed, and TridentError raised."""
         pid = str(self.pid)
 
-        def ended() -> Any:
+        def find_end() -> Any:
             told = [words for words in self.drivers._told if words[:2] == ["ended", pid]]
             return told[-1] if told else None
 
         try:
-            return int(self.drivers._wait(ended, seconds)[2])
+            return int(self.drivers._wait(find_end, seconds)[2])
         except TridentError:
             self.kill()
             raise
@@ -175,7 +175,7 @@ def was_hit(folder: Path) -> bool:
     return (folder / HIT).exists()
 
 
-def _served(build: Build | str, readings: Readings, modules: list[ModuleType]) -> bytes:
+def _pickle_start(build: Build | str, readings: Readings, modules: list[ModuleType]) -> bytes:
     path = [str(Path(entry or ".").resolve()) for entry in sys.path]
     with by_value(modules):
         made = build if isinstance(build, str) else cloudpickle.dumps(build)

@@ -157,7 +157,7 @@ class KillPoint:
         wait_for(Path(self.folder) / GO)
 
 
-def reached(folder: Path) -> list[Point]:
+def read_points(folder: Path) -> list[Point]:
     """Return the points that a recorded run has reached, in order, each once."""
     lines = (folder / REACHED).read_text(encoding="utf-8").splitlines()
     return list(dict.fromkeys(Point(**json.loads(line)) for line in lines))

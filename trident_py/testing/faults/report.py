@@ -43,7 +43,7 @@ def _states(reference: Reference, verdicts: Sequence[CaseVerdict]) -> list[str]:
     guarantees = {promise.state: promise.guarantee for promise in reference.promises}
     lines = []
     for name in dict.fromkeys([*guarantees, *reference.contents]):
-        compared = [verdict for verdict in verdicts if name in reference.judged(verdict.case.fault)]
+        compared = [verdict for verdict in verdicts if name in reference.judge(verdict.case.fault)]
         differing = [verdict for verdict in compared if name in {found.state for found in verdict.seen}]
         said = guarantees.get(name, "a reading")
         if name in reference.changing:

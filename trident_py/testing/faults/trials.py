@@ -15,7 +15,7 @@ from .disturbances import FAULTS, NeverEnds, NotReached, Trial, carry_out
 from .driver_process import Contents, Outcome, Promise, Run
 from .drivers import Drivers
 from .feed import Feed
-from .kill_point import IN_STATE, LINE, FaultCase, KillPoint, Point, reached
+from .kill_point import IN_STATE, LINE, FaultCase, KillPoint, Point, read_points
 from .locations import StorePlace, empty_store, has_proxy, name_of
 
 _SHOWN = 4
@@ -84,13 +84,13 @@ class Reference:
     def memory_only(self) -> bool:
         return bool(self.promises) and all(promise.in_memory for promise in self.promises)
 
-    def unreached(self) -> list[str]:
+    def list_unreached(self) -> list[str]:
         """Return the state partitions that no batch has reached."""
         there = {(point.name, point.partition) for point in self.points if point.step in IN_STATE}
         wanted = {(promise.state, n): promise for promise in self.promises for n in range(promise.partitions)}
         return [f"{state}/{partition}" for state, partition in sorted(set(wanted) - there)]
 
-    def judged(self, fault: str) -> dict[str, bool]:
+    def judge(self, fault: str) -> dict[str, bool]:
         """Return for each state and reading that can be compared after this fault: whether it must be equal."""
         promises = {promise.state: promise for promise in self.promises}
         judged = {}
@@ -144,7 +144,7 @@ class Laboratory:
             outcome = self.drivers.run(run, warm=True).ending
             if outcome.error:
                 raise Undisturbed(f"undisturbed, on {store}, the run fails: {outcome.error}")
-            points, proxied = tuple(reached(folder)), has_proxy(url)
+            points, proxied = tuple(read_points(folder)), has_proxy(url)
         shutil.rmtree(folder, ignore_errors=True)
         return Reference(feed, points, outcome.contents, outcome.promises, frozenset(), proxied)
 
@@ -162,22 +162,22 @@ class Laboratory:
                 outcome = carry_out(trial)
             except (NotReached, NeverEnds) as error:
                 return CaseVerdict(case, error=str(error), notes=tuple(trial.notes))
-        broken, seen = self._compared(case, reference, outcome)
+        broken, seen = self._compare(case, reference, outcome)
         return CaseVerdict(case, broken, seen, notes=tuple(trial.notes))
 
-    def _compared(
+    def _compare(
         self, case: FaultCase, reference: Reference, outcome: Outcome
     ) -> tuple[tuple[Discrepancy, ...], tuple[Discrepancy, ...]]:
         broken: list[Discrepancy] = []
         seen: list[Discrepancy] = []
-        for name, promised in reference.judged(case.fault).items():
+        for name, promised in reference.judge(case.fault).items():
             found = compare(name, reference.contents[name], outcome.contents[name], FAULTS[case.fault].plain)
             if found is not None:
                 (broken if promised else seen).append(found)
         return tuple(broken), tuple(seen)
 
 
-def moved(case: FaultCase, points: tuple[Point, ...]) -> list[FaultCase]:
+def move(case: FaultCase, points: tuple[Point, ...]) -> list[FaultCase]:
     """Return the same case in another feed: at its own batch if the point is there, else in the last and the first
     one."""
     point = case.point
@@ -189,7 +189,7 @@ def moved(case: FaultCase, points: tuple[Point, ...]) -> list[FaultCase]:
     return [replace(case, point=other) for other in dict.fromkeys(chosen)]
 
 
-def named(stores: Any) -> dict[str, StorePlace]:
+def name_stores(stores: Any) -> dict[str, StorePlace]:
     """Return the stores by name; two of one name are numbered."""
     made: dict[str, StorePlace] = {}
     for store in stores:

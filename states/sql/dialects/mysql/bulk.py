@@ -17,9 +17,9 @@ from trident_py.errors import StateError
 
 from ....columns.arrow import KeyedRows
 from ....columns.values import Column
-from ..base import check_taken, names, undoing
+from ..base import check_taken, names, undo_if_none
 from ..bulk import BLOCK_BYTES, Loaded, blocks, insertions, packets
-from .table import MySqlTable, Refusing, refuse_engine, refusing
+from .table import MySqlTable, Refusing, find_refusing, refuse_engine
 
 _COM_QUERY = 3
 ROOM = 4096  # bytes for the text around the values
@@ -79,18 +79,18 @@ class MySqlBulk(MySqlTable):
         and the server must count as many warnings as rows left out: then each row was left out for its key. A table
         that can refuse more must take every row that is sent, without a warning. Otherwise nothing is written.
         """
-        reasons = refusing(connection, table, rows)
+        reasons = find_refusing(connection, table, rows)
         if reasons is Refusing.ANY:
             return None
         if not every and (known >= _MANY or (known > 0 and reasons is Refusing.MORE)):
-            rows = self._missing(connection, table, rows)
+            rows = self._select_missing(connection, table, rows)
             if len(rows) == 0:
                 return 0
         every = every or reasons is Refusing.MORE
 
         def insert() -> int | None:
             try:
-                loaded = self._ignoring(connection, table, rows)
+                loaded = self._insert_ignoring(connection, table, rows)
             except Exception as error:
                 if self.refuses(error):
                     return None
@@ -98,7 +98,7 @@ class MySqlBulk(MySqlTable):
             left_out = 0 if every else loaded.skipped
             return loaded.records - loaded.skipped if loaded == (len(rows), left_out, left_out) else None
 
-        return undoing(connection, insert)
+        return undo_if_none(connection, insert)
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
         wide = _wide(columns)
@@ -162,7 +162,7 @@ class MySqlBulk(MySqlTable):
         return ""
 
     def instead(self, connection: Any, keys: Sequence[str], others: Sequence[str], of: str = "") -> str:
-        new = incoming(connection, of)
+        new = name_incoming(connection, of)
         changes = ", ".join(f'"{name}" = {new.value.format(name)}' for name in others or keys)
         return f"{new.alias} ON DUPLICATE KEY UPDATE {changes}"
 
@@ -175,7 +175,7 @@ class MySqlBulk(MySqlTable):
     def refuses(self, error: BaseException) -> bool:
         return mysql_code_of(error) in _OBJECTIONS
 
-    def _missing(self, connection: Any, table: str, rows: KeyedRows) -> KeyedRows:
+    def _select_missing(self, connection: Any, table: str, rows: KeyedRows) -> KeyedRows:
         """Return the rows whose key the table lacks, each key once; all rows if the server takes no temporary table of
         keys.
 
@@ -201,9 +201,9 @@ class MySqlBulk(MySqlTable):
                 connection.execute(f"DROP TEMPORARY TABLE IF EXISTS {_KEYS}")
         return rows.take(unique.take(pa.array([row[0] for row in numbers], pa.int64())))
 
-    def _ignoring(self, connection: Any, table: str, rows: KeyedRows) -> Loaded:
+    def _insert_ignoring(self, connection: Any, table: str, rows: KeyedRows) -> Loaded:
         try:
-            parts = (rows.take(positions) for positions in rows.ordered())
+            parts = (rows.take(positions) for positions in rows.in_key_order())
             data = (block for part in parts for block in blocks(part.columns, part.arrays))
             return self.load(connection, table, rows.columns, data, ignore=True)
         except Exception as error:
@@ -211,7 +211,7 @@ class MySqlBulk(MySqlTable):
                 raise
         inserted = warnings = 0
         text = _insert_text("INSERT IGNORE", table, rows.columns)
-        for positions in rows.ordered():
+        for positions in rows.in_key_order():
             for block in insertions(rows.columns, rows.take(positions).arrays, most=int(connection.packet) - ROOM):
                 inserted += connection.raw.query(text + block)
                 warnings += _warnings(connection.raw._result)
@@ -225,7 +225,7 @@ class Incoming(NamedTuple):
     value: str
 
 
-def incoming(connection: Any, of: str = "") -> Incoming:
+def name_incoming(connection: Any, of: str = "") -> Incoming:
     """Return the SQL for `Dialect.instead`. MySQL has deprecated VALUES(column), MariaDB has nothing else."""
     if not connection.names_rows:
         return Incoming("", 'VALUES("{}")')

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy.engine import URL, Engine
 
-from trident_py.databases.error_codes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away, mysql_is_read_only
+from trident_py.databases.error_codes import is_lock_conflict_on_mysql, mysql_code_of, mysql_is_away, mysql_is_read_only
 from trident_py.databases.sessions import pin_mysql
 from trident_py.errors import DefinitionError
 
@@ -71,7 +71,7 @@ class MySql(MySqlMaps):
         return list(answers[len(before) + 1 :])
 
     def is_lock(self, error: BaseException) -> bool:
-        return lost_a_lock_on_mysql(mysql_code_of(error))
+        return is_lock_conflict_on_mysql(mysql_code_of(error))
 
     def is_lost(self, error: BaseException) -> bool:
         code = mysql_code_of(error)

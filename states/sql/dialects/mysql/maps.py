@@ -20,9 +20,9 @@ from ....columns.arrow import arrow_array
 from ....columns.values import Column, transpose
 from ...connection import Connection
 from ...maps.combiners import PartialResults, Recipe
-from ..base import check_taken, insert_text, marks, names, undoing
+from ..base import check_taken, insert_text, marks, names, undo_if_none
 from ..bulk import FEW, blocks
-from .bulk import NO_STAGE, ROOM, Incoming, MySqlBulk, incoming, temporary_like
+from .bulk import NO_STAGE, ROOM, Incoming, MySqlBulk, name_incoming, temporary_like
 
 T = TypeVar("T")
 _KEYS_PER_READ = 1_000
@@ -67,7 +67,7 @@ class MySqlMaps(MySqlBulk):
         if len(batch) <= self.listed and _size(batch) < connection.packet - ROOM:
             return self._combine_few(connection, recipe, batch, wanted)
         work = partial(self._combine_many, connection, recipe, batch.in_arrow(recipe.columns), wanted)
-        return undoing(connection, partial(self._run_unless_refused, work))
+        return undo_if_none(connection, partial(self._run_unless_refused, work))
 
     def write(
         self, connection: Any, table: str, keys: Sequence[Column], columns: Sequence[Column], rows: Sequence[tuple]
@@ -104,7 +104,7 @@ class MySqlMaps(MySqlBulk):
         rows: Any = zip(*batch.columns, strict=True)
         if recipe.kind is not StateType.NON_TRANSACTIONAL:
             rows = ((*row, batch.txid) for row in rows)
-        insert = _few_text(recipe, len(batch), incoming(connection)), list(chain.from_iterable(rows))
+        insert = _few_text(recipe, len(batch), name_incoming(connection)), list(chain.from_iterable(rows))
         done = self._run_unless_refused(partial(connection.execute, *insert))
         if done is None:
             return None
@@ -128,7 +128,7 @@ class MySqlMaps(MySqlBulk):
             values, into = names(recipe.columns), names(recipe.columns)
             if recipe.kind is not StateType.NON_TRANSACTIONAL:
                 values, into = f"{values}, {batch.txid}", f"{into}, txid"
-            changes = _changes(recipe, incoming(connection, staged), str(batch.txid))
+            changes = _changes(recipe, name_incoming(connection, staged), str(batch.txid))
             text = f'INSERT INTO "{recipe.table}" ({into}) SELECT {values} FROM "{staged}"{changes}'
             check_taken(recipe.table, len(batch), connection.execute(text).rowcount)
             return _news(connection, recipe, staged, len(batch)) if wanted else []
@@ -138,7 +138,7 @@ class MySqlMaps(MySqlBulk):
         if recipe.kind is not StateType.NON_TRANSACTIONAL:
             columns = [*columns, Column("txid", "bigint")]
             arrays.append(pa.repeat(pa.scalar(batch.txid, pa.int64()), len(batch)))
-        self.send(connection, recipe.table, columns, arrays, _changes(recipe, incoming(connection)), _BLOCK_BYTES)
+        self.send(connection, recipe.table, columns, arrays, _changes(recipe, name_incoming(connection)), _BLOCK_BYTES)
         keys = [array.to_pylist() for array in batch.columns[:-1]]
         return self._combine_keys(connection, recipe, keys) if wanted else []
 
@@ -212,10 +212,10 @@ def _changes(recipe: Recipe, new: Incoming, txid: str = "") -> str:
     if recipe.limits is not None:
         low, high = recipe.limits
         value = changes[name]
-        changes[name] = f"CASE WHEN ({value}) BETWEEN {low} AND {high} THEN {value} ELSE {_failing(recipe.own)} END"
-    allowed = recipe.allowed(txid)
+        changes[name] = f"CASE WHEN ({value}) BETWEEN {low} AND {high} THEN {value} ELSE {_overflow(recipe.own)} END"
+    allowed = recipe.row_condition(txid)
     if allowed is not None:
-        changes["txid"] = f"CASE WHEN {allowed} THEN {txid} ELSE {_failing(recipe.txid)} END"
+        changes["txid"] = f"CASE WHEN {allowed} THEN {txid} ELSE {_overflow(recipe.txid)} END"
     assignments = ", ".join(f'"{name}" = {change}' for name, change in changes.items())
     return f"{new.alias} ON DUPLICATE KEY UPDATE {assignments}"
 
@@ -249,5 +249,5 @@ def _normalize_zero(array: pa.Array) -> pa.Array:
     return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array
 
 
-def _failing(column: str) -> str:
+def _overflow(column: str) -> str:
     return f"9223372036854775807 + greatest(coalesce({column}, 1), 1)"

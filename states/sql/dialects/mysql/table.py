@@ -200,14 +200,14 @@ class _Definition(NamedTuple):
 _definitions: dict[str, _Definition] = {}
 
 
-def refusing(connection: Any, table: str, rows: KeyedRows) -> Refusing:
+def find_refusing(connection: Any, table: str, rows: KeyedRows) -> Refusing:
     """Return what the table may refuse of these rows. Holds until the transaction ends."""
     connection.execute(f'SELECT 1 FROM "{table}" LIMIT 0')  # locks the table's definition until the end
     text = _NUMBERED.sub("", connection.execute(f'SHOW CREATE TABLE "{table}"').fetchone()[1])
     if text not in _definitions:
         if len(_definitions) >= _DEFINITIONS:
             _definitions.clear()
-        _definitions[text] = _Definition(_refusing(connection, table), _needed(connection, table))
+        _definitions[text] = _Definition(_query_refusing(connection, table), _list_required(connection, table))
     definition = _definitions[text]
     if definition.refusing is Refusing.ANY or definition.needed - {column.name for column in rows.columns}:
         return Refusing.ANY
@@ -246,7 +246,7 @@ def _kind_and_engine(connection: Any, table: str) -> tuple[str, str]:
     return connection.execute(text, (table,)).fetchone() or ("", "")
 
 
-def _refusing(connection: Any, table: str) -> Refusing:
+def _query_refusing(connection: Any, table: str) -> Refusing:
     if not refuse_engine(connection, table):
         return Refusing.ANY
     text = f"SELECT {', '.join(f'({query})' for query in _REASONS.values())}"
@@ -260,7 +260,7 @@ def _find_auto_increment(connection: Any, table: str) -> set[str]:
     return {row[0] for row in connection.execute(text, (table,)).fetchall()}
 
 
-def _needed(connection: Any, table: str) -> frozenset[str]:
+def _list_required(connection: Any, table: str) -> frozenset[str]:
     columns = connection.execute(
         f"SELECT column_name FROM information_schema.columns WHERE {_HERE} AND is_nullable = 'NO'"
         " AND column_default IS NULL AND extra NOT LIKE '%auto_increment%'",

@@ -74,7 +74,7 @@ def _holds(kind: str, column: Column, array: pa.Array) -> bool:
 def _pieces(kind: str, array: pa.Array) -> list[pa.Array]:
     """Return the bytes of each row's value, in one array or as a length and the rest."""
     if kind in _NUMBERS:
-        return [_fixed(_number(kind, array), _NUMBERS[kind])]
+        return [_encode_fixed(_number(kind, array), _NUMBERS[kind])]
     values = array.cast(pa.large_binary())
     lengths = pc.fill_null(pc.binary_length(values), -1).cast(pa.int32())
     return [_bytes(lengths.to_numpy().astype(">i4")), pc.fill_null(values, b"")]
@@ -89,7 +89,7 @@ def _number(kind: str, array: pa.Array) -> pa.Array:
     return array.cast(pa.from_numpy_dtype(_NUMBERS[kind].newbyteorder("=")))
 
 
-def _fixed(numbers: pa.Array, kind: np.dtype) -> pa.Array:
+def _encode_fixed(numbers: pa.Array, kind: np.dtype) -> pa.Array:
     made = np.empty(len(numbers), [("length", ">i4"), ("value", kind)])
     made["length"] = kind.itemsize
     made["value"] = pc.fill_null(numbers, 0).to_numpy()

@@ -153,8 +153,6 @@ class PostgreSqlBulk(ServerDialect):
         ).fetchall()
         return [set(row[0]) for row in keys]
 
-    # -- rows in bulk
-
     def load(
         self, connection: Any, table: str, columns: Sequence[Column], parts: Iterable[Sequence[pa.Array]],
         temporary: bool = False,
@@ -163,13 +161,13 @@ class PostgreSqlBulk(ServerDialect):
         one that is left out."""
         sent = 0
 
-        def counted() -> Iterator[Sequence[pa.Array]]:
+        def count() -> Iterator[Sequence[pa.Array]]:
             nonlocal sent
             for part in parts:
                 sent += len(part[0])
                 yield part
 
-        others = counted()
+        others = count()
         first = next(others, None)
         if first is None:
             return 0
@@ -191,7 +189,7 @@ class PostgreSqlBulk(ServerDialect):
         for look in (False,) if every else (True,) if known else (False, True):
             connection.execute("SAVEPOINT trident_direct")
             try:
-                parts = _missing(self, connection, table, rows) if look else _unique(rows)
+                parts = _select_missing(self, connection, table, rows) if look else _unique(rows)
                 inserted = self.load(connection, table, rows.columns, parts)
             except Exception as error:
                 if not self.refuses(error) and sqlstate_of(error) != _UNSUPPORTED:
@@ -231,11 +229,11 @@ def _text(columns: Sequence[Column], parts: Iterable[Sequence[pa.Array]]) -> Ite
 
 def _unique(rows: KeyedRows) -> Iterator[list[pa.Array]]:
     """Yield the first row of each key, in key order, part by part."""
-    for positions in rows.ordered():
+    for positions in rows.in_key_order():
         yield rows.take(positions.filter(rows.first(positions))).arrays
 
 
-def _missing(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRows) -> Iterator[list[pa.Array]]:
+def _select_missing(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRows) -> Iterator[list[pa.Array]]:
     """Yield the rows whose key is missing in the table, as `_unique` has them. Only these are sorted."""
     keys = [Column("trident_row", "bigint"), *rows.keys]
     arrays = [pa.array(np.arange(len(rows), dtype=np.int64)), *(rows.arrays[i] for i in rows.at)]

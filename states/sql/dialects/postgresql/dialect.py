@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.databases.error_codes import (
-    lost_a_lock_on_postgresql,
+    is_lock_conflict_on_postgresql,
     postgresql_has_it,
     postgresql_is_away,
     postgresql_is_read_only,
@@ -26,7 +26,7 @@ from ....columns.arrow import arrow_array
 from ....columns.values import Column, transpose
 from ...connection import Connection, Statement, driver_connection, pin_session
 from ...maps.combiners import PartialResults, Recipe
-from ..base import check_taken, names, undoing, upsert_text
+from ..base import check_taken, names, undo_if_none, upsert_text
 from ..bulk import FEW
 from .bulk import PostgreSqlBulk
 
@@ -96,7 +96,7 @@ class PostgreSql(PostgreSqlBulk):
         return list(connection.together(first))
 
     def is_lock(self, error: BaseException) -> bool:
-        return lost_a_lock_on_postgresql(sqlstate_of(error))
+        return is_lock_conflict_on_postgresql(sqlstate_of(error))
 
     def is_lost(self, error: BaseException) -> bool:
         state = sqlstate_of(error)
@@ -114,8 +114,6 @@ class PostgreSql(PostgreSqlBulk):
 
     def may_not_read(self, error: BaseException) -> bool:
         return sqlstate_of(error) == _NO_PRIVILEGE
-
-    # -- map states
 
     def read(
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
@@ -139,7 +137,7 @@ class PostgreSql(PostgreSqlBulk):
         if few:
             written = self._combine_few(connection, recipe, batch)
         else:
-            written = undoing(connection, partial(self._combine_many, connection, recipe, batch))
+            written = undo_if_none(connection, partial(self._combine_many, connection, recipe, batch))
         if written is None:
             return None
         if not wanted:
@@ -231,7 +229,7 @@ def _text(recipe: Recipe, source: str) -> str:
     value = recipe.value.name
     changes = recipe.changes(f'excluded."{value}"', "excluded.txid")
     assignments = ", ".join(f'"{name}" = {change}' for name, change in changes.items())
-    conditions = [recipe.allowed("excluded.txid"), *_bounds(recipe, changes[value])]
+    conditions = [recipe.row_condition("excluded.txid"), *_bounds(recipe, changes[value])]
     where = " AND ".join(condition for condition in conditions if condition is not None)
     into, selected = names(recipe.columns), names(recipe.columns)
     if recipe.kind is not StateType.NON_TRANSACTIONAL:

@@ -17,7 +17,7 @@ from sqlalchemy.engine import URL, Engine
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateTable
 
-from trident_py.databases.error_codes import lost_a_lock_on_sqlite, sqlite_code_of
+from trident_py.databases.error_codes import is_lock_conflict_on_sqlite, sqlite_code_of
 from trident_py.errors import DefinitionError
 from trident_py.model.retry import again_for
 from trident_py.state import Needs, StateType
@@ -26,7 +26,7 @@ from ....columns.arrow import KeyedRows
 from ....columns.values import Column
 from ...connection import Connection, Statement, driver_connection
 from ...maps.combiners import PartialResults, Recipe
-from ..base import check_taken, insert_text, names, undoing, upsert_text
+from ..base import check_taken, insert_text, names, undo_if_none, upsert_text
 from .table import FileConnection, SqliteTable, unopenable
 
 _BUSY_MILLISECONDS = 60_000
@@ -82,7 +82,7 @@ class Sqlite(SqliteTable):
         wal = partial(connection.execute, "PRAGMA journal_mode = WAL")
         again_for(_BUSY_MILLISECONDS / 1000, 0.005, self.is_lock, wal)  # busy_timeout does not cover this statement
         connection.execute("PRAGMA synchronous = FULL")
-        connection.opened(engine.url.database)
+        connection.remember_file(engine.url.database)
         return connection
 
     def alive(self, connection: Any) -> bool:
@@ -98,7 +98,7 @@ class Sqlite(SqliteTable):
         return list(connection.together(first))
 
     def is_lock(self, error: BaseException) -> bool:
-        return lost_a_lock_on_sqlite(sqlite_code_of(error))
+        return is_lock_conflict_on_sqlite(sqlite_code_of(error))
 
     def advice(self, url: URL, error: BaseException) -> str:
         code = sqlite_code_of(error)
@@ -110,11 +110,9 @@ class Sqlite(SqliteTable):
     def is_duplicate(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.IntegrityError) and "UNIQUE" in str(error)
 
-    # -- rows
-
     def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
         """Return None if the table refuses a row or a trigger may have left one out."""
-        ordered = rows.take(pa.concat_arrays(list(rows.ordered())))
+        ordered = rows.take(pa.concat_arrays(list(rows.in_key_order())))
         text = f"{insert_text(table, rows.columns)}{self.unless_there(rows.keys)}"
 
         def insert() -> int | None:
@@ -126,7 +124,7 @@ class Sqlite(SqliteTable):
                 raise
             return inserted if inserted == len(rows) or not (every or _has_triggers(connection, table)) else None
 
-        return undoing(connection, insert)
+        return undo_if_none(connection, insert)
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
         stored = [sa.Column(c.name, self.storage(c), primary_key=i == 0) for i, c in enumerate(columns)]
@@ -176,7 +174,7 @@ class Sqlite(SqliteTable):
         """Combine many rows in one statement; the returned rows show whether the map would get the same result."""
         if sqlite3.sqlite_version_info < (3, 35):  # no RETURNING
             return None
-        return undoing(connection, partial(self._combine, connection, recipe, batch, wanted))
+        return undo_if_none(connection, partial(self._combine, connection, recipe, batch, wanted))
 
     def _combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         rows: list[tuple] = []
@@ -220,7 +218,7 @@ def _text(recipe: Recipe, count: int, wanted: bool) -> str:
     values = ", ".join(f"({', '.join(row if plain else [*row, '?1'])})" for row in rows)
     changes = recipe.changes(f'excluded."{recipe.value.name}"', "excluded.txid")
     assignments = ", ".join(f'"{column}" = {change}' for column, change in changes.items())
-    allowed = recipe.allowed("excluded.txid")
+    allowed = recipe.row_condition("excluded.txid")
     where = "" if allowed is None else f" WHERE {allowed}"
     returned = names([recipe.value, *recipe.keys] if wanted else [recipe.value])
     return (

@@ -43,7 +43,7 @@ class FileConnection(sqlite3.Connection):
     _path = ""
     _file: tuple[int, int] | None = None
 
-    def opened(self, path: str) -> None:
+    def remember_file(self, path: str) -> None:
         """Called once the file exists; remembers it."""
         self._path, self._file = path, _file_at(path)
 

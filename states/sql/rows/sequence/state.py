@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ....columns.values import Column, RefusedValue, decode_row, nameable, refusal, transpose
 from ....rows import share_rows
 from ...connection import Connection
 from ...dialects.base import names
-from ...ledger import SqlFence, noting
-from ...table import CheckedTable, Shape, existing
-from ..base import RowFactory, RowPartition, declare_fields, keyed_shape
+from ...ledger import SqlFence, note_files
+from ...table import CheckedTable, Shape, read_columns
+from ..base import RowFactory, RowPartition, declare_fields, make_keyed_shape
 from .numbers import Arrived, Decided, Gap, Key, SenderRow, hold, report
 from .tables import BESIDE, RESERVED, Tables, make_beside
 
@@ -57,7 +56,7 @@ class SequenceRows(RowPartition):
         files = self._transaction.commit()
         for sender, gap in self.new_gaps:
             _LOG.warning("%s", _describe_gap(self.factory.table, sender, gap))
-        return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}, **noting(files)}
+        return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}, **note_files(files)}
 
     def getTuples(self) -> Iterator[list[Any]]:
         for key, row in share_rows(self.factory.stored().items(), self.partition, self.of):
@@ -79,7 +78,7 @@ class SequenceRows(RowPartition):
         tables = self.prepare(fields)
 
         def work() -> tuple[Arrived, Decided, list[tuple]]:
-            rows = self._encoded(tables.columns, fields, tuples)
+            rows = self._encode(tables.columns, fields, tuples)
             arrived = Arrived.of(rows, len(tables.sender))
             return arrived, *self._apply(tables, rows, arrived, tell)
 
@@ -99,12 +98,12 @@ class SequenceRows(RowPartition):
                 decided = self._report(tables, connection, arrived, senders)
             else:
                 waits = [key for key in arrived.keys(senders, past=False) if senders[key[:-1]].held]
-                stood = tables.stored(connection, tables.held, waits)
+                stood = tables.read_stored(connection, tables.held, waits)
                 decided = self._hold(tables, connection, arrived, senders, stood)
             new = {key: rows[arrived.position(key)] for key in [*decided.applied, *decided.waiting]}
             past = [key for key in arrived.keys(senders, past=True) if key not in new]
-            stood |= tables.stored(connection, tables.table, past)
-            waited = tables.waiting(connection, decided.released) if tell else []
+            stood |= tables.read_stored(connection, tables.table, past)
+            waited = tables.read_rows(connection, decided.released) if tell else []
             tables.write(connection, decided, new)
         old = [rows[at] for at in [*map(arrived.position, stood), *arrived.again]]
         self._count(decided, len(rows), _conflicts(tables, old, stood, new))
@@ -122,7 +121,7 @@ class SequenceRows(RowPartition):
     ) -> Decided:
         gappy = {key[:-1] for key in arrived.keys(senders, past=True) if senders[key[:-1]].missing}
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        return report(arrived, senders, tables.missing(connection, sorted(gappy)), self._txid, now)
+        return report(arrived, senders, tables.read_gaps(connection, sorted(gappy)), self._txid, now)
 
     def _count(self, decided: Decided, rows: int, conflicts: int) -> None:
         applied, held, released = len(decided.applied), len(decided.waiting), len(decided.released)
@@ -133,7 +132,7 @@ class SequenceRows(RowPartition):
         )  # fmt: skip
         self.new_gaps += decided.opened
 
-    def _encoded(self, columns: Sequence[Column], fields: Fields, tuples: Sequence[TridentTuple]) -> list[tuple]:
+    def _encode(self, columns: Sequence[Column], fields: Fields, tuples: Sequence[TridentTuple]) -> list[tuple]:
         """Return the rows in the order of the table's columns. Raises StateError for the first value that does not
         fit."""
         table = self.factory.table
@@ -216,6 +215,7 @@ class SequenceState(RowFactory):
     onGap: str = "hold"
     first: int = 1
     kind: ClassVar[str] = "sequence"
+    state_type = SequenceRows
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -271,10 +271,6 @@ class SequenceState(RowFactory):
     def _shared(self) -> str:
         return f"sequence, {self.onGap}"  # the row of a sender locks it against every writer
 
-    @property
-    def state_type(self) -> StateClass:
-        return SequenceRows
-
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SequenceRows:
         state = SequenceRows(self, SqlFence.of(conf), partitionIndex, numPartitions)
         if self._fields is not None:
@@ -286,9 +282,9 @@ class SequenceState(RowFactory):
         store, row = self.place.stores()[0], declare_fields(self.place, self._fields, fields)
         if missing := [name for name in self.key if name not in row]:
             raise StateError(f"table {self.table!r} needs {missing} for sender and number; the tuples have {fields}")
-        types = existing(store, self.table) or {}
+        types = read_columns(store, self.table) or {}
         usual = {name: types.get(name, ddl) for name, ddl in self._usual.items()}
-        shape = keyed_shape(self.place, row, self.key, usual)
+        shape = make_keyed_shape(self.place, row, self.key, usual)
         tables = Tables(store.dialect, self.table, shape.columns, self.first)
         make_beside(self.place, tables, self.onGap)
         return tables
@@ -311,10 +307,10 @@ class SequenceState(RowFactory):
 
     def _look(self, suffix: str, width: int) -> dict[tuple, tuple]:
         store = self.place.stores()[0]
-        types = existing(store, self.table)
+        types = read_columns(store, self.table)
         if types is None:
             return {}
-        tables = self.tables(self._fields or Fields.named(types))
+        tables = self.tables(self._fields or Fields.of_names(types))
         name = f"{self.table}{suffix}"
         columns = {self.table: list(tables.columns), **tables.beside(self.onGap)}.get(name)
         if columns is None:

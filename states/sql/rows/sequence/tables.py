@@ -67,8 +67,6 @@ class Tables:
         third = {self.held: list(self.columns)} if onGap == "hold" else {self.gaps: [*self.sender, *_GAP]}
         return {self.senders: [*self.sender, *_SENDER], **third}
 
-    # -- senders
-
     def lock(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, SenderRow]:
         """Lock the rows of these senders for this transaction and return them; create missing ones."""
         self._lock(connection, senders)
@@ -101,9 +99,7 @@ class Tables:
         rows = [(*sender, *SenderRow(self.first - 1)) for sender in senders]
         connection.executemany(insert_text(self.senders, [*self.sender, *_SENDER]) + unless_there, rows)
 
-    # -- what has come before
-
-    def stored(self, connection: Connection, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
+    def read_stored(self, connection: Connection, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
         """Return the other columns, encoded, of the keys that the table holds."""
         rows = self.dialect.read(connection, table, self.keys, self.others, keys)
         by_key = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
@@ -112,7 +108,7 @@ class Tables:
     def same(self, row: tuple, other: tuple) -> bool:
         """Return whether the other columns of two encoded rows hold the same values."""
         return row == other or all(
-            a == b or (column.family == "json" and None not in (a, b) and _sorted(a) == _sorted(b))
+            a == b or (column.family == "json" and None not in (a, b) and _sort_keys(a) == _sort_keys(b))
             for column, a, b in zip(self.others, row, other, strict=True)
         )
 
@@ -126,7 +122,7 @@ class Tables:
                 numbers.setdefault(key[:-1], set()).add(key[-1])
         return numbers
 
-    def missing(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, list[Gap]]:
+    def read_gaps(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, list[Gap]]:
         """Return the gaps of each sender."""
         gaps: dict[tuple, list[Gap]] = {}
         columns, width = [*self.sender, *_GAP], len(self.sender)
@@ -136,8 +132,6 @@ class Tables:
                 sender = encode_rows(self.dialect, self.sender, [row[:width]])[0]
                 gaps.setdefault(sender, []).append(Gap(*row[width:]))
         return gaps
-
-    # -- what a batch changes
 
     def write(self, connection: Connection, decided: Decided, rows: dict[Key, tuple]) -> None:
         """Write everything that was decided. ``rows``: the encoded rows of the batch by key."""
@@ -182,7 +176,7 @@ class Tables:
         check_taken(self.table, released, moved)
         check_taken(self.held, released, gone)
 
-    def waiting(self, connection: Connection, keys: Sequence[Key]) -> list[tuple]:
+    def read_rows(self, connection: Connection, keys: Sequence[Key]) -> list[tuple]:
         """Return the other columns of waiting rows, in the order of the keys."""
         rows = self.dialect.read(connection, self.held, self.keys, self.others, keys)
         return [row for row in rows if row is not None]
@@ -234,6 +228,6 @@ def _chunks(keys: Sequence[Column], rows: Sequence[tuple]) -> Iterator[tuple[str
         yield f"({where})", list(chain.from_iterable(part))
 
 
-def _sorted(text: str) -> str:
+def _sort_keys(text: str) -> str:
     """JSON with sorted keys, since some databases do not keep their order."""
     return json.dumps(json.loads(text), sort_keys=True)
