@@ -20,8 +20,10 @@ from faults.steps import Fault
 from faults.stores import differences, read
 from remotes import Remote
 
+from states.files import FileState
+from states.sql import RowUpdater
 from states.sql.store import close_stores
-from trident_py import Fields, TridentTopology
+from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.engine.program import compile_plan
 from trident_py.errors import FailedException, LineageError
 from trident_py.extras.txid import cli
@@ -30,9 +32,11 @@ from trident_py.extras.txid.evidence import ComponentEvidence
 from trident_py.extras.txid.fence import shut_out
 from trident_py.extras.txid.inspection import look
 from trident_py.extras.txid.lines import about, lines
+from trident_py.extras.txid.tables import write
 from trident_py.model.context import with_context
+from trident_py.operations.builtin import Count
 from trident_py.state import BaseStateUpdater, BatchParticipant, State, StateFactory
-from trident_py.testing import FixedBatchSpout
+from trident_py.testing import FixedBatchSpout, MemoryMapState
 
 SEED, LAST = 5, 6
 ONLY = ("opaque", "append", "batch")
@@ -134,7 +138,7 @@ def test_a_driver_in_full_run_is_never_said_to_be_refused(tmp_path: Path, driver
 def test_a_refusal_is_told_in_the_words_of_the_start(tmp_path: Path) -> None:
     start = sqlite(tmp_path)
     run(start)
-    journal = Path(look(component(start)).where) / "journal"
+    journal = Path(look(component(start)).place) / "journal"
     journal.rename(tmp_path / "moved")
     found = looked(start)
     assert found.next.kind == "refused" and "remembers batch 6, written under another checkpoint" in found.next.sentence
@@ -269,10 +273,40 @@ def test_a_driver_that_is_fenced_ends_and_the_next_start_goes_on(
 def test_a_fence_that_is_refused_changes_nothing(tmp_path: Path) -> None:
     start = sqlite(tmp_path)
     run(start)
-    journal = Path(look(component(start)).where) / "journal"
+    journal = Path(look(component(start)).place) / "journal"
     journal.unlink()
     before = read(start.url, "SELECT * FROM trident_fence")
     with pytest.raises(LineageError, match="remembers batch 6, written under another checkpoint"):
         shut_out(component(start))
     assert read(start.url, "SELECT * FROM trident_fence") == before
     assert not journal.exists()
+
+
+def test_files_tell_their_batches_and_memory_keeps_none(tmp_path: Path) -> None:
+    start = sqlite(tmp_path)
+    topology = TridentTopology()
+    stream = topology.newStream("in", FixedBatchSpout(Fields("word string"), 1, ("a",), ("b",)))
+    stream.partitionPersist(FileState(str(tmp_path / "files"), format="json"), "word", RowUpdater(), stateName="files")
+    stream.groupBy("word").persistentAggregate(MemoryMapState.Factory(), Count(), "count", stateName="memory")
+    built = topology.build()
+    with LocalCluster(start.place) as cluster:
+        cluster.submitTopology("faults", {}, built).awaitTermination(60)
+    found = looked(start, component(start, built))
+    assert {state.state: (state.complete, state.owner) for state in found.states or ()} == {
+        "files": (2, "faults/files"), "memory": (None, ""),
+    }  # fmt: skip
+    assert found.next.sentence == "continues after txid 2"
+
+
+def test_the_tables_of_a_file_have_the_same_facts(tmp_path: Path) -> None:
+    start = sqlite(tmp_path, Fault("committed", "opaque", 3))
+    run(start)
+    write(tmp_path / "facts.db", [look(component(start))])
+    url = f"sqlite:///{tmp_path}/facts.db"
+    assert read(url, "SELECT component, committed, begun, next FROM components") == [("readings", 2, 3, "repeats")]
+    assert read(url, "SELECT state, part, generation FROM states") == [("opaque", 3, 1)]
+    assert read(url, "SELECT txid, has FROM batches ORDER BY txid") == [(2, "has it complete"), (3, "has a part of it")]
+    again = CliRunner().invoke(cli.txid, ["sql", str(tmp_path / "facts.db"), start.place])
+    assert again.exit_code == 2 and "is there already" in again.output
+    assert CliRunner().invoke(cli.txid, ["sql", str(tmp_path / "alone.db"), start.place]).exit_code == 0
+    assert read(f"sqlite:///{tmp_path}/alone.db", "SELECT count(*) FROM states") == [(0,)]

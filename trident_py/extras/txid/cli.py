@@ -1,4 +1,4 @@
-"""The commands `trident txid ls`, `show`, `watch` and `fence`.
+"""The commands `trident txid ls`, `show`, `watch`, `sql` and `fence`.
 
 Exit codes: 0 the next start goes on; 1 it is refused, or waits for a store; 2 the command or the topology is wrong.
 """
@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -26,6 +27,7 @@ from .fence import shut_out
 from .inspection import look
 from .lines import about, driver, line, lines
 from .next_start import REFUSED, WAITS
+from .tables import write
 
 FAILED = 1
 _OPTIONS = (
@@ -83,6 +85,21 @@ def show(txid: int, full: bool, **named: Any) -> None:
 
 
 @txid.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@_add_names
+def sql(file: Path, full: bool, **named: Any) -> None:
+    """Write what `ls` has into a new SQLite file: the tables components, states and batches."""
+
+    def body() -> int:
+        if file.exists():
+            raise click.UsageError(f"{file} is there already; name a file that is not")
+        write(file, [look(component) for component in components_of(**named)])
+        return 0
+
+    sys.exit(guarded(body, full))
+
+
+@txid.command()
 @_add_names
 @click.option("--every", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds.")
 def watch(every: float, full: bool, **named: Any) -> None:
@@ -125,7 +142,7 @@ def _watch_lines(components: Sequence[Component], every: float) -> int:
         for component in components:
             told = line(look(component))
             if before.get(component.name) != told:
-                print(f"{now():%H:%M:%S} {told}", flush=True)
+                print(f"{now():%H:%M:%S}Z {told}", flush=True)
             before[component.name] = told
         time.sleep(every)
 

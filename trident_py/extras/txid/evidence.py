@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 
-class NextStart(NamedTuple):
+@dataclass(frozen=True)
+class NextStart:
     """What the next start will do. ``kind``: a word of `trident_py.extras.txid.next_start`. ``sentence`` begins with a
     verb: the next start ..."""
 
@@ -23,7 +24,7 @@ class StateEvidence:
     ``away``: it may tell later."""
 
     state: str
-    where: str = ""
+    place: str = ""
     complete: int | None = None
     part: int | None = None
     begun: int | None = None
@@ -57,7 +58,7 @@ class ComponentEvidence:
 
     topology: str
     component: str
-    where: str
+    place: str
     next: NextStart
     committed: int = 0
     base: int = 0

@@ -19,7 +19,7 @@ def lines(found: ComponentEvidence) -> list[str]:
     """Return what `trident txid ls` prints of a component."""
     lineage = f"; lineage {found.lineage}" if found.lineage else ""
     told = [f"{batches(found)}{lineage}", f"driver: {driver(found)}", *states(found), describe_next_start(found)]
-    return [f"{found.topology}/{found.component}: {found.where}", *(f"  {line}" for line in told)]
+    return [f"{found.topology}/{found.component}: {found.place}", *(f"  {line}" for line in told)]
 
 
 def line(found: ComponentEvidence) -> str:
@@ -32,7 +32,7 @@ def line(found: ComponentEvidence) -> str:
 def batches(found: ComponentEvidence) -> str:
     begun = "" if found.begun is None else f"; begun: txid {found.begun}"
     decided = "" if found.decided is None else f", decided by its attempt {found.decided}"
-    return f"committed: txid {found.committed}{begun}{decided}"
+    return f"committed: {f'txid {found.committed}' if found.committed else 'none'}{begun}{decided}"
 
 
 def driver(found: ComponentEvidence) -> str:
@@ -55,7 +55,7 @@ def row(state: StateEvidence) -> tuple[str, ...]:
     begun = None if state.begun is None else f"{state.begun} (attempt {state.attempt})"
     numbers = (state.complete, state.part, begun, state.generation)
     shown = ("-" if each is None else str(each) for each in numbers)
-    return (state.state, *shown, state.owner or "-", state.where or "-")
+    return (state.state, *shown, state.owner or "-", state.place or "-")
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

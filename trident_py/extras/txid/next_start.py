@@ -51,5 +51,5 @@ def examine(opening: Startup, states: Sequence[StateEvidence], after: NextStart)
         return _begins(agreed.txid + 1)
     if after.kind != REPEATS or not states:
         return after
-    have = ", ".join(f"{state.state} {state.of(agreed.txid + 1)}" for state in states)
+    have = "; ".join(f"{state.state} {state.of(agreed.txid + 1)}" for state in states)
     return NextStart(REPEATS, f"{after.sentence}: {have}")
