@@ -185,7 +185,7 @@ def _tell_holder(view: ComponentView) -> Diagnosis:
     if holder == WAITING:
         text = f"keeping up: waits for records {share:.0%} of the time, {count(rate)} records a second"
         return Diagnosis("steady", text)
-    text = f"held by {_name(holder)}, {share:.0%} of the time, since {_moment(_find_start(view, holder), view.now)}"
+    text = f"held by {_name(holder)}, {share:.0%} of the time, since {_moment(_find_begin(view, holder), view.now)}"
     return Diagnosis("held", f"{text}{_describe_trend(recent, holder)}")
 
 
@@ -219,7 +219,7 @@ def _find_holder(spent: Mapping[Phase, float]) -> tuple[Phase, float]:
     return holder, spent[holder] / max(sum(spent.values()), 1e-9)
 
 
-def _find_start(view: ComponentView, holder: Phase) -> float:
+def _find_begin(view: ComponentView, holder: Phase) -> float:
     """Return since when it has taken most of the time, minute by minute."""
     until, since = view.now, view.since
     while batches := view.within(until - WINDOW, until):

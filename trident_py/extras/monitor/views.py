@@ -113,14 +113,14 @@ def _states(record: RunRecord, program: Program) -> Iterable[dict[str, Any]]:
 
 def configuration(conf: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a run without their secrets."""
-    return {str(key): HIDDEN if is_secret(str(key)) else _hide_within(value) for key, value in sorted(conf.items())}
+    return {str(key): HIDDEN if is_secret(str(key)) else _hide(value) for key, value in sorted(conf.items())}
 
 
-def _hide_within(value: Any) -> Any:
+def _hide(value: Any) -> Any:
     if isinstance(value, Mapping):
         return configuration({str(key): each for key, each in value.items()})
     if isinstance(value, list | tuple):
-        return [_hide_within(each) for each in value]
+        return [_hide(each) for each in value]
     if value is None or isinstance(value, bool | int | float):
         return value
     return hide(redact_url(value)) if isinstance(value, str) else hide(repr(value))

@@ -96,7 +96,7 @@ def sql(file: Path, full: bool, **named: Any) -> None:
         write(file, [look(component) for component in components_of(**named)])
         return 0
 
-    sys.exit(guarded(body, full))
+    sys.exit(run_guarded(body, full))
 
 
 @txid.command()
