@@ -23,7 +23,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ...cli.display import terminable
-from .monitor import TOKEN
+from . import TOKEN
 
 SECONDS = 10.0
 BAD = ("failed", "stuck", "replaying", "waiting")

@@ -13,12 +13,11 @@ from ...errors import DefinitionError
 from ...model.plan import Plan
 from ...report.progress import Event, Progress, RunningTopology
 from ..drpc_server.web_server import LOCAL, WebServer
+from . import TOKEN
 from .app import application
 from .run_record import RunRecord
 
 log = logging.getLogger("trident_py")
-
-TOKEN = "TRIDENT_HTTP_TOKEN"  # noqa: S105  the variable's name
 
 
 class Monitor:
