@@ -128,7 +128,7 @@ def test_the_metrics_are_those_of_the_events(run: Run, feeder: FeederBatchSpout)
         assert found[f"trident_batch_seconds_sum{{component=words,phase={phase}}}"] > 0
     (*_, last) = get(running.http, "/api/events?event=committed")[1]["events"]
     at = datetime.fromisoformat(last["time"]).timestamp()
-    assert found["trident_last_commit_timestamp_seconds{component=words}"] == pytest.approx(at, abs=1)
+    assert found["trident_last_commit_timestamp_seconds{component=words}"] == pytest.approx(at, abs=5)
     assert "trident_backlog{spout=words}" not in found
 
 
@@ -177,7 +177,7 @@ def test_a_batch_that_does_not_end_is_not_ready(run: Run) -> None:
     topology.newStream("words", feeder).map(lambda word: (go.wait(30), word)[1]).peek(lambda _: None)
     running = run(topology, topology__http__ready__seconds=0.2)
     feeder.feed([("a",)], wait=False)
-    status, text = until(lambda: (found := get(running.http, "/readyz"))[0] == 503 and found)
+    status, text = until(lambda: "txid" in (found := get(running.http, "/readyz"))[1] and found)  # it has started
     assert text.startswith("words: txid 1 is not committed; ") and status == 503
     assert get(running.http, "/healthz")[0] == 200
     go.set()

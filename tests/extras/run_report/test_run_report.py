@@ -109,6 +109,11 @@ def test_a_page_loads_nothing_and_runs_nothing_of_the_events(events: Path) -> No
     assert re.findall(r"(?:src|href)=[\"'](?!#)", text.replace("xlink:href=\"#", "")) == []
 
 
+def test_a_batch_that_was_told_without_its_counts_is_no_error(events: Path) -> None:
+    events.write_text('{"event": "committed", "time": "2026-11-26T10:00:00+00:00", "txid": 1, "attempt": 0}\n')
+    assert read(events).others == {"committed": 1}
+
+
 def test_two_runs_stand_side_by_side(events: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text("".join(line + "\n" for line in events.read_text().splitlines() if '"txid": 2' not in line))

@@ -64,7 +64,7 @@ class RunEvents:
         kind = event["event"]
         if kind == "guarantee":
             self.guarantees.append(event)
-        elif kind == "committed":
+        elif kind == "committed" and "emitted" in event:  # the first ones may be told without their counts
             self.batches.append(self._read_commit(at, event))
         elif kind in FAILURES:
             self.failures.append(FailedAttempt(at, kind, event["txid"], event["attempt"], event.get("reason", "")))
