@@ -9,13 +9,14 @@ an old one changes nothing but the time.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
+from importlib import metadata
 from pathlib import Path
 
 from . import kafka_jars
+from .service import ServiceMissing
 
 FOLDER = Path(__file__).parents[1] / "build" / "class_archives"
 STAMP = FOLDER / "versions"
@@ -39,11 +40,11 @@ RECORD = "TRIDENT_RECORD_CLASSES"
 
 
 def options(name: str) -> list[str]:
-    """Returns the options of Java for the program of this name: its archive, if there is one. With the variable RECORD
-    the program writes its archive when it ends in order."""
+    """Returns the options of Java for the program of this name: its archive, if there is one. RECORD names a folder
+    into which the program writes its archive when it ends in order."""
     file = FOLDER / f"{name}.jsa"
-    if RECORD in os.environ:
-        return [f"-XX:ArchiveClassesAtExit={file}", *QUIET]
+    if into := os.environ.get(RECORD):
+        return [f"-XX:ArchiveClassesAtExit={into}/{name}.jsa", *QUIET]
     return [f"-XX:SharedArchiveFile={file}", *QUIET] if file.exists() else []
 
 
@@ -63,27 +64,41 @@ def record_spark() -> None:
         subprocess.run([sys.executable, "-c", TOPOLOGY], env=environment, cwd=folder, check=True, capture_output=True)
 
 
+def java() -> str:
+    """Returns the java of JAVA_HOME, else of PATH, as Spark and the broker take it."""
+    home = os.environ.get("JAVA_HOME")
+    return f"{home}/bin/java" if home else "java"
+
+
 def versions() -> str:
     """What the archives depend on."""
-    import pyspark
-
-    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
-    return f"{java}{pyspark.__version__}\n{kafka_jars.folder()}\n"
+    told = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True).stderr
+    return f"{told}{metadata.version('pyspark')}\n{kafka_jars.folder()} {kafka_jars.there()}\n"
 
 
-def main() -> None:
-    """Record all of them, unless they are there for these versions."""
+def record() -> None:
+    """Record all of them, unless they are there for these versions. Another run may do the same at the same time."""
     wanted = versions()
     if STAMP.exists() and STAMP.read_text() == wanted:
         return
     print("== recording the classes that Spark and Kafka load", flush=True)
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir(parents=True)
-    os.environ[RECORD] = "1"
-    record_spark()
-    if kafka_jars.there():
-        record_kafka()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=FOLDER.parent) as folder:
+        os.environ[RECORD] = folder
+        record_spark()
+        if kafka_jars.there():
+            record_kafka()
+        for made in Path(folder).glob("*.jsa"):
+            made.replace(FOLDER / made.name)
     STAMP.write_text(wanted)
+
+
+def main() -> None:
+    """Without archives tests take longer; nothing else."""
+    try:
+        record()
+    except (OSError, subprocess.SubprocessError, ServiceMissing) as error:
+        print(f"note: no archives of classes, so Java starts more slowly: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -275,6 +275,10 @@ COMMANDS = [
     ("run", "--local", "--dry-run"),
     ("explain", "--format", "dot"),
     ("check", "--json"),
+    ("run", "--local", "--log-format", "json", "--events", "events.jsonl", "--name", "with-events"),
+    ("txid", "ls", "--json"),
+    ("txid", "show", "1"),
+    ("txid", "sql", "txids.db"),
 ]
 
 
@@ -302,6 +306,15 @@ def test_a_topology_files_secrets_are_shown_by_no_command_and_in_no_process_list
         assert process.returncode in (0, 1), err.decode()
         watched[f"{command}"] = (out + err).decode()
     watched["files"] = files_in(tmp_path / "checkpoints")
+    watched["events"] = (tmp_path / "events.jsonl").read_text()
+
+
+@pytest.mark.parametrize("url", [f"http://me:{CANARY}@127.0.0.1:9", f"127.0.0.1:9?token={CANARY}", f"me:{CANARY}@x:9"])
+def test_a_url_of_a_run_is_shown_without_its_secret(url: str, watched: dict[str, str]) -> None:
+    asked = CliRunner().invoke(trident, ["status", url])
+    assert asked.exit_code == 1
+    assert "does not answer as a run does" in asked.output
+    watched["status"] = asked.output
 
 
 def process_list() -> str:
@@ -331,7 +344,8 @@ PATHS = {
     "gateway: store", "gateway: kafka.bootstrap", "gateway: kafka.settings",
     *(f"{command}: {option}" for command in ("run", "profile", "doctor", "drpc serve") for option in ("conf",
     "settings")),
-    "SqlQuery: url",
+    *(f"txid {command}: settings" for command in ("ls", "show", "watch", "fence", "sql")),
+    "SqlQuery: url", "status: url", "top: url",
 }  # fmt: skip
 """Who takes a secret, and as what."""
 

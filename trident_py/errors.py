@@ -102,7 +102,10 @@ class LineageError(StateError):
     - The checkpoint holds the position of a spout of another class, or one of its files is missing.
 
     The message lists the options as you must type them. docs/reliability.md, "Checkpoint and store", has the table.
+    ``momentary``: a driver that goes on meanwhile looks the same, so only who owns the checkpoint can tell.
     """
+
+    momentary = False
 
 
 class MissingValueError(TridentError, IndexError):

@@ -72,9 +72,9 @@ class BatchLog:
                 "is damaged, or of a version of trident_py before the log. Restore it from a copy, or move it away: "
                 f"the next start names the {BASE} with which a new one continues"
             )
-        if record.get("format", FORMAT) != FORMAT:
+        if (written := record.get("format", 1)) != FORMAT:
             raise LineageError(
-                f"the checkpoint {self.where} has format {record['format']}, this version of trident_py reads "
+                f"the checkpoint {self.where} has format {written}, this version of trident_py reads "
                 f"{FORMAT}: start it with the version that wrote it"
             )
         last = self.last()

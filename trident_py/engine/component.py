@@ -37,11 +37,12 @@ def take_over(
     open_states: Callable[[CheckpointState], T],
 ) -> tuple[CheckpointState, T]:
     """Take the log and open the states, as every start does: older drivers are shut out. One that is refused changes
-    nothing, unless an older driver goes on meanwhile: then the log must be taken from it to compare."""
+    nothing. Only where the refusal may come of an older driver that goes on, the log is taken from it to compare."""
+    standing = log.read_state(program)
     try:
-        examine(log.read_state(program))
-    except LineageError:
-        if not log.has_moved():
+        examine(standing)
+    except LineageError as error:
+        if not (error.momentary and log.has_moved()):
             raise
     log.take()
     standing = log.read_state(program)

@@ -127,7 +127,9 @@ def _refuse(case: Recovery, refused: Mapping[str, StorePosition]) -> None:
     state = f"state {first!r} of topology {case.standing.topology!r} in {case.answers[first].where}"
     others = [f"{name!r} (batch {case.answers[name].highest})" for name in names[1:]]
     also = f"The same holds for {', '.join(others)}. " if others else ""
-    raise LineageError(f"{state} {finding}. {also}{_list_choices(*choices)}")
+    error = LineageError(f"{state} {finding}. {also}{_list_choices(*choices)}")
+    error.momentary = case.standing.is_new or set(refused.values()) <= _MOMENTARY
+    raise error
 
 
 def _format_setting(conf: Mapping[str, Any], key: str, value: Any) -> str:
@@ -289,6 +291,8 @@ def _explain_crossed(case: Recovery, answer: Remembered, names: list[str]) -> Te
     )
 
 
+_MOMENTARY = {StorePosition.AHEAD, StorePosition.CROSSED, StorePosition.REORDERED, StorePosition.UNOWNED}
+"""What an older driver that goes on between two questions looks like, too."""
 _TEXTS = {
     StorePosition.LOST: _explain_lost,
     StorePosition.UNOWNED: _explain_unowned,

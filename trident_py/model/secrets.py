@@ -19,7 +19,7 @@ _OF_URL = re.compile(
 )
 _OF_TEXT = re.compile(r"(?P<before>://[^:/@\s?#]*:)(?P<secret>\S*)@")
 _PARAMETER = re.compile(r"(?P<before>[?&](?P<name>[^=&?\s]*)=)(?P<secret>[^&\s]*)")
-_WORD = re.compile(r"(?P<before>(?P<name>[\w.-]+)\s*=\s*)(?P<secret>'[^']*'|\"[^\"]*\"|[^\s,;&)\"']+)")
+_WORD = re.compile(r"(?<![\w.-])(?P<before>(?P<name>[\w.-]+)\s*=\s*)(?P<secret>'[^']*'|\"[^\"]*\"|[^\s,;&)\"']+)")
 
 
 def is_secret(name: str) -> bool:

@@ -23,6 +23,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ...cli.display import terminable
+from ...model.secrets import hide, redact_url, secrets_in
 from . import TOKEN
 
 SECONDS = 10.0
@@ -67,10 +68,11 @@ def _ask(url: str) -> dict[str, Any]:
         return {**_get(base, f"/api/v1/topology/{run}"), "failures": failures[-3:]}
     except HTTPError as error:
         hint = f"; it asks for the token of {TOKEN}" if error.code == HTTPStatus.UNAUTHORIZED else ""
-        print(f"error: {url} answers {error.code} {error.reason}{hint}", file=sys.stderr)
+        print(f"error: {redact_url(url)} answers {error.code} {error.reason}{hint}", file=sys.stderr)
     except (OSError, ValueError, LookupError, TypeError) as error:
         why = error.reason if isinstance(error, URLError) else f"{type(error).__name__}: {error}"
-        print(f"error: {url} does not answer as a run does ({why}). Is the driver alive? For a dead one: "
+        told = hide(str(why), secrets_in(url))
+        print(f"error: {redact_url(url)} does not answer as a run does ({told}). Is the driver alive? For a dead one: "
               "trident txid ls", file=sys.stderr)  # fmt: skip
     sys.exit(1)
 

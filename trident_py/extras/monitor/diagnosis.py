@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import median
 from typing import NamedTuple
@@ -59,8 +60,12 @@ class ComponentView:
     def of(cls, timeline: Timeline, spouts: Sequence[str], inactive: bool) -> ComponentView:
         """Take the view of a timeline, inside its lock."""
         last = next((batch for batch in reversed(timeline.batches) if batch.ended is not None), None)
+        batches = list(timeline.batches)
+        if batches and batches[-1].ended is None:  # it goes on while the view is read
+            attempts = [replace(each, phases=dict(each.phases)) for each in batches[-1].attempts]
+            batches[-1] = replace(batches[-1], attempts=attempts)
         return cls(
-            timeline.now(), timeline.status, timeline.phase, timeline.since, list(timeline.batches), spouts,
+            timeline.now(), timeline.status, timeline.phase, timeline.since, batches, spouts,
             last.backlog if last is not None else {}, timeline.reason, timeline.waits, inactive,
         )  # fmt: skip
 
@@ -81,7 +86,11 @@ class ComponentView:
 
     def within(self, since: float, until: float) -> list[BatchRecord]:
         """Return the batches that were committed then."""
-        return [batch for batch in self.committed if since < (batch.ended or 0.0) <= until]
+        return self.committed[bisect_right(self._ends, since) : bisect_right(self._ends, until)]
+
+    @cached_property
+    def _ends(self) -> list[float]:
+        return [batch.ended or 0.0 for batch in self.committed]
 
 
 def diagnose(view: ComponentView) -> Diagnosis:
@@ -207,8 +216,13 @@ def _add_up(batches: Iterable[BatchRecord]) -> dict[Phase, float]:
 
 
 def _measure(view: ComponentView, batches: Sequence[BatchRecord]) -> dict[Phase, float]:
-    """Return the seconds by phase in these batches, and in what goes on now."""
-    spent = _add_up([*batches, *([view.current] if view.current is not None else [])])
+    """Return the seconds by phase in these batches, and in what goes on now; of the time before them, the last
+    minute."""
+    measured = [*batches, *([view.current] if view.current is not None else [])]
+    spent = _add_up(measured)
+    if measured:
+        first = measured[0]
+        spent[WAITING] -= min(max(0.0, view.now - WINDOW - first.began + first.waited), first.waited)
     spent[view.phase] += max(0.0, view.now - view.since)
     return spent
 

@@ -71,7 +71,7 @@ def _tuples(lines: Iterable[Timeline]) -> Iterator[Metric]:
     emitted = CounterMetricFamily("trident_tuples", "Tuples in committed batches", labels=["spout"])
     backlog = GaugeMetricFamily("trident_backlog", "Records behind the last batch, if it can be told", labels=["spout"])
     for line in lines:
-        for spout, number in line.progress.emitted.items():
+        for spout, number in dict(line.progress.emitted).items():
             emitted.add_metric([spout], number)
         for spout, waiting in line.progress.backlog.items():
             backlog.add_metric([spout], sum(waiting.values()))
@@ -83,7 +83,7 @@ def _states(lines: Iterable[Timeline]) -> Iterator[Metric]:
     generation = GaugeMetricFamily("trident_generation", "The fencing token of this driver", labels=["state"])
     for line in lines:
         for outcome, counts in (("persisted", line.progress.persisted), ("new_values", line.progress.new_values)):
-            for state, number in counts.items():
+            for state, number in dict(counts).items():
                 rows.add_metric([state, outcome], number)
         for state, number in line.progress.generations.items():
             generation.add_metric([state], number)

@@ -26,6 +26,7 @@ from .timeline import Timeline, make_clock
 log = logging.getLogger("trident_py")
 
 EVENTS = 10_000
+LONGEST = 2_000  # characters of a reason
 READY_SECONDS = 60.0
 
 
@@ -73,6 +74,7 @@ class RunRecord:
 
     def _record(self, event: Event, progress: Progress | None) -> None:
         component = "" if progress is None else progress.component
+        event = event._replace(reason=hide(event.reason[:LONGEST]))
         if progress is not None:
             self.timelines[component].event(event)
         elif event.kind == "ended":

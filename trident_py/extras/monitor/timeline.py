@@ -18,6 +18,7 @@ from ...model.fault_points import Watcher
 from ...report.progress import Event, Progress
 
 KEPT = 1_000  # batches
+ATTEMPTS = 40  # of a batch: the first and the last ones
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """The bounds of the histograms."""
 Phase = tuple[str, str]
@@ -53,8 +54,8 @@ class AttemptRecord:
 
 @dataclass(slots=True)
 class BatchRecord:
-    """A batch. ``waited``: the seconds without a batch before it. ``seconds``, ``tuples`` by spout, ``rows`` by state
-    and ``backlog`` are those of its commit."""
+    """A batch, with its first and last attempts. ``waited``: the seconds without a batch before it. ``seconds``,
+    ``tuples`` by spout, ``rows`` by state and ``backlog`` are those of its commit."""
 
     txid: int
     began: float
@@ -151,6 +152,8 @@ class Timeline:
             self._batch = BatchRecord(txid, now, now - self.since)
             self.batches.append(self._batch)
         self._attempt = AttemptRecord(attempt, now)
+        if len(self._batch.attempts) == ATTEMPTS:
+            del self._batch.attempts[ATTEMPTS // 2]
         self._batch.attempts.append(self._attempt)
         self.attempts += 1
         self.phase, self.since = ("describe", ""), now

@@ -153,7 +153,7 @@ def _attempt(attempt: AttemptRecord) -> dict[str, Any]:
     phases = [{"phase": name, "state": of, "seconds": round(spent, 6)} for (name, of), spent in attempt.phases.items()]
     return {
         "attempt": attempt.number, "began": _time(attempt.began), "ended": _time(attempt.ended),
-        "outcome": attempt.outcome or "running", "where": attempt.where, "reason": hide(attempt.reason),
+        "outcome": attempt.outcome or "running", "where": attempt.where, "reason": attempt.reason,
         "phases": phases,
     }  # fmt: skip
 
@@ -175,7 +175,7 @@ def _event(each: RunEvent) -> dict[str, Any]:
     event = each.event
     return {
         "number": each.number, "time": _time(each.time), "event": event.kind, "component": each.component,
-        "txid": event.txid, "attempt": event.attempt, "reason": hide(event.reason),
+        "txid": event.txid, "attempt": event.attempt, "reason": event.reason,
     }  # fmt: skip
 
 

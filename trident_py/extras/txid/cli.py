@@ -26,7 +26,7 @@ from .evidence import ComponentEvidence
 from .fence import shut_out
 from .inspection import look
 from .lines import about, driver, line, lines
-from .next_start import REFUSED, WAITS
+from .next_start import BEGINS, REFUSED, WAITS
 from .tables import write
 
 FAILED = 1
@@ -89,11 +89,12 @@ def show(txid: int, full: bool, **named: Any) -> None:
 @_add_names
 def sql(file: Path, full: bool, **named: Any) -> None:
     """Write what `ls` has into a new SQLite file: the tables components, states and batches."""
+    place = file.absolute()  # a topology file is loaded in its own folder
 
     def body() -> int:
-        if file.exists():
+        if place.exists():
             raise click.UsageError(f"{file} is there already; name a file that is not")
-        write(file, [look(component) for component in components_of(**named)])
+        write(place, [look(component) for component in components_of(**named)])
         return 0
 
     sys.exit(run_guarded(body, full))
@@ -141,17 +142,23 @@ def _watch_lines(components: Sequence[Component], every: float) -> int:
     while True:
         for component in components:
             told = line(look(component))
-            if before.get(component.name) != told:
+            if before.get(component.shown) != told:
                 print(f"{now():%H:%M:%S}Z {told}", flush=True)
-            before[component.name] = told
+            before[component.shown] = told
         time.sleep(every)
 
 
 def _fence(components: Sequence[Component], yes: bool) -> int:
     if any(component.program is None for component in components):
         raise click.UsageError("a fence is raised in the states too: name the topology, with --checkpoint")
-    for component in components:
-        print(f"{component.shown}: the driver is {driver(look(component))}")
+    found = {component.shown: look(component) for component in components}
+    for shown, evidence in found.items():
+        print(f"{shown}: the driver is {driver(evidence)}")
+    for shown, evidence in found.items():
+        if evidence.next.kind in (REFUSED, BEGINS):
+            why = "there is no checkpoint yet" if evidence.next.kind == BEGINS else evidence.next.sentence
+            print(f"{shown}: {why}. Nothing was changed", file=sys.stderr)
+            return FAILED
     if not yes and not _confirm("Shut out every driver that runs?"):
         print("nothing was changed", file=sys.stderr)
         return FAILED

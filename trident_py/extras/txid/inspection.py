@@ -26,15 +26,18 @@ def look(component: Component) -> ComponentEvidence:
     """Ask log and stores. A driver may commit meanwhile: then they are asked again, since the answers belong to two
     moments. So are they after a refusal, until it comes twice."""
     last: ComponentEvidence | None = None
+    refusals: set[str] = set()
     log = component.read()
     for _ in range(TRIES):
         before = log.store.get(LOG, 0)
         found = _look(component, log)
+        refusals.add(found.next.sentence if found.next.kind == REFUSED else "")
         log = component.read()
         if log.store.get(LOG, 0) == before and (found.next.kind != REFUSED or found == last):
             return found
         last = found
-    return replace(found, next=MOVES)
+    lasting = found.next.kind == REFUSED and refusals == {found.next.sentence}
+    return found if lasting else replace(found, next=MOVES)
 
 
 def _look(component: Component, log: BatchLog) -> ComponentEvidence:

@@ -10,7 +10,7 @@ from ...checkpoints.metadata_store import LOG
 from ...engine.startup import AGREEMENT
 from ...engine.two_phase import DECIDED
 from .evidence import ComponentEvidence, StateEvidence
-from .next_start import MOVES
+from .next_start import BEGINS, CONTINUES, PUBLISHES, REPEATS
 
 COLUMNS = ("state", "complete", "in part", "begun", "generation", "owner", "where")
 
@@ -66,7 +66,8 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
 def describe_next_start(found: ComponentEvidence) -> str:
     """Return the sentence about the next start."""
     unasked = ", if its states agree" if found.states is None else ""
-    first = "shuts out the driver that is running, and then " if found.running and found.next != MOVES else ""
+    takes_over = found.running and found.next.kind in (BEGINS, CONTINUES, REPEATS, PUBLISHES)
+    first = "shuts out the driver that is running, and then " if takes_over else ""
     return f"the next start {first}{found.next.sentence}{unasked}"
 
 

@@ -16,6 +16,16 @@ Record = dict[str, Any]
 
 def write(file: Path, found: Sequence[ComponentEvidence]) -> None:
     """Make a file, with the tables `components`, `states` and `batches`, that nobody writes afterwards."""
+    file.open("xb").close()  # somebody else's file of this name is an error
+    try:
+        _fill(file, found)
+    except BaseException:
+        file.unlink()
+        raise
+    file.chmod(0o444)
+
+
+def _fill(file: Path, found: Sequence[ComponentEvidence]) -> None:
     with closing(sqlite3.connect(file)) as connection, connection:
         for table, of in (("components", _component), ("states", _states), ("batches", _batches)):
             records = [record for each in found for record in of(each)]
@@ -23,7 +33,6 @@ def write(file: Path, found: Sequence[ComponentEvidence]) -> None:
             connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
             values = ", ".join(f":{column}" for column in columns)
             connection.executemany(f"INSERT INTO {table} VALUES ({values})", records)  # noqa: S608  names are ours
-    file.chmod(0o444)
 
 
 def _component(found: ComponentEvidence) -> Iterator[Record]:
