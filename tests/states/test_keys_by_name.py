@@ -90,6 +90,8 @@ def test_every_state_that_ships_says_what_its_states_can_do() -> None:
     for module in [*root.glob("states/**/*.py"), root / "trident_py" / "extras" / "gateway" / "processed.py"]:
         for node in ast.walk(ast.parse(module.read_text())):
             named = {each.name for each in ast.iter_child_nodes(node) if isinstance(each, ast.FunctionDef)}
+            assigned = [each.targets for each in ast.iter_child_nodes(node) if isinstance(each, ast.Assign)]
+            named |= {target.id for targets in assigned for target in targets if isinstance(target, ast.Name)}
             assert "makeState" not in named or "state_type" in named, f"{module}: {ast.unparse(node)[:60]}"
 
 

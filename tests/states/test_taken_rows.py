@@ -223,7 +223,7 @@ UNCOUNTED = {
     "rows/batch.py sweep": "rows that nobody shows any more; what stays is swept with the next batch",
     "rows/sequence/tables.py _make": "a row may be there already; each is read back right behind it",
     "dialects/postgresql/bulk.py fill": "PostgreSQL's `load` compares",
-    "dialects/postgresql/bulk.py _missing": "PostgreSQL's `load` compares",
+    "dialects/postgresql/bulk.py _select_missing": "PostgreSQL's `load` compares",
     "dialects/postgresql/dialect.py _stage_rows": "PostgreSQL's `load` compares",
     "connection.py executemany": "the cursor's: it has the count",
 }

@@ -13,6 +13,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -69,7 +70,7 @@ def _ask(url: str) -> dict[str, Any]:
     except HTTPError as error:
         hint = f"; it asks for the token of {TOKEN}" if error.code == HTTPStatus.UNAUTHORIZED else ""
         print(f"error: {redact_url(url)} answers {error.code} {error.reason}{hint}", file=sys.stderr)
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
         why = error.reason if isinstance(error, URLError) else f"{type(error).__name__}: {error}"
         told = hide(str(why), secrets_in(url))
         print(f"error: {redact_url(url)} does not answer as a run does ({told}). Is the driver alive? For a dead one: "

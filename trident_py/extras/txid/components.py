@@ -71,7 +71,8 @@ def component_of(root: str, program: Program, storage: Storage | None = None) ->
 
 def components_in(folder: Path) -> list[Component]:
     """Return the components of which a checkpoint is in a local folder: that of one, of a topology, or of several."""
-    journals = [journal for depth in ("", "*/", "*/*/") for journal in sorted(folder.glob(f"{depth}{JOURNAL}"))]
+    journals = [journal for depth in ("", "*/", "*/*/") for journal in sorted(folder.glob(f"{depth}{JOURNAL}"))
+                if journal.is_file()]  # fmt: skip
     return [_of_folder(journal.parent.absolute()) for journal in journals]
 
 
