@@ -312,8 +312,8 @@ def test_a_topology_files_secrets_are_shown_by_no_command_and_in_no_process_list
 @pytest.mark.parametrize("url", [f"http://me:{CANARY}@127.0.0.1:9", f"127.0.0.1:9?token={CANARY}", f"me:{CANARY}@x:9"])
 def test_a_url_of_a_run_is_shown_without_its_secret(url: str, watched: dict[str, str]) -> None:
     asked = CliRunner().invoke(trident, ["status", url])
-    assert asked.exit_code == 1
-    assert "does not answer as a run does" in asked.output
+    assert asked.exit_code in (1, 2)
+    assert asked.output.startswith("error: ")
     watched["status"] = asked.output
 
 

@@ -190,7 +190,7 @@ def test_a_store_that_stays_away_fails_the_batch_and_says_so(factory: BatchState
         raise ConnectionLost("no way there")
 
     with mock.patch("states.sql.rows.batch._SETTLE_SECONDS", 0.3), mock.patch.multiple(
-        Store, take=gone, begun=gone
+        Store, take=gone, open_transaction=gone
     ):
         with pytest.raises(FailedException, match="no way there"):
             driver.publish(1, 0, receipts)

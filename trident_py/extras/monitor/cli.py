@@ -62,6 +62,9 @@ def top(url: str, every: float) -> None:
 def _ask(url: str) -> dict[str, Any]:
     """Return the topology of a run, with its last failures. Ends the command if nobody answers."""
     base = url if "://" in url else f"http://{url}"
+    if "@" in base:
+        print(f"error: {redact_url(url)}: a token belongs into {TOKEN}, not into the URL", file=sys.stderr)
+        sys.exit(2)
     try:
         run = _get(base, "/api/v1/topology/summary")["topologies"][0]["id"]
         events = _get(base, "/api/events")["events"]
