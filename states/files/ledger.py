@@ -96,13 +96,24 @@ class FileLedger:
         raise FailedException(f"FileState: the ledger in {self.folder.where} changes faster than it can be read")
 
     def change(self, old: Record | None, new: Record, transition: Transition) -> bool:
-        """Make the version ``new``, if its number is free."""
+        """Make the version ``new``, if ``old`` is there as it was and the number is free. In a folder that was restored
+        from a copy, numbers are free again."""
         assert new.version == (0 if old is None else old.version) + 1, "a rule evolves a record once"
-        if not self._try_create(new):
+        if not self._is_there(old) or not self._try_create(new):
             return False
         self._read = new
         self._sweep(new.version)
         return True
+
+    def _is_there(self, record: Record | None) -> bool:
+        if record is None or record.version == 0:
+            return True
+        name = _name(record.version)
+        data = self.folder.read(name)
+        if data is not None and self._decode(name, data).by == record.by:
+            return True
+        self._read = None
+        return False
 
     def _try_create(self, record: Record) -> bool:
         """Return whether this record is the newest version now. An answer may have been lost, and a writer that slept

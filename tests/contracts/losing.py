@@ -30,7 +30,11 @@ class TellsWhatTheStoreLost:
     tells_in_attempt: ClassVar[int] = 0
     """The attempt in which a store that has gone back is noticed."""
 
-    def test_a_store_that_goes_back_under_a_driver_is_told_before_anything_is_written(self: Any, factory: Any) -> None:
+    @pytest.mark.parametrize("attempt", [0, 1])
+    def test_a_store_that_goes_back_under_a_driver_is_told_before_anything_is_written(
+        self: Any, factory: Any, attempt: int
+    ) -> None:
+        """Also if it is asked next in a further attempt, whose begin is recorded."""
         driver = self.batches(factory, 2)
         restore = self.backup(factory)
         for txid in (3, 4):
@@ -40,7 +44,7 @@ class TellsWhatTheStoreLost:
         words = "gone back while the topology ran: its last complete batch is 2, and this driver has completed batch 4"
         for rows in (self.rows(5), []):
             with pytest.raises(StateError, match=words):
-                driver.batch(rows, 5, attempt=self.tells_in_attempt)
+                driver.batch(rows, 5, attempt=max(attempt, self.tells_in_attempt))
         assert self.found(factory) == before
         self.refused(factory, "has the batches up to 2, .* has committed batch 4", 4)
 
