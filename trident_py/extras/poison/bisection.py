@@ -53,7 +53,12 @@ Group = tuple[Span, ...]
 
 
 class Unexplained(Exception):
-    """No single tuples explain the failure; the text says why."""
+    """No single tuples explain the failure; the text says why. ``failure``: what failed instead, if that was no
+    operation but the store, the source or the machine."""
+
+    def __init__(self, why: str, dry: Failure | None = None) -> None:
+        super().__init__(why)
+        self.failure = dry if dry is not None and not _is_own(dry.error) else None
 
 
 RunDry = Callable[[ChosenTuples], Attempted]
@@ -129,7 +134,7 @@ class Search:
         """Return every tuple of the batch, counted in an attempt in which none takes part."""
         dry = self.run(ChosenTuples({}))
         if dry.failure is not None:
-            raise Unexplained("it also fails without any tuple")
+            raise Unexplained("it also fails without any tuple", dry.failure)
         nodes = self.program.lowered.plan.nodes
         spouts = {node.id: node.spout_id for node in nodes if isinstance(node, SpoutNode)}
         counts: dict[tuple[str, int], int] = {}
@@ -176,7 +181,7 @@ class Search:
 
     def _suspect(self, dry: Attempted) -> Failure | None:
         if dry.failure is not None and not self.suspects(dry.failure):
-            raise Unexplained(f"another failure came between: {describe_error(dry.failure.error)}")
+            raise Unexplained(f"another failure came between: {describe_error(dry.failure.error)}", dry.failure)
         return dry.failure
 
 
@@ -238,7 +243,7 @@ class Poison:
     def suspects(self, failure: Failure) -> bool:
         """Return whether the failure may come from a tuple: an exception of an operation, but not of a store, a spout
         or the machine, and no request for a replay."""
-        return self.on and not failure.replay and failure.operation in self.operations and _own(failure.error)
+        return self.on and not failure.replay and failure.operation in self.operations and _is_own(failure.error)
 
     def suspects_again(self, failure: Failure) -> bool:
         """Judge as `suspects` does, once the batch has had all its attempts: a request for a replay may then come from
@@ -250,7 +255,7 @@ class Poison:
         return tuple(Search(self.program, run, suspects, self.most).find())
 
 
-def _own(error: BaseException) -> bool:
+def _is_own(error: BaseException) -> bool:
     return not isinstance(error, NEVER)
 
 
@@ -327,6 +332,9 @@ class Bisection(RetryPolicy):
             if not found and self.poison.takes_back:
                 raise Unexplained("it passes without a commit, so it fails in the commit phase or behind it")
         except Unexplained as why:
+            if why.failure is not None:
+                reason = f"; topology.poison=bisect was looking for the tuple that makes {failure.operation} fail"
+                raise topology_error(why.failure, batch.txid, reason) from why.failure.error
             reason = f"; topology.poison=bisect found no single tuple that makes it fail: {why}"
             raise topology_error(failure, batch.txid, reason) from failure.error
         self.poison.fix(found)
