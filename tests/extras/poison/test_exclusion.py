@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from states.files import FileState
 from states.sql import AppendState, BatchState, RowUpdater
 from trident_py import DefinitionError, FailedException, Fields, LocalCluster, TopologyError, TridentTopology
 from trident_py.engine.processors import LETTER
@@ -227,6 +229,31 @@ def test_a_failure_in_the_commit_phase_is_no_poison(cluster: Any, tmp_path: Path
         error = fails(cluster, topology.build())
         assert "in the updater" in error
         assert ("it fails in the commit phase or behind it" in error) == (kind is BatchState)
+
+
+def test_a_folder_that_goes_back_while_the_tuple_is_looked_for_is_named(cluster: Any, tmp_path: Path) -> None:
+    """It is restored as it was after the first batch, in the middle of the third one."""
+    rows, copy = tmp_path / "rows", tmp_path / "copy"
+    seen: list[Any] = []
+
+    def put_back(word: Any) -> Any:
+        seen.append(word)
+        if word == "second" and not copy.exists():
+            shutil.copytree(rows, copy)
+        if word == "bad" and seen.count("bad") == 2:
+            shutil.rmtree(rows)
+            shutil.copytree(copy, rows)
+        return not_bad(word)
+
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout("word string", 1, ["first"], ["second"], ["bad"]))
+    checked = words.map(lambda tuple: (put_back(tuple[0]),), Fields("checked string"))
+    state = FileState(rows, columns=Fields("checked string"))
+    checked.partitionPersist(state, Fields("checked"), RowUpdater())
+    words.deadLetters().partitionPersist(BatchState(f"sqlite:///{tmp_path}/letters.db", "letters"))
+    told = fails(cluster, topology.build())
+    assert "gone back while the topology ran: its last complete batch is 1" in told
+    assert "topology.poison=bisect was looking for the tuple that makes map " in told
 
 
 def test_a_request_for_a_replay_is_no_poison(cluster: Any, tmp_path: Path) -> None:
