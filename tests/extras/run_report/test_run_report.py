@@ -114,6 +114,15 @@ def test_a_batch_that_was_told_without_its_counts_is_no_error(events: Path) -> N
     assert read(events).others == {"committed": 1}
 
 
+def test_a_file_of_several_starts_counts_each(events: Path) -> None:
+    once = read(events)
+    events.write_text(events.read_text() * 2)
+    twice = read(events)
+    assert twice.count("tuples") == {"sentences": 8}
+    assert twice.count("rows") == {name: 2 * number for name, number in once.count("rows").items()}
+    assert len(twice.guarantees) == len(once.guarantees)
+
+
 def test_two_runs_stand_side_by_side(events: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text("".join(line + "\n" for line in events.read_text().splitlines() if '"txid": 2' not in line))

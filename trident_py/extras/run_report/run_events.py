@@ -63,13 +63,15 @@ class RunEvents:
         self.times.append(at)
         kind = event["event"]
         if kind == "guarantee":
-            self.guarantees.append(event)
+            self.guarantees = [*(each for each in self.guarantees if each["state"] != event["state"]), event]
         elif kind == "committed" and "emitted" in event:  # the first ones may be told without their counts
             self.batches.append(self._read_commit(at, event))
         elif kind in FAILURES:
             self.failures.append(FailedAttempt(at, kind, event["txid"], event["attempt"], event.get("reason", "")))
         else:
             self.others[kind] += 1
+        if kind == "started":  # counts are those of one start; a file may have several
+            self._counts.pop(event.get("component", ""), None)
 
     def _read_commit(self, at: float, event: Mapping[str, Any]) -> CommittedBatch:
         component, backlog = event["component"], event.get("backlog")

@@ -21,6 +21,7 @@ from ...cli.run import RunCommand
 from ...cli.spark_options import SparkOptions
 from ...cli.targets import leaving_no_trace
 from ...engine.program import Program, compile_plan
+from ...errors import DefinitionError
 from ...filesystems.uris import Storage
 from ...model.context import with_context
 from ...topology.topology import check_submission
@@ -48,6 +49,8 @@ def components_of(
     """Return the components that the arguments of a command name. Leaves no trace of the user's modules."""
     if target is not None and (found := components_in(Path(target))):
         return found
+    if target is not None and (Path(target).is_dir() or ("/" in target and not Path(target).exists())):
+        raise DefinitionError(f"{target} is no folder with a checkpoint: name that, a topology file or MODULE:build")
     no_spark = SparkOptions(None, (), None, None, None)
     command = RunCommand(target, True, checkpoint, False, False, name, settings, False, no_spark)
     command.check()
