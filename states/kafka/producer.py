@@ -50,7 +50,7 @@ class TransactionalProducer:
     @property
     def is_open(self) -> bool:
         """Whether the next transaction can use this producer."""
-        return self._sender is not None and not self._sender.lost_broker()
+        return self._sender is not None and not self._sender.has_lost_broker()
 
     @property
     def producer(self) -> Any:
@@ -203,7 +203,7 @@ def _in_time(sender: Sender, call: Callable[[], Any]) -> None:
     began, limit = time.monotonic(), LONGEST
     while not wait([outcome], LOOK).done:
         waited = time.monotonic() - began
-        if sender.lost_broker():
+        if sender.has_lost_broker():
             limit = min(limit, waited + ALONE)
         if waited > limit:
             threading.Thread(target=_drain, args=(sender, outcome), name="trident-abandoned", daemon=True).start()

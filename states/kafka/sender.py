@@ -172,7 +172,7 @@ class Sender:
         call_client(self.producer.poll, 0)
         return self.witness.clean
 
-    def lost_broker(self) -> bool:
+    def has_lost_broker(self) -> bool:
         """Return whether a broker has left the cluster, so that another producer is needed."""
         call_client(self.producer.poll, 0)
         return self.witness.lost_broker
