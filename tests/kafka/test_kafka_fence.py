@@ -255,7 +255,7 @@ class Silent:
     def __init__(self, lost: bool) -> None:
         self.producer, self.lost, self.drained = self, lost, threading.Event()
 
-    def lost_broker(self) -> bool:
+    def has_lost_broker(self) -> bool:
         return self.lost
 
     def poll(self, seconds: float) -> None:
