@@ -25,10 +25,10 @@ class Flow(NamedTuple):
 
     def gathered(self, wide: bool) -> Flow:
         """Sent to partitions that the tuples themselves decide."""
-        return Flow(True, self.in_key_order and not wide)
+        return Flow(True, self.ordered and not wide)
 
     def drawn(self, wide: bool) -> Flow:
-        return Flow(not wide, self.in_key_order and not wide)
+        return Flow(not wide, self.ordered and not wide)
 
     def mixed(self) -> Flow:
         return self._replace(ordered=False)
