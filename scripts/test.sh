@@ -6,7 +6,7 @@ what=${1:-test}
 python=.venv/bin/python
 unset PYTHONDONTWRITEBYTECODE  # a thousand processes would each compile every module again
 
-# Tests wait for servers and processes most of the time, so there are four without Spark beside three on it. A file on Spark
+# Tests wait for servers and processes half of the time, so there are three without Spark beside two on it. A file on Spark
 # stays in one process: its tests share clusters and chains of crashes.
 # What finds most mistakes without servers, root and Spark: units, SQLite, LocalCluster. Those that are left out start many
 # processes.
@@ -23,13 +23,13 @@ tests() {
     which=$1; shift
     shown=$(mktemp -d)
     $python -m testbed.class_archives
-    TEST_PROCESSES=${TEST_PROCESSES:-3} pytest -m "spark$which" --dist loadfile "$@" >"$shown/spark" 2>&1 & spark=$!
+    pytest -m "spark$which" --dist loadfile "$@" >"$shown/spark" 2>&1 & spark=$!
     $python scripts/spark_matrix.py --smoke 3.5 </dev/null >"$shown/smoke" 2>&1 & smoke=$!
     trap 'kill $spark $smoke 2>/dev/null || true; rm -rf "$shown"' EXIT
     trap 'exit 130' INT TERM
     failed=0
     echo '== tests: units, contracts, databases, Kafka, examples, documentation snippets'
-    TEST_PROCESSES=${TEST_PROCESSES:-4} pytest -m "not spark$which" --dist worksteal "$@" || failed=1
+    TEST_PROCESSES=${TEST_PROCESSES:-3} pytest -m "not spark$which" --dist worksteal "$@" || failed=1
     echo '== tests on Spark'
     wait $spark || failed=1
     cat "$shown/spark"

@@ -14,6 +14,12 @@ from trident_py.testing import FeederBatchSpout, MemoryMapState, failing
 from .runs import get, samples, until
 
 
+def ended(running: Any) -> list[Any]:
+    """The three batches, once the page has the end of each."""
+    found = get(running.http, "/api/batches")[1]["batches"]
+    return found if len(found) == 3 and all(batch["ended"] for batch in found) else []
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("where", ["driver", "job"])
 def test_a_run_on_spark_says_what_its_events_say(spark_cluster: Callable[..., Any], where: str) -> None:
@@ -24,8 +30,7 @@ def test_a_run_on_spark_says_what_its_events_say(spark_cluster: Callable[..., An
     running = spark_cluster().submitTopology("page", conf | {"topology.inline.max.millis": 60_000}, topology.build())
     for batch in ([("a",), ("b",)], [("a",)], [("c",)]):
         feeder.feed(batch, timeout=120)
-    until(lambda: running.txid == 3)
-    batches = get(running.http, "/api/batches")[1]["batches"]
+    batches = until(lambda: ended(running))
     outcomes = [[(each["outcome"], each["where"]) for each in batch["attempts"]] for batch in batches]
     assert outcomes == [[("committed", where)], [("replay", ""), ("committed", where)], [("committed", where)]]
     states = {each["state"] for batch in batches for attempt in batch["attempts"] for each in attempt["phases"]}
