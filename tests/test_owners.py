@@ -161,4 +161,4 @@ def test_every_state_that_ships_says_where_its_data_is() -> None:
     assert len(says) >= 16
     at_home = {MemoryWindow, LoggingBackingMap.Factory}
     assert made - says == {KeyedWindow, Crashing} | at_home
-    assert all(each.needs.fget(None).home for each in at_home)
+    assert all(each.needs.home for each in at_home)
