@@ -97,6 +97,9 @@ class LoggingBackingMap(BackingMap):
         before the next step; it may raise.
         """
 
+        needs = Needs(home=True)
+        reading = Reading.CURRENT
+
         def __init__(self, kind: str = "opaque", onCall: Hook | None = None) -> None:
             if kind not in _MAPS:
                 raise DefinitionError(f"LoggingBackingMap has no kind {kind!r}; the kinds are: {', '.join(_MAPS)}")
@@ -108,14 +111,6 @@ class LoggingBackingMap(BackingMap):
         @property
         def stateName(self) -> str:
             return f"logged-{self.key[-8:]}"
-
-        @property
-        def needs(self) -> Needs:
-            return Needs(home=True)
-
-        @property
-        def reading(self) -> Reading:
-            return Reading.CURRENT
 
         def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> LoggedState:
             return LoggedState(self, service.store(service.of_any_run(conf), self.key, CallLog), partitionIndex, conf)
