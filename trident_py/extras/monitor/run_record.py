@@ -20,7 +20,7 @@ from ...model.secrets import hide
 from ...report.explain import render
 from ...report.guarantees import guarantees
 from ...report.progress import Event, Progress, RunningTopology
-from .diagnosis import ComponentView, Diagnosis, diagnose
+from .diagnosis import ComponentView, diagnose
 from .timeline import Timeline, make_clock
 
 log = logging.getLogger("trident_py")
@@ -74,7 +74,7 @@ class RunRecord:
 
     def _record(self, event: Event, progress: Progress | None) -> None:
         component = "" if progress is None else progress.component
-        event = event._replace(reason=hide(event.reason[:LONGEST]))
+        event = event._replace(reason=hide(event.reason)[:LONGEST])
         if progress is not None:
             self.timelines[component].event(event)
         elif event.kind == "ended":
@@ -109,11 +109,6 @@ class RunRecord:
         with timeline.lock:
             return ComponentView.of(timeline, spouts, self.running.inactive.is_set())
 
-    def diagnoses(self) -> dict[str, Diagnosis]:
-        """Return what each component does."""
-        found = {component: diagnose(self.view(component)) for component in self.timelines}
-        return {name: each._replace(sentence=hide(each.sentence)) for name, each in found.items()}
-
     @property
     def status(self) -> str:
         """Storm's word for what the run does."""
@@ -127,7 +122,7 @@ class RunRecord:
         for component in self.timelines:
             view = self.view(component)
             if view.status != "running":
-                return hide(f"{component}: {diagnose(view).sentence}")
+                return f"{component}: {diagnose(view).sentence}"
             if view.current is not None and view.now - view.current.began > most:
-                return hide(f"{component}: txid {view.current.txid} is not committed; {diagnose(view).sentence}")
+                return f"{component}: txid {view.current.txid} is not committed; {diagnose(view).sentence}"
         return ""

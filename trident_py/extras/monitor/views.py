@@ -9,7 +9,7 @@ from typing import Any
 from ...engine.program import Program
 from ...model.context import without_context
 from ...model.secrets import HIDDEN, hide, is_secret, redact_url
-from .diagnosis import WINDOW, ComponentView, duration, find_worst
+from .diagnosis import WINDOW, ComponentView, diagnose, duration, find_worst
 from .run_record import EVENTS, RunEvent, RunRecord
 from .timeline import KEPT, AttemptRecord, BatchRecord
 
@@ -24,7 +24,8 @@ def summary(record: RunRecord) -> dict[str, Any]:
 
 def topology(record: RunRecord) -> dict[str, Any]:
     """Return the topology as it stands, without its past."""
-    diagnoses, views = record.diagnoses(), {component: record.view(component) for component in record.timelines}
+    views = {component: record.view(component) for component in record.timelines}
+    diagnoses = {component: diagnose(view) for component, view in views.items()}
     return {
         **_head(record),
         "diagnosis": find_worst(diagnoses)._asdict(),
