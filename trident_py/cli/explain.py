@@ -8,13 +8,13 @@ import click
 
 from ..report.explain import FORMS
 from .failures import run_guarded
-from .targets import Target, target_argument
+from .targets import Target, target_argument, traceback_option
 
 
 @click.command()
 @target_argument
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", help="A text, or a picture.")
-@click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
+@traceback_option
 def explain(target: str | None, form: str, full: bool) -> None:
     """Show the steps of a topology, its stages, fields and states, and what is guaranteed for each state.
 

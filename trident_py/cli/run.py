@@ -22,7 +22,7 @@ from .failures import run_guarded
 from .json_lines import JsonLines, Write, events_in_log, file_of_events, log_as_json, now
 from .spark_options import SparkOptions, absolute, spark_options
 from .states import looks_of, show_looks
-from .targets import Chosen, Target, leaving_no_trace, target_argument
+from .targets import Chosen, Target, leaving_no_trace, name_option, settings_option, target_argument, traceback_option
 
 FAILED, WRONG = 1, 2
 
@@ -143,12 +143,10 @@ _RUN = (
     ),
     click.option("--available-now", is_flag=True, help="Process the data that is available, then end (Spark only)."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line on stdout, no progress line."),
-    click.option("--name", metavar="NAME", help="Name of the topology; default: the one in the file, or the module's."),
-    click.option(
-        "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text."
-    ),
+    name_option,
+    settings_option,
     spark_options,
-    click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code."),
+    traceback_option,
 )
 
 

@@ -21,6 +21,14 @@ from ..topology.user_modules import NotFound, find_module, functions_of
 target_argument = click.argument("target", metavar="[FILE | MODULE:build]", required=False)
 """Without it, a command takes the trident.yml of this folder or of the nearest one above it."""
 
+name_option = click.option(
+    "--name", metavar="NAME", help="Name of the topology; default: the one in the file, or the module's."
+)
+settings_option = click.option(
+    "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text."
+)
+traceback_option = click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
+
 
 @dataclass(frozen=True)
 class Target:

@@ -16,7 +16,8 @@ import click
 from ...cli.failures import run_guarded
 from ...cli.run import RunCommand, cluster_on_spark
 from ...cli.spark_options import SparkOptions, spark_options
-from ...cli.targets import target_argument
+from ...cli.targets import settings_option, target_argument, traceback_option
+from ...report.guarantees.table import align
 
 COLUMNS = ("machine", "Python", "trident_py", "pyarrow", "clock", "modules", "addresses", "files")
 
@@ -55,18 +56,16 @@ def share(answers: dict[str, str]) -> str:
 
 
 def table(machines: Sequence[dict[str, str]]) -> list[str]:
-    rows = [dict(zip(COLUMNS, COLUMNS, strict=True)), *machines]
-    widths = {column: max(len(row[column]) for row in rows) for column in COLUMNS}
-    return ["  ".join(row[column].ljust(widths[column]) for column in COLUMNS).rstrip() for row in rows]
+    return align([COLUMNS, *([machine[column] for column in COLUMNS] for machine in machines)])
 
 
 @click.command()
 @target_argument
 @click.option("--checkpoint", metavar="DIR", help="The folder that the run will store txids in; default: none.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text.")
+@settings_option
 @spark_options
-@click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
+@traceback_option
 def doctor(
     target: str | None, checkpoint: str | None, as_json: bool, settings: tuple[str, ...], full: bool, **spark: Any
 ) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from http.client import HTTPException
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -25,11 +27,13 @@ from rich.text import Text
 
 from ...cli.display import terminable
 from ...model.secrets import hide, redact_url, secrets_in
+from ...report.guarantees.table import align
 from . import TOKEN
 
 SECONDS = 10.0
 BAD = ("failed", "stuck", "replaying", "waiting")
 FAILURES = ("replay", "task-retry", "failed")
+SHOWN = 3  # of them
 
 
 @click.command()
@@ -67,9 +71,9 @@ def _ask(url: str) -> dict[str, Any]:
         sys.exit(2)
     try:
         run = _get(base, "/api/v1/topology/summary")["topologies"][0]["id"]
-        events = _get(base, "/api/events")["events"]
-        failures = [event for event in events if event["event"] in FAILURES]
-        return {**_get(base, f"/api/v1/topology/{run}"), "failures": failures[-3:]}
+        found = [_get(base, f"/api/events?event={kind}&limit={SHOWN}")["events"] for kind in FAILURES]
+        failures = sorted(chain.from_iterable(found), key=itemgetter("number"))
+        return {**_get(base, f"/api/v1/topology/{run}"), "failures": failures[-SHOWN:]}
     except HTTPError as error:
         hint = f"; it asks for the token of {TOKEN}" if error.code == HTTPStatus.UNAUTHORIZED else ""
         print(f"error: {redact_url(url)} answers {error.code} {error.reason}{hint}", file=sys.stderr)
@@ -119,11 +123,6 @@ def _clock(moment: str | None) -> str | None:
     return None if moment is None else f"{datetime.fromisoformat(moment).astimezone():%H:%M:%S}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Yield the rows under their heads, in columns; nothing without rows."""
-    if not rows:
-        return
-    texts = [head, *(["-" if cell is None else str(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    for row in texts:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return the rows under their heads; nothing without rows."""
+    return align([head, *(["-" if cell is None else str(cell) for cell in row] for row in rows)]) if rows else []

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from ...cli.display import now, terminable
 from ...cli.failures import run_guarded
-from ...cli.targets import target_argument
+from ...cli.targets import name_option, settings_option, target_argument, traceback_option
 from .components import Component, components_of
 from .evidence import ComponentEvidence
 from .fence import shut_out
@@ -33,11 +33,9 @@ FAILED = 1
 _OPTIONS = (
     target_argument,
     click.option("--checkpoint", metavar="DIR", help="Folder or URI that stores txids; default: checkpoints."),
-    click.option("--name", metavar="NAME", help="Name of the topology; default: the one in the file, or the module's."),
-    click.option(
-        "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text."
-    ),
-    click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code."),
+    name_option,
+    settings_option,
+    traceback_option,
 )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ...checkpoints.batch_log import BatchLog
 from ...checkpoints.metadata_store import LOG
 from ...engine.startup import AGREEMENT
 from ...engine.two_phase import DECIDED
+from ...report.guarantees.table import align
 from .evidence import ComponentEvidence, StateEvidence
 from .next_start import BEGINS, CONTINUES, PUBLISHES, REPEATS
 
@@ -47,7 +48,7 @@ def states(found: ComponentEvidence) -> Iterator[str]:
     if found.states is None:
         yield "states: none is known from the folder alone; name the topology, and they are asked"
     elif found.states:
-        yield from table([COLUMNS, *map(row, found.states)])
+        yield from align([COLUMNS, *map(row, found.states)])
         yield from (f"{state.state}: {state.error}" for state in found.states if state.error)
 
 
@@ -56,11 +57,6 @@ def row(state: StateEvidence) -> tuple[str, ...]:
     numbers = (state.complete, state.part, begun, state.generation)
     shown = ("-" if each is None else str(each) for each in numbers)
     return (state.state, *shown, state.owner or "-", state.place or "-")
-
-
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def describe_next_start(found: ComponentEvidence) -> str:

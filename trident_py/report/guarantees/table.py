@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -230,11 +230,10 @@ class Guarantees(list[Guarantee]):
         if not self:
             return "no state is updated"
         head = ("state", "kind", "spout", "functions", "guarantee")
-        rows = [head, *map(_cells, self)]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-        lines = [_line(head, widths)]
-        for row, guarantee in zip(rows[1:], self, strict=True):
-            lines += [_line(row, widths), f"    because {guarantee.reason}"]
+        shown, *rows = align([head, *map(_cells, self)])
+        lines = [shown]
+        for row, guarantee in zip(rows, self, strict=True):
+            lines += [row, f"    because {guarantee.reason}"]
             lines += [f"    to raise it: {guarantee.raise_by}"] if guarantee.raise_by else []
         return "\n".join(lines)
 
@@ -252,8 +251,10 @@ def _cells(row: Guarantee) -> tuple[str, ...]:
     return row.state, row.state_kind, f"{' + '.join(row.spouts)} ({row.spout_kind})", row.verdict, row.guarantee
 
 
-def _line(row: tuple[str, ...], widths: list[int]) -> str:
-    return "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the rows of a table as lines, in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge | None = None) -> Guarantees:
