@@ -1,0 +1,600 @@
+"""Maps, sets and lists: a HashMap goes through its keys in Java's order, a TreeMap in that of its keys."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cmp_to_key
+from typing import Any
+
+from .objects import compare, equals, hash_code
+
+__all__ = [
+    "ConcurrentHashMap", "Entry", "HashMap", "HashSet", "JavaIterator", "LinkedHashSet", "TreeMap", "TreeSet", "add",
+    "add_all", "add_each", "compute", "compute_if_absent", "compute_if_present", "copy_of", "copy_of_range", "entry_set",
+    "fill", "for_each", "for_each_entry", "frequency", "index_of", "insert", "item", "key_set", "last_index_of", "map_of",
+    "maximum", "merge", "minimum", "new_array", "put", "put_if_absent", "remove_all", "remove_if", "remove_value",
+    "replace_entries", "replace_values", "retain_all", "set_item", "sort", "sub_list", "swap", "values_of",
+]  # fmt: skip
+
+Comparator = Callable[[Any, Any], int]
+
+
+class HashMap(dict):
+    """A dict that goes through its keys as ``java.util.HashMap`` does: by bucket, then as they came."""
+
+    _full = 0.75
+
+    def __init__(self, source: Mapping[Any, Any] | int | None = None) -> None:
+        super().__init__()
+        self._size = 0
+        if isinstance(source, int):
+            self._size = _power_of_two(source)
+        elif source is not None:
+            self._size = _power_of_two(int(len(source) / 0.75 + 1.0)) if source else 0
+            self.update(source)
+
+    def _grow(self) -> None:
+        self._size = self._size or 16
+        while len(self) > self._size * self._full:
+            self._size *= 2
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        self._grow()
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, source: Any) -> None:  # type: ignore[override]
+        for key in source:
+            self[key] = source[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(_in_buckets(dict.__iter__(self), self._size))
+
+    def keys(self) -> Any:
+        return list(self)
+
+    def values(self) -> Any:
+        return [self[key] for key in self]
+
+    def items(self) -> Any:
+        return [(key, self[key]) for key in self]
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), dict.copy(dict(dict.items(self))), self._size)
+
+
+class ConcurrentHashMap(HashMap):
+    def _grow(self) -> None:
+        self._size = self._size or 16
+        while len(self) >= self._size * self._full:
+            self._size *= 2
+
+
+def _rebuild(kind: type[HashMap], items: dict[Any, Any], size: int) -> HashMap:
+    made = kind()
+    for key, value in items.items():
+        dict.__setitem__(made, key, value)
+    made._size = size
+    return made
+
+
+def _power_of_two(size: int) -> int:
+    return 1 if size <= 1 else 1 << (size - 1).bit_length()
+
+
+def _in_buckets(keys: Iterable[Any], size: int) -> list[Any]:
+    def bucket(key: Any) -> int:
+        code = hash_code(key) & 0xFFFFFFFF
+        return (code ^ (code >> 16)) & (size - 1)
+
+    return sorted(keys, key=bucket) if size else list(keys)
+
+
+class _KeySet:
+    """A set whose values are the keys of a map, in the map's order. `add` and `remove` tell whether they changed it."""
+
+    def __init__(self, values: Iterable[Any] | int = ()) -> None:
+        self._map = self._make(values)
+        for value in () if isinstance(values, int) else values:
+            self._map[value] = True
+
+    def _make(self, values: Any) -> Any:
+        return {}
+
+    def add(self, value: Any) -> bool:
+        new = value not in self._map
+        self._map[value] = True
+        return new
+
+    def remove(self, value: Any) -> bool:
+        return self._map.pop(value, None) is not None
+
+    def clear(self) -> None:
+        self._map.clear()
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._map
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._map))
+
+    def __len__(self) -> int:
+        return len(self._map)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _KeySet | set | frozenset):
+            return len(self) == len(other) and all(one in other for one in self)
+        return NotImplemented
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        from .numbers import to_int
+
+        return to_int(sum(map(hash_code, self)))
+
+    def __str__(self) -> str:
+        from .objects import to_text
+
+        return "[" + ", ".join(map(to_text, self)) + "]"
+
+    __repr__ = __str__
+
+
+class HashSet(_KeySet):
+    def _make(self, values: Any) -> Any:
+        if isinstance(values, int):
+            return HashMap(values)
+        size = len(values) if hasattr(values, "__len__") else 0
+        return HashMap(max(int(size / 0.75) + 1, 16))
+
+
+class LinkedHashSet(_KeySet):
+    pass
+
+
+class TreeMap(dict):
+    """A dict in the order of its keys. ``source``: a map, or a comparator."""
+
+    def __init__(self, source: Mapping[Any, Any] | Comparator | None = None) -> None:
+        super().__init__()
+        self._comparator = source if callable(source) else compare
+        for key, value in source.items() if isinstance(source, Mapping) else ():
+            self[key] = value
+
+    def _sort_key(self, key: Any) -> Any:
+        return cmp_to_key(self._comparator)(key)
+
+    def _keys(self) -> list[Any]:
+        return sorted(dict.__iter__(self), key=cmp_to_key(self._comparator))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._keys())
+
+    def keys(self) -> Any:
+        return self._keys()
+
+    def values(self) -> Any:
+        return [self[key] for key in self]
+
+    def items(self) -> Any:
+        return [(key, self[key]) for key in self]
+
+    def update(self, source: Any) -> None:  # type: ignore[override]
+        for key in source:
+            self[key] = source[key]
+
+    def _entry(self, keys: list[Any]) -> Entry | None:
+        return Entry(keys[0], self[keys[0]]) if keys else None
+
+    def firstKey(self) -> Any:
+        return self._required(self._keys())[0]
+
+    def lastKey(self) -> Any:
+        return self._required(self._keys())[-1]
+
+    def _required(self, keys: list[Any]) -> list[Any]:
+        if not keys:
+            raise LookupError("null")
+        return keys
+
+    def firstEntry(self) -> Entry | None:
+        return self._entry(self._keys())
+
+    def lastEntry(self) -> Entry | None:
+        return self._entry(self._keys()[::-1])
+
+    def pollFirstEntry(self) -> Entry | None:
+        entry = self.firstEntry()
+        if entry is not None:
+            del self[entry.getKey()]
+        return entry
+
+    def _near(self, key: Any, below: bool, same: bool) -> Any:
+        keys, wanted = self._keys(), self._sort_key(key)
+        cut = bisect_right if below is same else bisect_left
+        at = cut(keys, wanted, key=self._sort_key)
+        return (keys[at - 1] if at else None) if below else (keys[at] if at < len(keys) else None)
+
+    def floorKey(self, key: Any) -> Any:
+        return self._near(key, below=True, same=True)
+
+    def lowerKey(self, key: Any) -> Any:
+        return self._near(key, below=True, same=False)
+
+    def ceilingKey(self, key: Any) -> Any:
+        return self._near(key, below=False, same=True)
+
+    def higherKey(self, key: Any) -> Any:
+        return self._near(key, below=False, same=False)
+
+    def floorEntry(self, key: Any) -> Entry | None:
+        found = self.floorKey(key)
+        return None if found is None else Entry(found, self[found])
+
+    def ceilingEntry(self, key: Any) -> Entry | None:
+        found = self.ceilingKey(key)
+        return None if found is None else Entry(found, self[found])
+
+    def _part(self, keys: Iterable[Any]) -> TreeMap:
+        part = TreeMap(self._comparator)
+        for key in keys:
+            part[key] = self[key]
+        return part
+
+    def headMap(self, key: Any) -> TreeMap:
+        return self._part(one for one in self if self._comparator(one, key) < 0)
+
+    def tailMap(self, key: Any) -> TreeMap:
+        return self._part(one for one in self if self._comparator(one, key) >= 0)
+
+    def descendingMap(self) -> dict[Any, Any]:
+        return {key: self[key] for key in self._keys()[::-1]}
+
+    def __reduce__(self) -> Any:
+        own = None if self._comparator is compare else self._comparator
+        return _rebuild_tree, (own, dict(dict.items(self)))
+
+
+def _rebuild_tree(comparator: Comparator | None, items: dict[Any, Any]) -> TreeMap:
+    made = TreeMap(comparator)
+    for key, value in items.items():
+        made[key] = value
+    return made
+
+
+class TreeSet(_KeySet):
+    """``values``: what is in it, or a comparator."""
+
+    def __init__(self, values: Any = ()) -> None:
+        self._map = TreeMap(values if callable(values) else None)
+        for value in () if callable(values) else values:
+            self._map[value] = True
+
+    def first(self) -> Any:
+        return self._map.firstKey()
+
+    def last(self) -> Any:
+        return self._map.lastKey()
+
+    def pollFirst(self) -> Any:
+        entry = self._map.pollFirstEntry()
+        return None if entry is None else entry.getKey()
+
+    def pollLast(self) -> Any:
+        entry = self._map.lastEntry()
+        if entry is None:
+            return None
+        del self._map[entry.getKey()]
+        return entry.getKey()
+
+    def ceiling(self, value: Any) -> Any:
+        return self._map.ceilingKey(value)
+
+    def floor(self, value: Any) -> Any:
+        return self._map.floorKey(value)
+
+    def higher(self, value: Any) -> Any:
+        return self._map.higherKey(value)
+
+    def lower(self, value: Any) -> Any:
+        return self._map.lowerKey(value)
+
+    def headSet(self, value: Any) -> LinkedHashSet:
+        return LinkedHashSet(self._map.headMap(value))
+
+    def tailSet(self, value: Any) -> LinkedHashSet:
+        return LinkedHashSet(self._map.tailMap(value))
+
+    def descending(self) -> list[Any]:
+        return list(self)[::-1]
+
+
+class Entry:
+    """A Map.Entry. ``owner``: the map that `setValue` changes."""
+
+    def __init__(self, key: Any, value: Any, owner: Any = None) -> None:
+        self._key, self._value, self._owner = key, value, owner
+
+    def getKey(self) -> Any:
+        return self._key
+
+    def getValue(self) -> Any:
+        return self._value
+
+    def setValue(self, value: Any) -> Any:
+        old, self._value = self._value, value
+        if self._owner is not None:
+            self._owner[self._key] = value
+        return old
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entry) and (self._key, self._value) == (other._key, other._value)
+
+    def __hash__(self) -> int:
+        return hash_code(self._key) ^ hash_code(self._value)
+
+    def __str__(self) -> str:
+        from .objects import to_text
+
+        return f"{to_text(self._key)}={to_text(self._value)}"
+
+    __repr__ = __str__
+
+
+class _View(_KeySet):
+    """The keys or the entries of a map: what is removed here is removed there."""
+
+    def __init__(self, owner: Any, entries: bool = False) -> None:
+        self._map, self._entries = owner, entries
+
+    def __iter__(self) -> Iterator[Any]:
+        keys = list(self._map)
+        return iter([Entry(key, self._map[key], self._map) for key in keys] if self._entries else keys)
+
+    def remove(self, value: Any) -> bool:
+        key = value.getKey() if self._entries else value
+        present = key in self._map
+        self._map.pop(key, None)
+        return present
+
+
+def key_set(map_: Any) -> _View:
+    return _View(map_)
+
+
+def entry_set(map_: Any) -> _View:
+    return _View(map_, entries=True)
+
+
+def values_of(map_: Any) -> list[Any]:
+    """Return the values of a map, as they are now."""
+    return list(map_.values())
+
+
+class JavaIterator:
+    """An Iterator over a list, a set or a view of a map. `remove` removes the last value from it."""
+
+    def __init__(self, source: Any) -> None:
+        self._source, self._values, self._at = source, list(source), 0
+
+    def hasNext(self) -> bool:
+        return self._at < len(self._values)
+
+    def next(self) -> Any:
+        if not self.hasNext():
+            raise LookupError("no such element")
+        self._at += 1
+        return self._values[self._at - 1]
+
+    def remove(self) -> None:
+        value = self._values[self._at - 1]
+        if isinstance(self._source, list):
+            del self._source[self._at - 1]
+            del self._values[self._at - 1]
+            self._at -= 1
+        else:
+            self._source.remove(value)
+
+    def __iter__(self) -> Iterator[Any]:
+        while self.hasNext():
+            yield self.next()
+
+
+def map_of(*keys_and_values: Any) -> HashMap:
+    made = HashMap()
+    for key, value in zip(keys_and_values[::2], keys_and_values[1::2], strict=True):
+        made[key] = value
+    return made
+
+
+def put(map_: Any, key: Any, value: Any) -> Any:
+    """Put a value, and return the one before."""
+    old = map_.get(key)
+    map_[key] = value
+    return old
+
+
+def put_if_absent(map_: Any, key: Any, value: Any) -> Any:
+    old = map_.get(key)
+    if old is None:
+        map_[key] = value
+    return old
+
+
+def compute_if_absent(map_: Any, key: Any, make: Callable[[Any], Any]) -> Any:
+    if map_.get(key) is None:
+        made = make(key)
+        if made is None:
+            return None
+        map_[key] = made
+    return map_[key]
+
+
+def compute_if_present(map_: Any, key: Any, change: Callable[[Any, Any], Any]) -> Any:
+    return None if map_.get(key) is None else compute(map_, key, change)
+
+
+def compute(map_: Any, key: Any, change: Callable[[Any, Any], Any]) -> Any:
+    value = change(key, map_.get(key))
+    if value is None:
+        map_.pop(key, None)
+    else:
+        map_[key] = value
+    return value
+
+
+def merge(map_: Any, key: Any, value: Any, combine: Callable[[Any, Any], Any]) -> Any:
+    old = map_.get(key)
+    new = value if old is None else combine(old, value)
+    if new is None:
+        map_.pop(key, None)
+    else:
+        map_[key] = new
+    return new
+
+
+def replace_entries(map_: Any, change: Callable[[Any, Any], Any]) -> None:
+    for key in list(map_):
+        map_[key] = change(key, map_[key])
+
+
+def for_each(values: Iterable[Any], act: Callable[[Any], Any]) -> None:
+    for value in values:
+        act(value)
+
+
+def for_each_entry(map_: Any, act: Callable[[Any, Any], Any]) -> None:
+    for key in list(map_):
+        act(key, map_[key])
+
+
+def item(values: Any, index: int) -> Any:
+    """Return an item of an array or a list. Raises IndexError for a negative index too."""
+    if index < 0:
+        raise IndexError(f"Index {index} out of bounds for length {len(values)}")
+    return values[index]
+
+
+def add(values: list[Any], value: Any) -> bool:
+    values.append(value)
+    return True
+
+
+def insert(values: list[Any], index: int, value: Any) -> None:
+    if not 0 <= index <= len(values):
+        raise IndexError(f"Index: {index}, Size: {len(values)}")
+    values.insert(index, value)
+
+
+def set_item(values: list[Any], index: int, value: Any) -> Any:
+    old, values[index] = values[index], value
+    return old
+
+
+def add_all(values: Any, more: Iterable[Any]) -> bool:
+    if isinstance(values, list):
+        found = list(more)
+        values.extend(found)
+        return bool(found)
+    return any([values.add(one) for one in list(more)])
+
+
+def add_each(values: Any, *more: Any) -> bool:
+    return add_all(values, more)
+
+
+def remove_value(values: list[Any], value: Any) -> bool:
+    at = index_of(values, value)
+    if at >= 0:
+        del values[at]
+    return at >= 0
+
+
+def remove_if(values: Any, test: Callable[[Any], bool]) -> bool:
+    gone = [value for value in values if test(value)]
+    if isinstance(values, list):
+        values[:] = [value for value in values if not test(value)]
+    else:
+        for value in gone:
+            values.remove(value)
+    return bool(gone)
+
+
+def remove_all(values: Any, others: Any) -> bool:
+    return remove_if(values, lambda value: value in others)
+
+
+def retain_all(values: Any, others: Any) -> bool:
+    return remove_if(values, lambda value: value not in others)
+
+
+def replace_values(values: list[Any], change: Callable[[Any], Any]) -> None:
+    values[:] = [change(value) for value in values]
+
+
+def index_of(values: Any, value: Any) -> int:
+    return next((index for index, one in enumerate(values) if equals(one, value)), -1)
+
+
+def last_index_of(values: Any, value: Any) -> int:
+    return next((index for index in range(len(values) - 1, -1, -1) if equals(values[index], value)), -1)
+
+
+def sub_list(values: Any, start: int, end: int) -> list[Any]:
+    if not 0 <= start <= end <= len(values):
+        raise IndexError(f"fromIndex: {start}, toIndex: {end}, size: {len(values)}")
+    return list(values[start:end])
+
+
+def sort(values: list[Any], comparator: Comparator | None = None) -> None:
+    values.sort(key=cmp_to_key(comparator or compare))
+
+
+def maximum(values: Iterable[Any], comparator: Comparator = compare) -> Any:
+    return _best(values, lambda a, b: comparator(a, b) > 0)
+
+
+def minimum(values: Iterable[Any], comparator: Comparator = compare) -> Any:
+    return _best(values, lambda a, b: comparator(a, b) < 0)
+
+
+def _best(values: Iterable[Any], better: Callable[[Any, Any], bool]) -> Any:
+    found = list(values)
+    if not found:
+        raise LookupError("no such element")
+    best = found[0]
+    for value in found[1:]:
+        best = value if better(value, best) else best
+    return best
+
+
+def swap(values: list[Any], i: int, j: int) -> None:
+    values[i], values[j] = values[j], values[i]
+
+
+def frequency(values: Iterable[Any], value: Any) -> int:
+    return sum(equals(one, value) for one in values)
+
+
+def fill(values: list[Any], value: Any) -> None:
+    values[:] = [value] * len(values)
+
+
+def new_array(value: Any, size: int, *sizes: int) -> list[Any]:
+    """Make an array, or one of arrays, that is filled with a value."""
+    return [new_array(value, *sizes) for _ in range(size)] if sizes else [value] * size
+
+
+def copy_of(values: list[Any], size: int) -> list[Any]:
+    return copy_of_range(values, 0, size)
+
+
+def copy_of_range(values: list[Any], start: int, end: int) -> list[Any]:
+    """Return a part of an array, filled up as Java does: with 0, false or None."""
+    part = values[start:end]
+    blank = next((type(one)(0) for one in values if isinstance(one, bool | int | float)), None)
+    return part + [blank] * (end - start - len(part))
