@@ -39,7 +39,11 @@ def block_lines(node: Node, scope: Scope) -> list[str]:
 
 
 def statement_lines(nodes: list[Node], scope: Scope) -> Iterator[str]:
+    previous = None
     for node in nodes:
+        if previous is not None and node.start_point[0] > previous.end_point[0] + 1:
+            yield ""
+        previous = node
         if node.type in COMMENTS:
             yield from (f"# {line}" for line in comment_lines(node))
         elif node.type != ";":
