@@ -21,8 +21,10 @@ def _wrap(value: float, bits: int) -> int:
         bits = max(bits, 32)
         if math.isnan(value):
             return 0
-        return int(max(min(value, 2.0 ** (bits - 1)), -(2.0 ** (bits - 1)))) if abs(value) < 2 ** (bits - 1) else (
-            2 ** (bits - 1) - 1 if value > 0 else -(2 ** (bits - 1))
+        return (
+            int(max(min(value, 2.0 ** (bits - 1)), -(2.0 ** (bits - 1))))
+            if abs(value) < 2 ** (bits - 1)
+            else (2 ** (bits - 1) - 1 if value > 0 else -(2 ** (bits - 1)))
         )
     half = 1 << (bits - 1)
     return (value + half) % (half << 1) - half
@@ -100,7 +102,7 @@ def hash_long(value: int) -> int:
 
 def _parse(text: str | None, radix: int, bits: int) -> int:
     if text is None:
-        raise ValueError('Cannot parse null string: null')
+        raise ValueError("Cannot parse null string: null")
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or not digits.isalnum():
         raise ValueError(f'For input string: "{text}"' + (f" under radix {radix}" if radix != 10 and text else ""))
@@ -174,8 +176,10 @@ def rint(x: float) -> float:
 
 def round_half_up(x: float, bits: int = 64) -> int:
     """Return ``Math.round(x)``."""
-    return _wrap(x if not math.isfinite(x) else math.floor(Decimal(x) + Decimal("0.5")), bits) if abs(x) < 2**62 else (
-        _wrap(float(x), bits)
+    return (
+        _wrap(x if not math.isfinite(x) else math.floor(Decimal(x) + Decimal("0.5")), bits)
+        if abs(x) < 2**62
+        else (_wrap(float(x), bits))
     )
 
 

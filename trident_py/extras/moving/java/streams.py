@@ -276,9 +276,7 @@ def mapping(change: Callable[[Any], Any], collector: Collector) -> Collector:
     return lambda values: collector([change(value) for value in values])
 
 
-def grouping_by(
-    key: Callable[[Any], Any], collector: Collector = list, make: Callable[[], Any] = HashMap
-) -> Collector:
+def grouping_by(key: Callable[[Any], Any], collector: Collector = list, make: Callable[[], Any] = HashMap) -> Collector:
     def collect(values: list[Any]) -> Any:
         groups = make()
         for value in values:

@@ -149,7 +149,9 @@ def _static_call(node: Node, kind: str, name: str, scope: Scope, statement: bool
     cls = scope.find_class(kind)
     if cls is not None:
         if cls.kind == "enum" and name in ("values", "valueOf"):
-            return _library_call(node, Code(cls.python, Type("Enum", (cls.type,))), "Enum", f".{name}", scope, statement)
+            return _library_call(
+                node, Code(cls.python, Type("Enum", (cls.type,))), "Enum", f".{name}", scope, statement
+            )
         if methods := scope.world.methods(cls, name):
             method, arguments = choose(methods, node, scope)
             owner = next(one for one in scope.world.lineage(cls) if method in one.methods)
@@ -161,6 +163,9 @@ def _static_call(node: Node, kind: str, name: str, scope: Scope, statement: bool
         return _library_call(node, Code(kind, receiver), kind, f".{name}", scope, statement)
     if hasattr(python_class(kind), name):
         return _storm_call(node, Code(kind, Type(kind)), name, scope)
+    if (kind, name) == ("DRPCClient", "getConfiguredClient"):
+        conf = translate_arguments(arguments_of(node), scope)[0].text
+        return Code(f"DRPCClient({conf})", Type("DRPCClient"), True)
     raise Untranslatable(node, f"{kind}.{name}() has no counterpart in the tables")
 
 
@@ -218,7 +223,7 @@ def _item(node: Node, this: Code, name: str, scope: Scope) -> Code | None:
 def _equals(this: Code, other: Code) -> Code:
     one, two = this.type, other.type
     sure = (one == STRING and two == STRING) or (one.primitive and one.primitive == two.primitive and not one.is_float)
-    if sure or "None" == other.text:
+    if sure or other.text == "None":
         return Code(f"{wrap(this.text, 6)} == {wrap(other.text, 6)}", BOOLEAN, True)
     return Code(f"equals({this.text}, {other.text})", BOOLEAN, True)
 
@@ -231,7 +236,9 @@ def _user_call(node: Node, this: Code, cls: Class, name: str, scope: Scope) -> C
     if name in ("toString", "hashCode") and count == 0 and not (cls.kind == "interface" and methods):
         if name == "toString" and not methods and cls.kind == "class":
             raise Untranslatable(node, f"toString() of {cls.name} is that of Object, which differs in each run")
-        return Code(f"{'to_text' if name == 'toString' else 'hash_code'}({this.text})", STRING if name[0] == "t" else INT)
+        return Code(
+            f"{'to_text' if name == 'toString' else 'hash_code'}({this.text})", STRING if name[0] == "t" else INT
+        )
     if name == "equals" and count == 1:
         return Code(f"{wrap(this.text, 6)} == {wrap(translate(arguments_of(node)[0], scope).text, 6)}", BOOLEAN)
     if not methods and cls.kind == "enum" and name in ("name", "ordinal", "compareTo", "getDeclaringClass"):
@@ -249,7 +256,9 @@ def _library_call(node: Node, this: Code, kind: str, name: str, scope: Scope, st
     nodes = arguments_of(node)
     rough = library.find(kind, name, [OBJECT] * len(nodes), statement)
     if rough is None and not _has_entry(kind, name, len(nodes)):
-        raise Untranslatable(node, f"{name.lstrip('.')}() of {kind} with {len(nodes)} arguments has no counterpart in the tables")
+        raise Untranslatable(
+            node, f"{name.lstrip('.')}() of {kind} with {len(nodes)} arguments has no counterpart in the tables"
+        )
     groups = rough.lambdas if rough is not None else ()
     wanted = [
         Wanted([library.substitute(one, this.type, []) for one in group if one]) if group != ("",) else None
@@ -259,7 +268,9 @@ def _library_call(node: Node, this: Code, kind: str, name: str, scope: Scope, st
     types = [code.type for code in arguments]
     entry = library.find(kind, name, types, statement)
     if entry is None:
-        raise Untranslatable(node, f"{kind}{'' if name[0] == '.' else '.'}{name}({', '.join(map(str, types))}) has no counterpart")
+        raise Untranslatable(
+            node, f"{kind}{'' if name[0] == '.' else '.'}{name}({', '.join(map(str, types))}) has no counterpart"
+        )
     arguments = adjust(name.lstrip("."), kind, arguments, this)
     returns = library.substitute(entry.returns, this.type, [code.type for code in arguments])
     if name == ".stream" or kind == "Math":
@@ -300,14 +311,22 @@ def _storm_call(node: Node, this: Code, name: str, scope: Scope) -> Code:
     arguments = spread(objects_of(nodes, translate_arguments(nodes, scope, wanted), name))
     point = BREAK if this.type.name in STREAMS else ""
     returns = returns_of(this.type.name, name)
-    return Code(f"{wrap(this.text)}{point}.{python_name(name, member=True)}({arguments})", returns, returns.is_primitive)
+    if name == "execute" and returns == STRING:
+        name = "text"  # what Storm's returns
+    return Code(
+        f"{wrap(this.text)}{point}.{python_name(name, member=True)}({arguments})", returns, returns.is_primitive
+    )
 
 
 def objects_of(nodes: Sequence[Node], arguments: Sequence[Code], name: str) -> list[Code]:
     """Make an object of a lambda where Storm wants one of an interface with one method."""
     found = list(arguments)
     for index, node in enumerate(nodes):
-        if index == 0 and name in ("persistentAggregate", "partitionPersist", "newStaticState") and node.type in CLOSURES:
+        if (
+            index == 0
+            and name in ("persistentAggregate", "partitionPersist", "newStaticState")
+            and node.type in CLOSURES
+        ):
             found[0] = Code(f"StateFactoryOf({arguments[0].text})", Type("StateFactory"), True)
     return found
 
@@ -317,7 +336,9 @@ def spread(arguments: Sequence[Code]) -> str:
     written = [code.text for code in arguments]
     if arguments and arguments[-1].type.name == "[]" and not arguments[-1].type.arg(0).is_primitive:
         last = arguments[-1].text
-        written[-1:] = [last[1:-1]] if last.startswith("[") and last.count("[") == 1 and last.endswith("]") else [f"*{last}"]
+        written[-1:] = (
+            [last[1:-1]] if last.startswith("[") and last.count("[") == 1 and last.endswith("]") else [f"*{last}"]
+        )
     return ", ".join(filter(None, written))
 
 
@@ -380,4 +401,3 @@ def new_exception(node: Node, name: str, scope: Scope) -> Code:
     caused = first.type.name in EXCEPTIONS or "Throwable" in library.lineage(first.type.name)
     message = first.text if first.type == STRING else f"to_text({first.text})"
     return Code(f"{python}({message})", Type(name, (Type("caused"),) if caused or len(arguments) > 1 else ()), True)
-

@@ -46,7 +46,9 @@ def class_lines(cls: Class, scope: Scope) -> tuple[list[str], list[str]]:
     body += static
     after += later
     if cls.kind == "record":
-        body += [f"{cls.python_field(one.name)}: {_annotation(one.type)}" for one in cls.fields.values() if not one.static]
+        body += [
+            f"{cls.python_field(one.name)}: {_annotation(one.type)}" for one in cls.fields.values() if not one.static
+        ]
     for lines in _members(cls, inner):
         body += [*([""] if body and body[-1] else []), *lines]
     decorators = ["@dataclass(frozen=True)"] if cls.kind == "record" else []
@@ -390,4 +392,3 @@ def local_class(node: Node, scope: Scope) -> list[str]:
 
 
 HANDLERS.update(dict.fromkeys(CLASSES, local_class))
-

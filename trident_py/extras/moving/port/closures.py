@@ -32,7 +32,9 @@ def lambda_expression(node: Node, scope: Scope) -> Code:
         return Code(f"{OBJECTS[scope.expected.name]}({made.text})", scope.expected, True)
     names, declared = _parameters(node, scope)
     body = child(node, "body")
-    inner = scope.inner(wanted=None, expected=None, returns=None, update=None, frame=Frame(names=set(scope.frame.names)))
+    inner = scope.inner(
+        wanted=None, expected=None, returns=None, update=None, frame=Frame(names=set(scope.frame.names))
+    )
     kinds = [
         declared[index] or (wanted.parameters[index] if wanted and index < len(wanted.parameters) else OBJECT)
         for index in range(len(names))
@@ -62,7 +64,9 @@ def _parameters(node: Node, scope: Scope) -> tuple[list[str], list[Type | None]]
     return names, kinds
 
 
-def _expression(body: Node, parameters: list[str], kinds: list[Type], inner: Scope, returns: Type | None) -> Code | None:
+def _expression(
+    body: Node, parameters: list[str], kinds: list[Type], inner: Scope, returns: Type | None
+) -> Code | None:
     try:
         value = translate(body, inner)
     except Untranslatable:

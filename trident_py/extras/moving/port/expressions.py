@@ -84,7 +84,10 @@ def string_literal(node: Node, scope: Scope) -> Code:
         indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()] + [
             len(lines[-1]) if not lines[-1].strip() else 999
         ]
-        cut = [line[min(indents) :].rstrip() if index + 1 < len(lines) else line[min(indents) :] for index, line in enumerate(lines)]
+        cut = [
+            line[min(indents) :].rstrip() if index + 1 < len(lines) else line[min(indents) :]
+            for index, line in enumerate(lines)
+        ]
         return Code(quote(unescape("\n".join(cut))), STRING, True)
     return Code(quote(unescape(raw[1:-1])), STRING, True)
 
@@ -178,6 +181,8 @@ def class_named(node: Node, scope: Scope) -> str | None:
         outer = class_named(child(node, "object"), scope)
         if outer is not None and (scope.find_class(f"{outer}.{last}") or last in ("Entry", "Factory", "Duration")):
             return f"{outer}.{last}"
+        if outer is not None and last[:1].isupper() and not last.isupper():
+            return f"{outer}.{last}"
         if last[:1].isupper() and not last.isupper() and re.fullmatch(r"[a-z_.0-9]+", text(child(node, "object"))):
             return last
     return None
@@ -229,8 +234,9 @@ def static_member(node: Node, kind: str, name: str, scope: Scope) -> Code:
         return Code(entry.template, library.parse(entry.returns), True)
     elif kind == "System" and name in ("out", "err"):
         return Code("sys.stdout", Type("PrintStream" if name == "out" else "ErrorStream"), True)
-    elif (found_class := storm_class(kind)) is not None and hasattr(found_class, name):
+    elif (found_class := storm_class(kind) or storm_class(kind.rpartition(".")[2])) is not None and hasattr(found_class, name):
         value = getattr(found_class, name)
+        kind = kind if storm_class(kind) is not None else kind.rpartition(".")[2]
         return Code(f"{kind}.{name}", STRING if isinstance(value, str) else Type(kind), True)
     raise Untranslatable(node, f"{kind}.{name} has no counterpart in the tables")
 
@@ -269,9 +275,7 @@ def ternary(node: Node, scope: Scope) -> Code:
         kind = yes.type.boxed
     elif yes.type.name != no.type.name and not kind.is_number and no.type != NULL and yes.type != NULL:
         kind = yes.type if library.knows(yes.type.name) and yes.type.name in library.lineage(no.type.name) else no.type
-    return Code(
-        f"{wrap(yes.text, 2)} if {wrap(condition.text, 2)} else {wrap(no.text, 1)}", kind, yes.sure and no.sure
-    )
+    return Code(f"{wrap(yes.text, 2)} if {wrap(condition.text, 2)} else {wrap(no.text, 1)}", kind, yes.sure and no.sure)
 
 
 _TESTS = {
@@ -376,7 +380,11 @@ def default(kind: Type) -> str:
 @handles("array_creation_expression")
 def array_creation(node: Node, scope: Scope) -> Code:
     element = scope.read_type(child(node, "type"))
-    sizes = [as_number(translate(children(one)[0], scope)).text for one in node.named_children if one.type == "dimensions_expr"]
+    sizes = [
+        as_number(translate(children(one)[0], scope)).text
+        for one in node.named_children
+        if one.type == "dimensions_expr"
+    ]
     open_ends = sum(text(one).count("[") for one in node.named_children if one.type == "dimensions")
     kind = element
     for _ in range(len(sizes) + open_ends):

@@ -80,7 +80,13 @@ def find(kind: str, name: str, types: list[Type], statement: bool = False) -> En
     """Return the entry of a method, for arguments of these types."""
     first = str(types[0]) if types else ""
     unboxed = types[0].primitive if types else ""
-    keys = [f"{name}({', '.join(map(str, types))})", f"{name}({first})", f"{name}({unboxed})", f"{name}/{len(types)}", f"{name}/*"]
+    keys = [
+        f"{name}({', '.join(map(str, types))})",
+        f"{name}({first})",
+        f"{name}({unboxed})",
+        f"{name}/{len(types)}",
+        f"{name}/*",
+    ]
     for owner in lineage(kind):
         table = _tables().get(owner, {})
         for key in keys:

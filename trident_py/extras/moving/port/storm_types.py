@@ -9,6 +9,7 @@ from .library import parse
 STREAMS = ("TridentTopology", "Stream", "GroupedStream", "TridentState", "ChainedAggregatorDeclarer")
 
 _PYTHON = {
+    "ITuple": "TridentTuple",
     "ILocalDRPC": "LocalDRPC", "ILocalCluster": "LocalCluster", "TopologyContext": "SpoutContext",
     "LocalTopology": "RunningTopology", "WorkerTopologyContext": "SpoutContext", "BaseRichSpout": "IRichSpout",
     "ChainedFullAggregatorDeclarer": "ChainedAggregatorDeclarer", "IAggregatableStream": "Stream",
@@ -54,7 +55,11 @@ def python_class(name: str) -> type | None:
 def returns_of(kind: str, method: str) -> Type:
     """Return the type of what a method of Storm's returns. Most methods of a stream return a stream."""
     written = _BY_CLASS.get((kind, method)) or _BY_METHOD.get(method)
-    if kind in ("ChainedAggregatorDeclarer", "TridentState") and method in ("aggregate", "partitionAggregate", "parallelismHint"):
+    if kind in ("ChainedAggregatorDeclarer", "TridentState") and method in (
+        "aggregate",
+        "partitionAggregate",
+        "parallelismHint",
+    ):
         return Type(kind)
     if kind == "GroupedStream" and method in ("parallelismHint", "name"):
         return Type(kind)

@@ -438,4 +438,26 @@ map/1 T = $this.mapToDouble($0) | double
 .toUnmodifiableList/0 List<E> = to_list()
 .collectingAndThen/2 R1 = collecting_and_then($0, $1) | ; A0
 .mapping/2 A1 = mapping($0, $1) | E
+[Lists]
+.newArrayList/0 List = []
+.newArrayList(Iterable) List<E0> = list($0)
+.newArrayList/* List<A0> = [$*]
+.newLinkedList/0 LinkedList = LinkedList()
+[Maps]
+.newHashMap/0 Map = HashMap()
+.newHashMap/1 A0 = HashMap($0)
+.newLinkedHashMap/0 LinkedHashMap = {}
+.newTreeMap/0 TreeMap = TreeMap()
+.newConcurrentMap/0 Map = ConcurrentHashMap()
+[Sets]
+.newHashSet/0 Set = HashSet()
+[ImmutableList]
+.of/* List<A0> = [$*]
+.copyOf/1 List<E0> = list($0)
+[StringUtils]
+.isEmpty/1 boolean = not $0
+.isNotEmpty/1 boolean = bool($0)
+.isBlank/1 boolean = $0 is None or not strip($0)
+.isNotBlank/1 boolean = $0 is not None and bool(strip($0))
+.join(List, String) String = join_text($1, $0)
 """
