@@ -10,9 +10,11 @@ from functools import total_ordering
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from .numbers import quotient
+
 __all__ = [
-    "Date", "DateTimeFormatter", "DayOfWeek", "Instant", "SimpleDateFormat", "date_of_epoch_day", "date_time_text",
-    "day_of_week", "epoch_day", "length_of_month", "local_time", "parse_date", "parse_date_time", "zone_of",
+    "ChronoUnit", "Date", "DateTimeFormatter", "DayOfWeek", "Duration", "Instant", "SimpleDateFormat", "between",
+    "date_of_epoch_day", "date_time_text", "day_of_week", "epoch_day", "length_of_month", "local_time", "parse_date", "parse_date_time", "zone_of",
 ]  # fmt: skip
 
 UTC = datetime.UTC
@@ -26,6 +28,32 @@ _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|.", re.DOTALL)
 
 class DayOfWeek(enum.Enum):
     MONDAY, TUESDAY, WEDNESDAY, THURSDAY, FRIDAY, SATURDAY, SUNDAY = range(1, 8)
+
+
+class ChronoUnit(enum.Enum):
+    """A unit, with its milliseconds."""
+
+    MILLIS, SECONDS, MINUTES, HOURS, DAYS = 1, 1000, 60_000, 3_600_000, 86_400_000
+
+
+def _distance(start: Any, end: Any) -> int:
+    if isinstance(start, Instant):
+        return end.toEpochMilli() - start.toEpochMilli()
+    return (end - start) // datetime.timedelta(milliseconds=1)
+
+
+def between(start: Any, end: Any, unit: ChronoUnit) -> int:
+    """Return how many whole units there are between two times."""
+    return quotient(_distance(start, end), unit.value)
+
+
+class Duration:
+    def __init__(self, millis: int) -> None:
+        self.millis = millis
+
+    @classmethod
+    def between(cls, start: Any, end: Any) -> Duration:
+        return cls(_distance(start, end))
 
 
 def zone_of(name: str) -> datetime.tzinfo:

@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Any
 
 __all__ = [
-    "arithmetic", "ceil", "compare_doubles", "current_time_millis", "divide", "exact", "exp", "floor", "hash_long", "log",
-    "log10", "max_of", "min_of", "parse_boolean", "parse_double", "parse_int", "parse_long", "power", "quotient",
+    "arithmetic", "ceil", "compare_doubles", "current_time_millis", "divide", "exact", "exp", "floor", "hash_long",
+    "in_base", "log", "log10", "max_of", "min_of", "parse_boolean", "parse_double", "parse_int", "parse_long", "power", "quotient",
     "remainder", "rint", "round_half_up", "shift_right", "signum", "square_root", "to_byte", "to_degrees", "to_float",
-    "to_int", "to_long", "to_radians", "to_short",
+    "to_int", "to_long", "to_radians", "to_short", "trailing_zeros",
 ]  # fmt: skip
 
 
@@ -223,3 +223,16 @@ def to_degrees(x: float) -> float:
 
 def current_time_millis() -> int:
     return time.time_ns() // 1_000_000
+
+
+def in_base(value: int, base: int) -> str:
+    """Return ``Long.toString(value, base)``."""
+    digits, left = "", abs(value)
+    while left or not digits:
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[left % base] + digits
+        left //= base
+    return f"-{digits}" if value < 0 else digits
+
+
+def trailing_zeros(value: int, bits: int) -> int:
+    return bits if value == 0 else (value & -value).bit_length() - 1

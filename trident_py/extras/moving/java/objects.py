@@ -12,15 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from .numbers import to_int
+from ....errors import FailedException, TridentError
+from ....state import StateFactory, ValueUpdater
+from .numbers import compare_doubles, to_float, to_int
 
 __all__ = [
-    "Atomic", "JavaEnum", "Record", "RuntimeErrors", "bitwise", "compare", "comparing", "enum_value", "equals",
-    "exception_text", "hash_code", "message_of", "post_update", "print_stack_trace", "require", "reverse_of",
-    "reverse_order", "same", "then_comparing", "throw", "to_text",
+    "Atomic", "JavaEnum", "Record", "RuntimeErrors", "StateFactoryOf", "ValueUpdaterOf", "cast", "compare", "comparing", "enum_value", "equals", "float_text",
+    "exception_text", "hash_code", "message_of", "post_update", "print_stack_trace", "read_boolean", "read_double", "read_int",
+    "read_string", "require", "reverse_of", "reverse_order", "then_comparing", "to_text",
 ]  # fmt: skip
 
-from ....errors import FailedException, TridentError
 
 RuntimeErrors = (RuntimeError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, FailedException, TridentError)
 """What ``catch (RuntimeException e)`` catches."""
@@ -44,6 +45,26 @@ class Record:
     def __str__(self) -> str:
         names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
         return f"{type(self).__name__}[{', '.join(f'{name}={to_text(getattr(self, name))}' for name in names)}]"
+
+
+class StateFactoryOf(StateFactory):
+    """A StateFactory that was a lambda."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self._make = make
+
+    def makeState(self, conf: Any, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
+        return self._make(conf, metrics, partitionIndex, numPartitions)
+
+
+class ValueUpdaterOf(ValueUpdater):
+    """A ValueUpdater that was a lambda."""
+
+    def __init__(self, change: Callable[[Any], Any]) -> None:
+        self._change = change
+
+    def update(self, stored: Any) -> Any:
+        return self._change(stored)
 
 
 class Atomic:
@@ -84,11 +105,6 @@ def require(value: Any, message: str | None = None) -> Any:
     return value
 
 
-def throw(error: BaseException) -> Any:
-    """Raise the error, in an expression."""
-    raise error
-
-
 def post_update(owner: Any, name: Any, number: int) -> Any:
     """Add to an attribute, or to an item of a list. Returns the value before that, as ``owner.name++`` does."""
     if isinstance(name, str):
@@ -107,15 +123,6 @@ def equals(a: Any, b: Any) -> bool:
             return True
         return type(a) is type(b) and a == b
     return bool(a == b)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Compare by identity, for objects."""
-    return a is b
-
-
-def bitwise(value: bool) -> bool:
-    return bool(value)
 
 
 def hash_code(value: Any) -> int:
@@ -162,8 +169,6 @@ def compare(a: Any, b: Any) -> int:
     if a is None or b is None:
         raise TypeError("null cannot be compared")
     if isinstance(a, float) or isinstance(b, float):
-        from .numbers import compare_doubles
-
         return compare_doubles(a, b)
     if hasattr(a, "compareTo"):
         return a.compareTo(b)
@@ -212,6 +217,14 @@ def to_text(value: Any) -> str:
     return str(value)
 
 
+def float_text(value: float | None) -> str:
+    """Return the text of a ``float``: the fewest digits that tell it from its neighbours among those of 32 bits."""
+    if value is None or not math.isfinite(value):
+        return to_text(value)
+    short = next(text for digits in range(1, 10) if to_float(float(text := f"{value:.{digits}g}")) == to_float(value))
+    return _text_of_double(float(short))
+
+
 def _text_of_double(value: float) -> str:
     if math.isnan(value):
         return "NaN"
@@ -244,3 +257,41 @@ def exception_text(error: BaseException) -> str:
 
 def print_stack_trace(error: BaseException) -> None:
     traceback.print_exception(error, file=sys.stderr)
+
+
+def cast(value: Any, kind: Any) -> Any:
+    """Return the value. Raises TypeError, which stands for a ClassCastException, if it is of another type."""
+    if value is None or (isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)):
+        return value
+    raise TypeError(f"{type(value).__name__} cannot be cast")
+
+
+def read_int(value: Any, default: int | None = None) -> int:
+    """Return what ``ObjectReader.getInt`` does."""
+    if value is None and default is not None:
+        return default
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return int(value)
+    raise ValueError(f"Don't know how to convert {value} to int")
+
+
+def read_double(value: Any, default: float) -> float:
+    if value is None:
+        return default
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(f"Don't know how to convert ({value}) to double")
+
+
+def read_string(value: Any, default: str | None = None) -> str | None:
+    return default if value is None else to_text(value)
+
+
+def read_boolean(value: Any, default: bool) -> bool:
+    if value is None:
+        return default
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"Don't know how to convert {value} to boolean")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import cmp_to_key
 from typing import Any
 
-from .collections import HashMap, HashSet, maximum, minimum
+from .collections import HashMap, HashSet, add_all, maximum, minimum
 from .objects import compare, to_text
 
 __all__ = [
-    "JStream", "Optional", "averaging", "counting", "grouping_by", "joining", "mapping", "partitioning_by", "stream",
-    "summing", "summing_doubles", "to_list", "to_map", "to_set",
+    "JStream", "Optional", "and_then", "averaging", "both", "collecting_and_then", "concat", "counting", "either",
+    "generate", "grouping_by", "iterate", "joining", "mapping", "max_by", "min_by", "negate", "partitioning_by",
+    "reducing", "same_value", "stream", "summing", "summing_doubles", "to_collection", "to_list", "to_map", "to_set",
 ]  # fmt: skip
 
 Collector = Callable[[list[Any]], Any]
@@ -111,6 +113,18 @@ class JStream:
 
         return JStream(values())
 
+    def takeWhile(self, test: Callable[[Any], bool]) -> JStream:
+        return JStream(itertools.takewhile(test, self._values))
+
+    def dropWhile(self, test: Callable[[Any], bool]) -> JStream:
+        return JStream(itertools.dropwhile(test, self._values))
+
+    def collect_into(self, make: Callable[[], Any], add: Callable[[Any, Any], Any]) -> Any:
+        made = make()
+        for value in self._values:
+            add(made, value)
+        return made
+
     def skip(self, count: int) -> JStream:
         return JStream(value for index, value in enumerate(self._values) if index >= count)
 
@@ -166,6 +180,44 @@ class JStream:
 
 def stream(values: Iterable[Any]) -> JStream:
     return JStream(values)
+
+
+def iterate(value: Any, change: Callable[[Any], Any]) -> JStream:
+    def values() -> Iterator[Any]:
+        one = value
+        while True:
+            yield one
+            one = change(one)
+
+    return JStream(values())
+
+
+def generate(make: Callable[[], Any]) -> JStream:
+    return JStream(make() for _ in itertools.count())
+
+
+def concat(first: Iterable[Any], second: Iterable[Any]) -> JStream:
+    return JStream(itertools.chain(first, second))
+
+
+def same_value(value: Any) -> Any:
+    return value
+
+
+def and_then(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: second(first(value))
+
+
+def negate(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: not test(value)
+
+
+def both(one: Callable[[Any], bool], other: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: one(value) and other(value)
+
+
+def either(one: Callable[[Any], bool], other: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: one(value) or other(value)
 
 
 def _sum_doubles(values: list[float]) -> float:
@@ -241,14 +293,39 @@ def grouping_by(
     return collect
 
 
-def partitioning_by(test: Callable[[Any], bool]) -> Collector:
-    def collect(values: list[Any]) -> dict[bool, list[Any]]:
+def partitioning_by(test: Callable[[Any], bool], collector: Collector = list) -> Collector:
+    def collect(values: list[Any]) -> dict[bool, Any]:
         parts: dict[bool, list[Any]] = {False: [], True: []}
         for value in values:
             parts[test(value)].append(value)
-        return parts
+        return {part: collector(found) for part, found in parts.items()}
 
     return collect
+
+
+def to_collection(make: Callable[[], Any]) -> Collector:
+    def collect(values: list[Any]) -> Any:
+        made = make()
+        add_all(made, values)
+        return made
+
+    return collect
+
+
+def reducing(start: Any, combine: Callable[[Any, Any], Any]) -> Collector:
+    return lambda values: JStream(values).fold(start, combine)
+
+
+def max_by(comparator: Callable[[Any, Any], int]) -> Collector:
+    return lambda values: JStream(values).max(comparator)
+
+
+def min_by(comparator: Callable[[Any, Any], int]) -> Collector:
+    return lambda values: JStream(values).min(comparator)
+
+
+def collecting_and_then(collector: Collector, change: Callable[[Any], Any]) -> Collector:
+    return lambda values: change(collector(values))
 
 
 def to_map(

@@ -33,6 +33,9 @@ EXCEPTIONS = {
 }  # fmt: skip
 
 
+CLOSURES = ("lambda_expression", "method_reference")
+
+
 def arguments_of(node: Node) -> list[Node]:
     return children(optional(node, "arguments"))
 
@@ -80,6 +83,8 @@ def _own_call(node: Node, name: str, scope: Scope) -> Code:
                 return _storm_call(node, Code(scope.self_text(around, node), parent), name, scope)
             if library.find(parent.name, name, [OBJECT] * len(arguments_of(node))):
                 return _instance_call(node, Code(scope.self_text(around, node), parent), name, scope, True)
+    if name == "getClass" and scope.cls is not None:
+        return Code(f"type({scope.self_text(scope.cls, node)})", Type("Class"), True)
     if owner_name := scope.source.statics.get(name):
         return _static_call(node, owner_name.rpartition(".")[2], name, scope, False)
     raise Untranslatable(node, f"{name}() is declared in none of the given files")
@@ -243,6 +248,8 @@ def _user_call(node: Node, this: Code, cls: Class, name: str, scope: Scope) -> C
 def _library_call(node: Node, this: Code, kind: str, name: str, scope: Scope, statement: bool) -> Code:
     nodes = arguments_of(node)
     rough = library.find(kind, name, [OBJECT] * len(nodes), statement)
+    if rough is None and not _has_entry(kind, name, len(nodes)):
+        raise Untranslatable(node, f"{name.lstrip('.')}() of {kind} with {len(nodes)} arguments has no counterpart in the tables")
     groups = rough.lambdas if rough is not None else ()
     wanted = [
         Wanted([library.substitute(one, this.type, []) for one in group if one]) if group != ("",) else None
@@ -257,7 +264,11 @@ def _library_call(node: Node, this: Code, kind: str, name: str, scope: Scope, st
     returns = library.substitute(entry.returns, this.type, [code.type for code in arguments])
     if name == ".stream" or kind == "Math":
         returns = Type(returns.primitive or returns.name, returns.args)
-    written = fill(entry.template, this.text, [code.text for code in arguments])
+    template = entry.template
+    for index, code in enumerate(arguments):
+        if code.type == STRING and code.sure:
+            template = template.replace(f"to_text(${index})", f"${index}")
+    written = fill(template, this.text, [code.text for code in arguments])
     return Code(written.replace(", )", ")"), returns, bool(returns.is_primitive or kind in ("String", "StringBuilder")))
 
 
@@ -286,10 +297,19 @@ def _storm_call(node: Node, this: Code, name: str, scope: Scope) -> Code:
     if this.type.name == "Config" and name == "put" and len(nodes) == 2:
         key, value = translate_arguments(nodes, scope)
         return Code(f"{this.text}[{key.text}] = {value.text}", Type("void"))
-    arguments = spread(translate_arguments(nodes, scope, wanted))
+    arguments = spread(objects_of(nodes, translate_arguments(nodes, scope, wanted), name))
     point = BREAK if this.type.name in STREAMS else ""
     returns = returns_of(this.type.name, name)
     return Code(f"{wrap(this.text)}{point}.{python_name(name, member=True)}({arguments})", returns, returns.is_primitive)
+
+
+def objects_of(nodes: Sequence[Node], arguments: Sequence[Code], name: str) -> list[Code]:
+    """Make an object of a lambda where Storm wants one of an interface with one method."""
+    found = list(arguments)
+    for index, node in enumerate(nodes):
+        if index == 0 and name in ("persistentAggregate", "partitionPersist", "newStaticState") and node.type in CLOSURES:
+            found[0] = Code(f"StateFactoryOf({arguments[0].text})", Type("StateFactory"), True)
+    return found
 
 
 def spread(arguments: Sequence[Code]) -> str:

@@ -176,7 +176,8 @@ def guarded(node: Node, scope: Scope, write: object) -> list[str]:
     scope.report.statements += 1
     with hoisting(scope) as before:
         try:
-            return [*before, write()]  # type: ignore[operator]
+            line = write()  # type: ignore[operator]
+            return [*before, line]
         except Untranslatable as error:
             return refuse(node, error, scope)
 

@@ -20,9 +20,16 @@ from .wanted import Wanted, captured_names, wanted_of
 _PARSER = Parser(Language(tree_sitter_java.language()))
 
 
+OBJECTS = {"StateFactory": "StateFactoryOf", "ValueUpdater": "ValueUpdaterOf"}
+"""Storm's interfaces with one method: a lambda becomes an object of the class that calls it."""
+
+
 @handles("lambda_expression")
 def lambda_expression(node: Node, scope: Scope) -> Code:
     wanted: Wanted | None = scope.wanted or (wanted_of(scope.expected, scope) if scope.expected else None)
+    if scope.expected is not None and scope.expected.name in OBJECTS:
+        made = lambda_expression(node, scope.inner(expected=None, wanted=wanted))
+        return Code(f"{OBJECTS[scope.expected.name]}({made.text})", scope.expected, True)
     names, declared = _parameters(node, scope)
     body = child(node, "body")
     inner = scope.inner(wanted=None, expected=None, returns=None, update=None, frame=Frame(names=set(scope.frame.names)))

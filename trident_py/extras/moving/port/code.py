@@ -24,11 +24,12 @@ RANKS = {
 
 
 class Code(NamedTuple):
-    """An expression. ``sure``: it is never None."""
+    """An expression. ``sure``: it is never None. ``wide``: a whole number that may be near the end of its range."""
 
     text: str
     type: Type
     sure: bool = False
+    wide: bool = False
 
 
 @functools.lru_cache(10_000)

@@ -143,7 +143,7 @@ def this(node: Node, scope: Scope) -> Code:
 def identifier(node: Node, scope: Scope) -> Code:
     name = text(node)
     if local := scope.locals.get(name):
-        return Code(local.python, local.type)
+        return Code(local.python, local.type, wide=local.wide)
     if found := scope.find_field(name):
         around, owner, field = found
         if field.static:
@@ -228,7 +228,7 @@ def static_member(node: Node, kind: str, name: str, scope: Scope) -> Code:
     elif entry := library.constant(kind, name):
         return Code(entry.template, library.parse(entry.returns), True)
     elif kind == "System" and name in ("out", "err"):
-        return Code("sys.stdout", Type("PrintStream"), True)
+        return Code("sys.stdout", Type("PrintStream" if name == "out" else "ErrorStream"), True)
     elif (found_class := storm_class(kind)) is not None and hasattr(found_class, name):
         value = getattr(found_class, name)
         return Code(f"{kind}.{name}", STRING if isinstance(value, str) else Type(kind), True)
@@ -282,6 +282,18 @@ _TESTS = {
 }  # fmt: skip
 
 
+def type_test(kind: Type, scope: Scope) -> str:
+    """Return what `isinstance` takes for a type, or "" if that cannot tell it."""
+    cls = scope.find_class(kind.name)
+    if cls is not None:
+        return cls.python
+    if kind.name in ("Integer", "Long", "Short", "Byte"):
+        return "int"
+    if kind.name == "Number":
+        return "(int, float)"
+    return _TESTS.get(str(kind), _TESTS.get(kind.name, ""))
+
+
 @handles("instanceof_expression")
 def instance_of(node: Node, scope: Scope) -> Code:
     value = translate(child(node, "left"), scope)
@@ -312,6 +324,9 @@ def cast(node: Node, scope: Scope) -> Code:
     if not target.is_primitive:
         if target.is_number and value.type.is_primitive and value.type.primitive != target.primitive:
             return coerce(value, Type(target.primitive))._replace(type=target)
+        test = type_test(target, scope)
+        if scope.checked and test and value.type.name != target.name:
+            return Code(f"cast({value.text}, {test})", target)
         return value._replace(type=target)
     return convert(value, target, node)
 

@@ -13,8 +13,12 @@ from .java_types import BOOLEAN, INT, STRING, Type, promote
 from .scope import Scope
 from .source import Untranslatable, child, children, text
 
-WIDE = re.compile(r"\bto_(int|long)\(|hash_code\(|-?2147483647|-2147483648|9223372036854775807|nextInt\(\)|nextLong\(\)")
+WIDE = re.compile(r"\bto_(int|long)\(|hash_code\(|\d{10,}|nextInt\(\)|nextLong\(\)|shift_right")
 """What may make a sum leave the range of its type."""
+
+
+def is_wide(code: Code) -> bool:
+    return code.type.is_whole and (code.wide or WIDE.search(code.text) is not None)
 
 
 @handles("binary_expression")
@@ -78,7 +82,7 @@ def _as_text(part: Code) -> str:
         return part.text
     if part.type.primitive == "char" and part.type.is_primitive:
         return part.text
-    return f"to_text({part.text})"
+    return f"{'float_text' if part.type.primitive == 'float' else 'to_text'}({part.text})"
 
 
 def combine(operator: str, left: Code, right: Code, node: Node, scope: Scope) -> Code:
@@ -177,7 +181,7 @@ def _whole(operator: str, left: Code, right: Code, kind: Type) -> Code:
         written = binary(plain_left, operator, plain_right)
         if constant := _constant(written, kind):
             return Code(constant, kind, True)
-        wide = operator == "*" or WIDE.search(left.text) or WIDE.search(right.text)
+        wide = operator == "*" or is_wide(left) or is_wide(right)
         return Code(wrapped(written, kind) if wide else written, kind, True)
     return Code(binary(left.text, operator, right.text), kind, True)
 
@@ -222,7 +226,7 @@ def unary_expression(node: Node, scope: Scope) -> Code:
     value = as_number(value)
     _require_numbers(value, value, node)
     kind = promote(value.type, value.type)
-    if operator == "-" and WIDE.search(value.text) and value.type.is_whole and not value.text.isdigit():
+    if operator == "-" and is_wide(value) and not value.text.isdigit():
         return Code(wrapped(f"-{wrap(value.text, 12)}", kind), kind, True)
     return Code(value.text if operator == "+" else f"{operator}{wrap(value.text, 12)}", kind, True)
 

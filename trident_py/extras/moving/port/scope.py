@@ -21,6 +21,7 @@ class Local:
     python: str
     type: Type
     looped: bool = False
+    wide: bool = False
 
 
 @dataclass(eq=False)
@@ -47,7 +48,8 @@ class Frame:
 class Scope:
     """``selves``: how an object of each enclosing class is called. ``returns``: the type that `return` must have.
     ``update``: what a `continue` has to do first. ``element``, ``expected``, ``wanted``: of what the surrounding call is
-    a collection, which type the value should have, what a lambda gets."""
+    a collection, which type the value should have, what a lambda gets. ``checked``: something catches a wrong
+    cast."""
 
     world: World
     source: Source
@@ -62,6 +64,7 @@ class Scope:
     expected: Type | None = None
     wanted: Any = None
     method: str = ""
+    checked: bool = False
     in_loop: bool = False
 
     def inner(self, **changes: object) -> Scope:

@@ -18,11 +18,13 @@ COMMENTS = ("line_comment", "block_comment")
 MODIFIERS = ("annotation", "marker_annotation")
 AMBIGUOUS = {
     "Function": "JFunction", "Consumer": "JConsumer", "Stream": "JStream", "JSONObject": "OrgJSONObject",
-    "JSONArray": "OrgJSONArray",
+    "JSONArray": "OrgJSONArray", "Duration": "JDuration", "Collector": "JCollector", "Optional": "Optional",
+    "OptionalInt": "Optional", "OptionalDouble": "Optional", "OptionalLong": "Optional", "Counter": "Counter",
 }  # fmt: skip
 PACKAGES = {
     "JFunction": ("java.util.function",), "JConsumer": ("java.util.function",), "JStream": ("java.util.stream",),
-    "OrgJSONObject": ("org.json",), "OrgJSONArray": ("org.json",),
+    "OrgJSONObject": ("org.json",), "OrgJSONArray": ("org.json",), "JDuration": ("java.time",),
+    "JCollector": ("java.util.stream",), "Optional": ("java.util",), "Counter": ("com.codahale.metrics",),
 }  # fmt: skip
 STORM_PACKAGES = ("org.apache.storm.", "storm.trident.", "backtype.storm.", "storm.kafka.", "com.codahale.metrics.")
 _JAVA = Language(tree_sitter_java.language())

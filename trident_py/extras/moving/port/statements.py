@@ -12,7 +12,7 @@ from .declarations import CLASSES, read_declarators
 from .expressions import array_values, as_number, coerce, translate
 from .java_types import Type
 from .layout import break_lines
-from .operators import compound, update_parts
+from .operators import compound, is_wide, update_parts, wrapped
 from .scope import Scope, hoisting
 from .source import COMMENTS, Untranslatable, child, children, comment_lines, optional, text, walk
 
@@ -95,6 +95,7 @@ def local_variable(node: Node, scope: Scope) -> list[str]:
         if kind.args == () and value.type.name == kind.name:
             kind = value.type
         lines += break_lines(f"{scope.declare(one.name, kind)} = {value.text}")
+        scope.locals[one.name].wide = is_wide(value)
     return lines
 
 
@@ -130,15 +131,22 @@ def assignment(node: Node, scope: Scope) -> list[str]:
     codes = [_target(one, scope) for one in targets]
     if operator == "=":
         value = initial(right, codes[0].type, scope)
+        _note_width(left, value, scope)
         return break_lines(" = ".join([*(code.text for code in codes), value.text]))
     target, value = codes[0], translate(right, scope)
     whole = compound(target, operator[:-1], value, node, scope)
     plain = operator[:-1] in ("+", "-", "*", "&", "|", "^", ">>")
+    _note_width(left, value, scope)
     if whole is None and plain:
         return break_lines(f"{target.text} {operator} {as_number(value).text}")
     if whole is None:
         raise Untranslatable(node, f"{operator} is not translated")
     return break_lines(f"{target.text} = {whole}")
+
+
+def _note_width(node: Node, value: Code, scope: Scope) -> None:
+    if is_wide(value) and (local := scope.locals.get(text(node))):
+        local.wide = True
 
 
 def _target(node: Node, scope: Scope) -> Code:
@@ -160,7 +168,10 @@ def update(node: Node, scope: Scope) -> list[str]:
         return [f"{target.text} = chr(ord({target.text}) {'+' if step > 0 else '-'} 1)"]
     if not target.type.is_number:
         raise Untranslatable(node, f"{target.type} is no number")
-    return [f"{target.text} {'+' if step > 0 else '-'}= 1"]
+    sign = "+" if step > 0 else "-"
+    if is_wide(target):
+        return [f"{target.text} = {wrapped(f'{target.text} {sign} 1', target.type)}"]
+    return [f"{target.text} {sign}= 1"]
 
 
 @handles("return_statement")
@@ -206,7 +217,9 @@ def throw_statement(node: Node, scope: Scope) -> list[str]:
 
 @handles("try_statement", "try_with_resources_statement")
 def try_statement(node: Node, scope: Scope) -> list[str]:
-    inner = scope.inner()
+    catches = [one for one in node.named_children if one.type == "catch_clause"]
+    caught = {word for one in catches for word in text(one).partition(")")[0].replace("(", " ").replace("|", " ").split()}
+    inner = scope.inner(checked=scope.checked or bool(caught & _CAST_ERRORS))
     resources = []
     for one in children(optional(node, "resources")):
         name, value = text(child(one, "name")), translate(child(one, "value"), inner)
@@ -214,7 +227,6 @@ def try_statement(node: Node, scope: Scope) -> list[str]:
     body = block_lines(child(node, "body"), inner)
     if resources:
         body = [*break_lines(f"with {', '.join(resources)}:"), *indent(body)]
-    catches = [one for one in node.named_children if one.type == "catch_clause"]
     final = next((one for one in node.named_children if one.type == "finally_clause"), None)
     if not catches and final is None:
         return body
@@ -226,6 +238,7 @@ def try_statement(node: Node, scope: Scope) -> list[str]:
     return lines
 
 
+_CAST_ERRORS = {"ClassCastException", "RuntimeException", "Exception", "Throwable"}
 _CAUGHT = {
     "RuntimeException": "RuntimeErrors", "Exception": "Exception", "Throwable": "Exception", "NullPointerException": "(TypeError, AttributeError)",
     "ArithmeticException": "ArithmeticError", "IllegalStateException": "RuntimeError", "JSONException": "RuntimeErrors",

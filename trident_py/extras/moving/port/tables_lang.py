@@ -42,7 +42,10 @@ hashCode/0 int = hash_code($this)
 .valueOf(char) Integer = ord($0)
 .valueOf/1 Integer = $0
 .toString/1 String = str($0)
+.toString/2 String = in_base($0, $1)
 .toHexString/1 String = f"{$0 & 0xFFFFFFFF:x}"
+.toOctalString/1 String = f"{$0 & 0xFFFFFFFF:o}"
+.numberOfTrailingZeros/1 int = trailing_zeros($0, 32)
 .toBinaryString/1 String = f"{$0 & 0xFFFFFFFF:b}"
 .bitCount/1 int = ($0 & 0xFFFFFFFF).bit_count()
 .sum/2 int = to_int($0 + $1)
@@ -61,7 +64,11 @@ longValue/0 long = $this
 .valueOf(String) Long = parse_long($0)
 .valueOf/1 Long = $0
 .toString/1 String = str($0)
+.toString/2 String = in_base($0, $1)
+.signum/1 int = compare($0, 0)
 .toHexString/1 String = f"{$0 & 0xFFFFFFFFFFFFFFFF:x}"
+.toBinaryString/1 String = f"{$0 & 0xFFFFFFFFFFFFFFFF:b}"
+.bitCount/1 int = ($0 & 0xFFFFFFFFFFFFFFFF).bit_count()
 .sum/2 long = to_long($0 + $1)
 .max/2 long = max($0, $1)
 .min/2 long = min($0, $1)
@@ -106,6 +113,10 @@ new(String) Double = parse_double($0)
 new/1 Double = float($0)
 
 [Float]
+.toString/1 String = float_text($0)
+toString/0 String = float_text($this)
+.compare/2 int = compare_doubles($0, $1)
+.MAX_VALUE float = 3.4028234663852886e38
 .parseFloat/1 float = to_float(parse_double($0))
 .valueOf(String) Float = to_float(parse_double($0))
 doubleValue/0 double = $this
@@ -195,14 +206,30 @@ compareTo/1 int = ord($this) - ord($0)
 
 [PrintStream]
 println/0! void = print()
+println(float)! void = print(float_text($0))
 println/1! void = print(to_text($0))
 print/1! void = print(to_text($0), end="")
 printf/*! void = print(format_text($*), end="")
 format/*! void = print(format_text($*), end="")
 flush/0! void = sys.stdout.flush()
 
+[ErrorStream]
+println/0! void = print(file=sys.stderr)
+println/1! void = print(to_text($0), file=sys.stderr)
+print/1! void = print(to_text($0), end="", file=sys.stderr)
+printf/*! void = print(format_text($*), end="", file=sys.stderr)
+
 [Thread]
 .sleep/1! void = time.sleep($0 / 1000)
+
+[ObjectReader]
+.getInt/1 Integer = read_int($0)
+.getInt/2 Integer = read_int($0, $1)
+.getLong/2 Long = read_int($0, $1)
+.getDouble/2 Double = read_double($0, $1)
+.getString/1 String = read_string($0)
+.getString/2 String = read_string($0, $1)
+.getBoolean/2 boolean = read_boolean($0, $1)
 
 [Utils]
 .sleep/1! void = time.sleep($0 / 1000)
@@ -210,6 +237,10 @@ flush/0! void = sys.stdout.flush()
 [TimeUnit]
 sleep/1! void = time.sleep($this * $0 / 1000)
 toMillis/1 long = $this * $0
+toSeconds/1 long = quotient($this * $0, 1000)
+toMinutes/1 long = quotient($this * $0, 60000)
+toHours/1 long = quotient($this * $0, 3600000)
+toDays/1 long = quotient($this * $0, 86400000)
 .MILLISECONDS TimeUnit = 1
 .SECONDS TimeUnit = 1000
 .MINUTES TimeUnit = 60000
@@ -242,6 +273,9 @@ applyAsInt/1 int = $this($0)
 applyAsLong/1 long = $this($0)
 applyAsDouble/1 double = $this($0)
 [JFunction]
+.identity/0 λ = same_value
+andThen/1 λ = and_then($this, $0) | B
+compose/1 λ = and_then($0, $this)
 apply/1 B = $this($0)
 [BiFunction]
 apply/2 C = $this($0, $1)
@@ -250,6 +284,9 @@ apply/1 A = $this($0)
 [BinaryOperator]
 apply/2 A = $this($0, $1)
 [Predicate IntPredicate]
+negate/0 T = negate($this)
+and/1 T = both($this, $0) | A
+or/1 T = either($this, $0) | A
 test/1 boolean = $this($0)
 [BiPredicate]
 test/2 boolean = $this($0, $1)

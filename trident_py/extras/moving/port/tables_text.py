@@ -49,6 +49,7 @@ lines/0 JStream<String> = stream(lines_of($this))
 formatted/* String = format_text($this, $*)
 codePointAt/1 int = ord(char_at($this, $0))
 .valueOf(char[]) String = "".join($0)
+.valueOf(float) String = float_text($0)
 .valueOf/1 String = to_text($0)
 .format(String) String = format_text($*)
 .format/* String = format_text($*)
@@ -68,7 +69,9 @@ new/1 String = to_text($0)
 new/0 T = StringBuilder()
 new(String) T = StringBuilder($0)
 new(int) T = StringBuilder()
+append(float) T = $this.append(float_text($0))
 append/1 T = $this.append($0)
+append(CharSequence, int, int) T = $this.append(substring($0, $1, $2))
 insert/2 T = $this.insert($0, $1)
 reverse/0 T = $this.reverse()
 length/0 int = len($this)
@@ -141,6 +144,10 @@ toString/0 String = str($this)
 .toJSONString/1 String = to_json($0)
 [JSONParser]
 new/0 T = JSONParser()
+new/1 T = JSONParser()
+.MODE_PERMISSIVE int = -1
+.MODE_JSON_SIMPLE int = 1984
+.DEFAULT_PERMISSIVE_MODE int = -1
 parse/1 Object = $this.parse($0)
 [JSONObject]
 new/0 T = JSONObject()
@@ -271,6 +278,32 @@ toString/0 String = $this.isoformat()
 lengthOfMonth/0 int = length_of_month($this)
 format/1 String = $0.format($this)
 equals/1 boolean = $this == $0
+[DayOfWeek]
+.MONDAY DayOfWeek = DayOfWeek.MONDAY
+.TUESDAY DayOfWeek = DayOfWeek.TUESDAY
+.WEDNESDAY DayOfWeek = DayOfWeek.WEDNESDAY
+.THURSDAY DayOfWeek = DayOfWeek.THURSDAY
+.FRIDAY DayOfWeek = DayOfWeek.FRIDAY
+.SATURDAY DayOfWeek = DayOfWeek.SATURDAY
+.SUNDAY DayOfWeek = DayOfWeek.SUNDAY
+[ChronoUnit]
+.DAYS ChronoUnit = ChronoUnit.DAYS
+.HOURS ChronoUnit = ChronoUnit.HOURS
+.MINUTES ChronoUnit = ChronoUnit.MINUTES
+.SECONDS ChronoUnit = ChronoUnit.SECONDS
+.MILLIS ChronoUnit = ChronoUnit.MILLIS
+between/2 long = between($0, $1, $this)
+[JDuration]
+.between/2 T = Duration.between($0, $1)
+.ofSeconds/1 T = Duration($0 * 1000)
+.ofMinutes/1 T = Duration($0 * 60000)
+.ofMillis/1 T = Duration($0)
+toMillis/0 long = $this.millis
+getSeconds/0 long = $this.millis // 1000
+toSeconds/0 long = $this.millis // 1000
+toMinutes/0 long = quotient($this.millis, 60000)
+toHours/0 long = quotient($this.millis, 3600000)
+toDays/0 long = quotient($this.millis, 86400000)
 [DayOfWeek Month]
 getValue/0 int = $this.value
 toString/0 String = $this.name

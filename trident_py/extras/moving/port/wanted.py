@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from .declarations import Method
-from .java_types import INT, Type
+from .java_types import INT, OBJECT, STRING, Type
 from .scope import Scope
 from .source import text, walk
 
@@ -40,6 +40,8 @@ def wanted_of(kind: Type, scope: Scope) -> Wanted | None:
     name = kind.name
     if name in _TUPLE:
         return Wanted([Type("TridentTuple")])
+    if name == "StateFactory":
+        return Wanted([Type("Map", (STRING, OBJECT)), Type("IMetricsContext"), INT, INT])
     if name in ("Supplier", "Runnable", "Callable"):
         return Wanted([])
     if name in ("BinaryOperator", "Comparator"):
