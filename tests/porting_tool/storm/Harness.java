@@ -40,16 +40,21 @@ import topologies.Recorder;
  */
 public class Harness {
     static final ObjectMapper JSON = new ObjectMapper().enable(SerializationFeature.ORDER_MAP_ENTRIES_BY_KEYS);
-    static final long WAIT_MILLIS = 120_000;
+    static final long WAIT_MILLIS = 60_000;
 
     public static void main(String[] args) throws Exception {
         PrintStream out = System.out;
+        System.setProperty("storm.jar", args[0]);
         List<Map<String, Object>> cases = JSON.readValue(new File(args[0]), List.class);
         try (LocalCluster cluster = start(); LocalDRPC drpc = new LocalDRPC()) {
             for (Map<String, Object> one : cases) {
+                System.err.println(one.get("name"));
                 out.println(JSON.writeValueAsString(run(cluster, drpc, one)));
                 out.flush();
             }
+        } catch (Throwable e) {
+            e.printStackTrace();
+            Runtime.getRuntime().halt(1);
         }
         Runtime.getRuntime().halt(0);
     }
@@ -114,6 +119,9 @@ public class Harness {
                 conf.putAll(JSON.readValue((String) args[2], Map.class));
                 accept(cluster, name, conf, (StormTopology) args[3]);
                 return null;
+            }
+            if (method.getName().contains("FileUpload") || method.getName().equals("uploadChunk")) {
+                return method.getReturnType() == String.class ? "no jar" : null;
             }
             try {
                 return method.invoke(cluster, args);
