@@ -10,7 +10,8 @@ from typing import Any
 
 __all__ = [
     "arithmetic", "ceil", "compare_doubles", "current_time_millis", "divide", "exact", "exp", "floor", "hash_long",
-    "in_base", "log", "log10", "max_of", "min_of", "parse_boolean", "parse_double", "parse_int", "parse_long", "power", "quotient",
+    "in_base", "log", "log10", "max_of", "min_of", "parse_boolean", "parse_double", "parse_int", "parse_long",
+    "power", "quotient",
     "remainder", "rint", "round_half_up", "shift_right", "signum", "square_root", "to_byte", "to_degrees", "to_float",
     "to_int", "to_long", "to_radians", "to_short", "trailing_zeros",
 ]  # fmt: skip

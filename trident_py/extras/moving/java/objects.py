@@ -163,10 +163,10 @@ def _hash_of_object(value: Any) -> int:
     if isinstance(value, set):
         return to_int(sum(map(hash_code, value)))
     if dataclasses.is_dataclass(value) and isinstance(value, Record):
-        for field in dataclasses.fields(value):  # type: ignore[arg-type]
+        for field in dataclasses.fields(value):
             result = 31 * result + hash_code(getattr(value, field.name))
         return to_int(result)
-    return to_int(type(value).__hash__(value))
+    return to_int(value.__hash__())
 
 
 def compare(a: Any, b: Any) -> int:

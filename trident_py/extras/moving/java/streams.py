@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cmp_to_key
 from typing import Any
 
-from .collections import HashMap, HashSet, add_all, maximum, minimum
+from .collections import HashMap, HashSet
+from .containers import add_all, maximum, minimum
 from .objects import compare, to_text
 
 __all__ = [

@@ -45,9 +45,9 @@ def lambda_expression(node: Node, scope: Scope) -> Code:
     method = wanted.method if wanted is not None else None
     if body.type != "block":
         with hoisting(inner):
-            made = _expression(body, parameters, kinds, inner, method.returns if method else None)
-            if made is not None and not inner.frame.before:
-                return made
+            written = _expression(body, parameters, kinds, inner, method.returns if method else None)
+            if written is not None and not inner.frame.before:
+                return written
     return _function(node, body, parameters, kinds, inner, scope, method.returns if method else None)
 
 
@@ -79,9 +79,9 @@ def _expression(
         value = coerce(value, returns)
     written = f"lambda {', '.join(parameters)}: {value.text}" if parameters else f"lambda: {value.text}"
     direct = re.fullmatch(r"([\w.]+)\(([\w, ]*)\)", value.text)
-    if direct and [one.strip() for one in direct[2].split(",") if one.strip()] == parameters and parameters:
-        if direct[1].split(".")[0] not in parameters:
-            written = direct[1]
+    same = direct is not None and [one.strip() for one in direct[2].split(",") if one.strip()] == parameters
+    if direct and same and parameters and direct[1].split(".")[0] not in parameters:
+        written = direct[1]
     return Code(written, Type(FUNCTION, (*kinds, value.type)), True)
 
 

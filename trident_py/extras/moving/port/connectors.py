@@ -138,4 +138,3 @@ _CLASSES: dict[str, Callable[..., Code | None]] = {
     "RedisMapState": _redis_map,
     TYPE: _redis_type,
 }
-

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable
 
 from tree_sitter import Node
 
+from ..java import to_float
 from . import library
 from .code import Code, binary, wrap
 from .java_types import BOOLEAN, CHAR, DOUBLE, INT, LONG, NULL, OBJECT, STRING, Type, array_of, promote
@@ -112,8 +114,6 @@ def integer_literal(node: Node, scope: Scope) -> Code:
 
 @handles("decimal_floating_point_literal")
 def float_literal(node: Node, scope: Scope) -> Code:
-    from ..java import to_float
-
     raw = text(node).replace("_", "")
     if raw[-1] in "fF":
         return Code(repr(to_float(float(raw[:-1]))), Type("float"), True)
@@ -158,9 +158,9 @@ def identifier(node: Node, scope: Scope) -> Code:
     if owner_name := scope.source.statics.get(name):
         return static_member(node, owner_name.rpartition(".")[2], name, scope)
     for owner_name in scope.source.wildcards:
-        owner = scope.find_class(owner_name.rpartition(".")[2])
-        if owner is not None and (name in owner.fields or name in owner.constants):
-            return static_member(node, owner.name, name, scope)
+        named = scope.find_class(owner_name.rpartition(".")[2])
+        if named is not None and (name in named.fields or name in named.constants):
+            return static_member(node, named.name, name, scope)
     raise Untranslatable(node, f"{name} is declared in none of the given files")
 
 
@@ -234,7 +234,9 @@ def static_member(node: Node, kind: str, name: str, scope: Scope) -> Code:
         return Code(entry.template, library.parse(entry.returns), True)
     elif kind == "System" and name in ("out", "err"):
         return Code("sys.stdout", Type("PrintStream" if name == "out" else "ErrorStream"), True)
-    elif (found_class := storm_class(kind) or storm_class(kind.rpartition(".")[2])) is not None and hasattr(found_class, name):
+    elif (found_class := storm_class(kind) or storm_class(kind.rpartition(".")[2])) is not None and hasattr(
+        found_class, name
+    ):
         value = getattr(found_class, name)
         kind = kind if storm_class(kind) is not None else kind.rpartition(".")[2]
         return Code(f"{kind}.{name}", STRING if isinstance(value, str) else Type(kind), True)
@@ -243,8 +245,6 @@ def static_member(node: Node, kind: str, name: str, scope: Scope) -> Code:
 
 def storm_class(name: str) -> type | None:
     """Return the class of trident_py that has this name of Storm, also a nested one."""
-    import importlib
-
     first, _, rest = name.partition(".")
     if first not in storm_names():
         return None
@@ -279,9 +279,11 @@ def ternary(node: Node, scope: Scope) -> Code:
 
 
 _TESTS = {
-    "String": "str", "CharSequence": "str", "Double": "float", "Float": "float", "Boolean": "bool", "List": "(list, tuple)",
+    "String": "str", "CharSequence": "str", "Double": "float", "Float": "float", "Boolean": "bool",
+    "List": "(list, tuple)",
     "ArrayList": "list", "Map": "dict", "Collection": "(list, tuple, HashSet, LinkedHashSet, TreeSet)",
-    "Set": "(HashSet, LinkedHashSet, TreeSet)", "HashMap": "HashMap", "JSONObject": "JSONObject", "JSONArray": "JSONArray",
+    "Set": "(HashSet, LinkedHashSet, TreeSet)", "HashMap": "HashMap", "JSONObject": "JSONObject",
+    "JSONArray": "JSONArray",
     "OrgJSONObject": "OrgJSONObject", "OrgJSONArray": "OrgJSONArray", "Date": "Date", "byte[]": "bytes",
 }  # fmt: skip
 

@@ -107,7 +107,7 @@ def _add_class(cls: Class, scope: Scope, parts: _Parts) -> None:
 
 
 def _refused_class(cls: Class, error: Untranslatable, scope: Scope) -> list[str]:
-    *java, reason = [line for line in refuse(cls.node, error, scope)] or [""]
+    *java, reason = refuse(cls.node, error, scope)
     while java and not java[-1].startswith("#"):
         reason = f"{java.pop()}\n{reason}"
     return [*java, f"def {cls.python}(*arguments):", *(f"    {line}" for line in reason.split("\n"))]

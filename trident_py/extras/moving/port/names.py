@@ -9,7 +9,8 @@ import keyword
 
 STORM_MODULES = (
     "trident_py", "trident_py.operations", "trident_py.operations.builtin", "trident_py.testing",
-    "trident_py.state", "trident_py.spouts", "trident_py.windowing", "trident_py.drpc", "trident_py.metrics", "states.redis",
+    "trident_py.state", "trident_py.spouts", "trident_py.windowing", "trident_py.drpc", "trident_py.metrics",
+    "states.redis",
 )  # fmt: skip
 RUNTIME = "trident_py.extras.moving.java"
 STANDARD = ("abc", "dataclasses", "datetime", "enum", "functools", "json", "logging", "math", "os", "re", "sys", "time")

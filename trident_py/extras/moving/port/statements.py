@@ -187,7 +187,11 @@ def return_statement(node: Node, scope: Scope) -> list[str]:
 
 
 @handles("if_statement")
-def if_statement(node: Node, scope: Scope, word: str = "if") -> list[str]:
+def if_statement(node: Node, scope: Scope) -> list[str]:
+    return _conditional(node, scope, "if")
+
+
+def _conditional(node: Node, scope: Scope, word: str) -> list[str]:
     condition = translate(child(node, "condition"), scope)
     lines = [*break_lines(f"{word} {condition.text}:"), *indent(block_lines(child(node, "consequence"), scope))]
     alternative = optional(node, "alternative")
@@ -195,7 +199,7 @@ def if_statement(node: Node, scope: Scope, word: str = "if") -> list[str]:
         return lines
     if alternative.type == "if_statement":
         with hoisting(scope) as before:
-            nested = if_statement(alternative, scope, "elif")
+            nested = _conditional(alternative, scope, "elif")
         if not before:
             scope.report.statements += 1
             return lines + nested
@@ -242,7 +246,8 @@ def try_statement(node: Node, scope: Scope) -> list[str]:
 
 _CAST_ERRORS = {"ClassCastException", "RuntimeException", "Exception", "Throwable"}
 _CAUGHT = {
-    "RuntimeException": "RuntimeErrors", "Exception": "Exception", "Throwable": "Exception", "NullPointerException": "(TypeError, AttributeError)",
+    "RuntimeException": "RuntimeErrors", "Exception": "Exception", "Throwable": "Exception",
+    "NullPointerException": "(TypeError, AttributeError)",
     "ArithmeticException": "ArithmeticError", "IllegalStateException": "RuntimeError", "JSONException": "RuntimeErrors",
     "IndexOutOfBoundsException": "IndexError", "JsonProcessingException": "ValueError", "ParseException": "ValueError",
     "UnsupportedEncodingException": "LookupError", "TException": "Exception", "AlreadyAliveException": "ValueError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....topology.per_tuple import ChainedAggregatorDeclarer
 from .expressions import storm_class
 from .java_types import OBJECT, Type
 from .library import parse
@@ -29,7 +30,8 @@ _BY_METHOD = {
     "multiGet": "List<Object>", "multiUpdate": "List<Object>", "getTransactionId": "Long", "getAttemptId": "int",
     "getPartitionIndex": "int", "numPartitions": "int", "getThisTaskIndex": "int", "getThisTaskId": "int",
     "registerCounter": "Counter", "registerMeter": "Meter", "registerHistogram": "Histogram", "getName": "String",
-    "registerTimer": "Timer", "registerMetric": "Object", "isEmpty": "boolean", "getCurrTxid": "Long", "getTxid": "Long",
+    "registerTimer": "Timer", "registerMetric": "Object", "isEmpty": "boolean", "getCurrTxid": "Long",
+    "getTxid": "Long",
     "submitTopology": "RunningTopology", "getMessage": "String", "getId": "Object", "getCount": "long", "inc": "void",
 }  # fmt: skip
 _BY_CLASS = {
@@ -46,8 +48,6 @@ def python_name_of(name: str) -> str:
 def python_class(name: str) -> type | None:
     """Return the class here that stands for one of Storm's."""
     if name == "ChainedAggregatorDeclarer" or _PYTHON.get(name) == "ChainedAggregatorDeclarer":
-        from ....topology.per_tuple import ChainedAggregatorDeclarer
-
         return ChainedAggregatorDeclarer
     return storm_class(_PYTHON.get(name, name))
 

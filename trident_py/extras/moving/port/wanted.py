@@ -22,7 +22,8 @@ class Wanted:
 
 CALLED = {
     "Comparator": "compare", "JFunction": "apply", "BiFunction": "apply", "UnaryOperator": "apply",
-    "BinaryOperator": "apply", "Predicate": "test", "BiPredicate": "test", "JConsumer": "accept", "BiConsumer": "accept",
+    "BinaryOperator": "apply", "Predicate": "test", "BiPredicate": "test", "JConsumer": "accept",
+    "BiConsumer": "accept",
     "Supplier": "get", "Runnable": "run", "Callable": "call", "IntFunction": "apply", "ToIntFunction": "applyAsInt",
     "ToLongFunction": "applyAsLong", "ToDoubleFunction": "applyAsDouble", "IntPredicate": "test",
     "Func": "apply", "IntUnaryOperator": "applyAsInt", "IntBinaryOperator": "applyAsInt",
