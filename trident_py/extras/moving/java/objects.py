@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from ....errors import FailedException, TridentError
 from .numbers import compare_doubles, to_float, to_int
 
 __all__ = [
     "Atomic",
     "JavaEnum",
     "Record",
-    "RuntimeErrors",
+
     "cast",
     "compare",
     "comparing",
@@ -37,19 +36,6 @@ __all__ = [
     "then_comparing",
     "to_text",
 ]  # fmt: skip
-
-
-RuntimeErrors = (
-    RuntimeError,
-    ArithmeticError,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    FailedException,
-    TridentError,
-)
-"""What ``catch (RuntimeException e)`` catches."""
 
 
 class JavaEnum(enum.Enum):
@@ -245,6 +231,7 @@ def _text_of_double(value: float) -> str:
 
 _JAVA_NAMES = {
     "RuntimeError": "java.lang.RuntimeException", "ValueError": "java.lang.IllegalArgumentException",
+    "NumberFormatError": "java.lang.NumberFormatException", "IllegalStateError": "java.lang.IllegalStateException",
     "Exception": "java.lang.Exception", "ZeroDivisionError": "java.lang.ArithmeticException",
 }  # fmt: skip
 

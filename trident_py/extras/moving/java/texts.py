@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from .errors import IllegalStateError, NoSuchElementError
 from .objects import hash_code, to_text
 
 __all__ = [
@@ -197,7 +198,7 @@ class Matcher:
 
     def _found(self) -> re.Match[str]:
         if self._match is None:
-            raise RuntimeError("No match found")
+            raise IllegalStateError("No match found")
         return self._match
 
     def group(self, group: int | str = 0) -> Any:
@@ -285,7 +286,7 @@ class StringTokenizer:
 
     def nextToken(self) -> str:
         if not self._tokens:
-            raise LookupError("no such element")
+            raise NoSuchElementError("no such element")
         return self._tokens.pop(0)
 
     def countTokens(self) -> int:
