@@ -4,7 +4,9 @@ Each name stands for something of Java: `quotient` for ``/`` of whole numbers, `
 `HashMap` for the order in which Java's goes through its keys. Null is None, a ``char`` is a text of length 1.
 """
 
+from . import collections, containers, dates, json_values, logs, numbers, objects, queues, random, storm, streams, texts
 from .collections import *  # noqa: F403
+from .containers import *  # noqa: F403
 from .dates import *  # noqa: F403
 from .json_values import *  # noqa: F403
 from .logs import *  # noqa: F403
@@ -12,12 +14,25 @@ from .numbers import *  # noqa: F403
 from .objects import *  # noqa: F403
 from .queues import *  # noqa: F403
 from .random import *  # noqa: F403
+from .storm import *  # noqa: F403
 from .streams import *  # noqa: F403
 from .texts import *  # noqa: F403
-from . import collections, dates, json_values, logs, numbers, objects, queues, random, streams, texts
 
 __all__ = sorted(
     name
-    for module in (collections, dates, json_values, logs, numbers, objects, queues, random, streams, texts)
+    for module in (
+        collections,
+        containers,
+        dates,
+        json_values,
+        logs,
+        numbers,
+        objects,
+        queues,
+        random,
+        storm,
+        streams,
+        texts,
+    )
     for name in module.__all__
 )

@@ -14,7 +14,8 @@ from .numbers import quotient
 
 __all__ = [
     "ChronoUnit", "Date", "DateTimeFormatter", "DayOfWeek", "Duration", "Instant", "SimpleDateFormat", "between",
-    "date_of_epoch_day", "date_time_text", "day_of_week", "epoch_day", "length_of_month", "local_time", "parse_date", "parse_date_time", "zone_of",
+    "date_of_epoch_day", "date_time_text", "day_of_week", "epoch_day", "length_of_month", "local_time",
+    "parse_date", "parse_date_time", "zone_of",
 ]  # fmt: skip
 
 UTC = datetime.UTC
@@ -98,7 +99,7 @@ class _Pattern:
             elif match[2] is None:
                 self._parts.append(("text", token))
             elif token in _LETTERS or token in ("SSS", "d", "M", "H", "h", "m", "s", "y", "u"):
-                self._parts.append(("token", token))
+                self._parts.append(("letters", token))
             else:
                 raise ValueError(f"the letters {token!r} of the pattern {pattern!r} have no counterpart")
 
@@ -113,18 +114,18 @@ class _Pattern:
         return match.groupdict(), match[0]
 
 
-def _write(token: str, moment: Any) -> str:
-    if token == "SSS":
+def _write(letters: str, moment: Any) -> str:
+    if letters == "SSS":
         return f"{moment.microsecond // 1000:03d}"
-    if token in ("d", "M", "H", "h", "m", "s", "y", "u"):
+    if letters in ("d", "M", "H", "h", "m", "s", "y", "u"):
         names = {"d": "day", "M": "month", "H": "hour", "m": "minute", "s": "second", "y": "year", "u": "year"}
-        return str((moment.hour - 1) % 12 + 1 if token == "h" else getattr(moment, names[token]))
-    if token in ("yyyy", "uuuu"):
+        return str((moment.hour - 1) % 12 + 1 if letters == "h" else getattr(moment, names[letters]))
+    if letters in ("yyyy", "uuuu"):
         return f"{moment.year:04d}"
-    if token == "XXX":
+    if letters == "XXX":
         written = moment.strftime("%z") or "+0000"
         return "Z" if written == "+0000" else f"{written[:3]}:{written[3:]}"
-    return moment.strftime(_LETTERS[token])
+    return moment.strftime(_LETTERS[letters])
 
 
 _READERS = {

@@ -10,7 +10,8 @@ from typing import Any
 
 __all__ = [
     "arithmetic", "ceil", "compare_doubles", "current_time_millis", "divide", "exact", "exp", "floor", "hash_long",
-    "in_base", "log", "log10", "max_of", "min_of", "parse_boolean", "parse_double", "parse_int", "parse_long", "power", "quotient",
+    "in_base", "log", "log10", "max_of", "min_of", "parse_boolean", "parse_double", "parse_int", "parse_long",
+    "power", "quotient",
     "remainder", "rint", "round_half_up", "shift_right", "signum", "square_root", "to_byte", "to_degrees", "to_float",
     "to_int", "to_long", "to_radians", "to_short", "trailing_zeros",
 ]  # fmt: skip
@@ -21,8 +22,10 @@ def _wrap(value: float, bits: int) -> int:
         bits = max(bits, 32)
         if math.isnan(value):
             return 0
-        return int(max(min(value, 2.0 ** (bits - 1)), -(2.0 ** (bits - 1)))) if abs(value) < 2 ** (bits - 1) else (
-            2 ** (bits - 1) - 1 if value > 0 else -(2 ** (bits - 1))
+        return (
+            int(max(min(value, 2.0 ** (bits - 1)), -(2.0 ** (bits - 1))))
+            if abs(value) < 2 ** (bits - 1)
+            else (2 ** (bits - 1) - 1 if value > 0 else -(2 ** (bits - 1)))
         )
     half = 1 << (bits - 1)
     return (value + half) % (half << 1) - half
@@ -100,7 +103,7 @@ def hash_long(value: int) -> int:
 
 def _parse(text: str | None, radix: int, bits: int) -> int:
     if text is None:
-        raise ValueError('Cannot parse null string: null')
+        raise ValueError("Cannot parse null string: null")
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or not digits.isalnum():
         raise ValueError(f'For input string: "{text}"' + (f" under radix {radix}" if radix != 10 and text else ""))
@@ -174,8 +177,10 @@ def rint(x: float) -> float:
 
 def round_half_up(x: float, bits: int = 64) -> int:
     """Return ``Math.round(x)``."""
-    return _wrap(x if not math.isfinite(x) else math.floor(Decimal(x) + Decimal("0.5")), bits) if abs(x) < 2**62 else (
-        _wrap(float(x), bits)
+    return (
+        _wrap(x if not math.isfinite(x) else math.floor(Decimal(x) + Decimal("0.5")), bits)
+        if abs(x) < 2**62
+        else (_wrap(float(x), bits))
     )
 
 

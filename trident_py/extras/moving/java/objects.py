@@ -13,17 +13,42 @@ from decimal import Decimal
 from typing import Any
 
 from ....errors import FailedException, TridentError
-from ....state import StateFactory, ValueUpdater
 from .numbers import compare_doubles, to_float, to_int
 
 __all__ = [
-    "Atomic", "JavaEnum", "Record", "RuntimeErrors", "StateFactoryOf", "ValueUpdaterOf", "cast", "compare", "comparing", "enum_value", "equals", "float_text",
-    "exception_text", "hash_code", "message_of", "post_update", "print_stack_trace", "read_boolean", "read_double", "read_int",
-    "read_string", "require", "reverse_of", "reverse_order", "then_comparing", "to_text",
+    "Atomic",
+    "JavaEnum",
+    "Record",
+    "RuntimeErrors",
+    "cast",
+    "compare",
+    "comparing",
+    "enum_value",
+    "equals",
+    "exception_text",
+    "float_text",
+    "hash_code",
+    "message_of",
+    "post_update",
+    "print_stack_trace",
+    "require",
+    "reverse_of",
+    "reverse_order",
+    "then_comparing",
+    "to_text",
 ]  # fmt: skip
 
 
-RuntimeErrors = (RuntimeError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, FailedException, TridentError)
+RuntimeErrors = (
+    RuntimeError,
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    FailedException,
+    TridentError,
+)
 """What ``catch (RuntimeException e)`` catches."""
 
 
@@ -45,26 +70,6 @@ class Record:
     def __str__(self) -> str:
         names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
         return f"{type(self).__name__}[{', '.join(f'{name}={to_text(getattr(self, name))}' for name in names)}]"
-
-
-class StateFactoryOf(StateFactory):
-    """A StateFactory that was a lambda."""
-
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self._make = make
-
-    def makeState(self, conf: Any, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
-        return self._make(conf, metrics, partitionIndex, numPartitions)
-
-
-class ValueUpdaterOf(ValueUpdater):
-    """A ValueUpdater that was a lambda."""
-
-    def __init__(self, change: Callable[[Any], Any]) -> None:
-        self._change = change
-
-    def update(self, stored: Any) -> Any:
-        return self._change(stored)
 
 
 class Atomic:
@@ -158,10 +163,10 @@ def _hash_of_object(value: Any) -> int:
     if isinstance(value, set):
         return to_int(sum(map(hash_code, value)))
     if dataclasses.is_dataclass(value) and isinstance(value, Record):
-        for field in dataclasses.fields(value):  # type: ignore[arg-type]
+        for field in dataclasses.fields(value):
             result = 31 * result + hash_code(getattr(value, field.name))
         return to_int(result)
-    return to_int(type(value).__hash__(value))
+    return to_int(value.__hash__())
 
 
 def compare(a: Any, b: Any) -> int:
@@ -264,34 +269,3 @@ def cast(value: Any, kind: Any) -> Any:
     if value is None or (isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)):
         return value
     raise TypeError(f"{type(value).__name__} cannot be cast")
-
-
-def read_int(value: Any, default: int | None = None) -> int:
-    """Return what ``ObjectReader.getInt`` does."""
-    if value is None and default is not None:
-        return default
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return int(value)
-    raise ValueError(f"Don't know how to convert {value} to int")
-
-
-def read_double(value: Any, default: float) -> float:
-    if value is None:
-        return default
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    raise ValueError(f"Don't know how to convert ({value}) to double")
-
-
-def read_string(value: Any, default: str | None = None) -> str | None:
-    return default if value is None else to_text(value)
-
-
-def read_boolean(value: Any, default: bool) -> bool:
-    if value is None:
-        return default
-    if isinstance(value, bool):
-        return value
-    raise ValueError(f"Don't know how to convert {value} to boolean")

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cmp_to_key
 from typing import Any
 
-from .collections import HashMap, HashSet, add_all, maximum, minimum
+from .collections import HashMap, HashSet
+from .containers import add_all, maximum, minimum
 from .objects import compare, to_text
 
 __all__ = [
@@ -276,9 +277,7 @@ def mapping(change: Callable[[Any], Any], collector: Collector) -> Collector:
     return lambda values: collector([change(value) for value in values])
 
 
-def grouping_by(
-    key: Callable[[Any], Any], collector: Collector = list, make: Callable[[], Any] = HashMap
-) -> Collector:
+def grouping_by(key: Callable[[Any], Any], collector: Collector = list, make: Callable[[], Any] = HashMap) -> Collector:
     def collect(values: list[Any]) -> Any:
         groups = make()
         for value in values:

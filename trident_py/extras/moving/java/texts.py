@@ -57,7 +57,7 @@ def equals_ignore_case(text: str, other: str | None) -> bool:
 
 def compare_text(a: str, b: str) -> int:
     """Return ``a.compareTo(b)``: the difference of the first differing characters, or of the lengths."""
-    for one, other in zip(a, b):
+    for one, other in zip(a, b, strict=False):
         if one != other:
             return ord(one) - ord(other)
     return len(a) - len(b)
@@ -116,13 +116,13 @@ def _expression(pattern: str | re.Pattern[str], flags: int = 0) -> re.Pattern[st
     """Compile a pattern of Java: its classes are ASCII; possessive marks and \\p{...} of ASCII are known."""
     if isinstance(pattern, re.Pattern):
         return pattern
-    written = pattern
-    for java, python in _CLASSES.items():
-        inside = rf"(\[[^\]]*?){re.escape(java)}"
-        while re.search(inside, written):
-            written = re.sub(inside, lambda match, python=python: match[1] + python, written, count=1)
-        written = written.replace(java, f"[{python}]")
-    written = written.replace(r"\\z", r"\\Z") if r"\z" not in written else written.replace(r"\z", r"\Z")
+    written, depth = "", 0
+    for token in re.findall(r"\\p\{\w+\}|\\.|.", pattern, re.DOTALL):
+        depth += (token == "[") - (token == "]")
+        if token in _CLASSES:
+            written += _CLASSES[token] if depth else f"[{_CLASSES[token]}]"
+        else:
+            written += "\\Z" if token == "\\z" else token
     return re.compile(re.sub(r"\(\?<([a-zA-Z]\w*)>", r"(?P<\1>", written), flags | re.ASCII)
 
 
@@ -142,7 +142,8 @@ def matches(text: str, pattern: str) -> bool:
 
 def split(text: str, pattern: str | re.Pattern[str], limit: int = 0) -> list[str]:
     """Return ``text.split(pattern, limit)``: empty texts at the end are dropped if the limit is 0."""
-    parts, start = [], 0
+    parts: list[str] = []
+    start = 0
     for match in _expression(pattern).finditer(text):
         if limit > 0 and len(parts) == limit - 1:
             break
@@ -158,12 +159,11 @@ def split(text: str, pattern: str | re.Pattern[str], limit: int = 0) -> list[str
 
 def _replacement(replacement: str) -> Any:
     def replace(match: re.Match[str]) -> str:
-        filled = re.sub(
+        return re.sub(
             r"\\(.)|\$(\d)|\$\{(\w+)\}",
             lambda one: one[1] if one[1] is not None else (match[int(one[2])] if one[2] else match[one[3]]) or "",
             replacement,
         )
-        return filled
 
     return replace
 

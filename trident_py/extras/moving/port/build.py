@@ -61,7 +61,10 @@ def _call_builder(cls: Class, method: Method, main: Class | None, scope: Scope) 
             return []
         else:
             return _without_value(scope, method, call, parameter.name)
-    return ["def build():", *indent(break_lines(f"return {scope.member_text(cls, method.python)}({', '.join(arguments)})"))]
+    return [
+        "def build():",
+        *indent(break_lines(f"return {scope.member_text(cls, method.python)}({', '.join(arguments)})")),
+    ]
 
 
 def _without_value(scope: Scope, method: Method, call: Node, name: str) -> list[str]:

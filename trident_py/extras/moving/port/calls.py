@@ -20,8 +20,10 @@ from .storm_types import STREAMS, python_class, returns_of
 from .wanted import Wanted, wanted_of
 
 EXCEPTIONS = {
-    "RuntimeException": "RuntimeError", "IllegalStateException": "RuntimeError", "IllegalArgumentException": "ValueError",
-    "NumberFormatException": "ValueError", "Exception": "Exception", "UnsupportedOperationException": "NotImplementedError",
+    "RuntimeException": "RuntimeError", "IllegalStateException": "RuntimeError",
+    "IllegalArgumentException": "ValueError",
+    "NumberFormatException": "ValueError", "Exception": "Exception",
+    "UnsupportedOperationException": "NotImplementedError",
     "NullPointerException": "TypeError", "IndexOutOfBoundsException": "IndexError", "IOException": "OSError",
     "ArrayIndexOutOfBoundsException": "IndexError", "NoSuchElementException": "LookupError", "Error": "Exception",
     "ArithmeticException": "ArithmeticError", "ClassCastException": "TypeError", "Throwable": "Exception",
@@ -51,7 +53,16 @@ def translate_arguments(nodes: Sequence[Node], scope: Scope, wanted: Sequence[Wa
 
 
 @handles("method_invocation")
-def method_invocation(node: Node, scope: Scope, statement: bool = False) -> Code:
+def method_invocation(node: Node, scope: Scope) -> Code:
+    return _call(node, scope, statement=False)
+
+
+def call_statement(node: Node, scope: Scope) -> Code:
+    """Translate a call whose value nobody uses."""
+    return _call(node, scope, statement=True)
+
+
+def _call(node: Node, scope: Scope, statement: bool) -> Code:
     name, owner = text(child(node, "name")), optional(node, "object")
     if owner is None:
         return _own_call(node, name, scope)
@@ -61,11 +72,6 @@ def method_invocation(node: Node, scope: Scope, statement: bool = False) -> Code
     if kind is not None:
         return _static_call(node, kind, name, scope, statement)
     return _instance_call(node, translate(owner, scope), name, scope, statement)
-
-
-def call_statement(node: Node, scope: Scope) -> Code:
-    """Translate a call whose value nobody uses."""
-    return method_invocation(node, scope, statement=True)
 
 
 def _own_call(node: Node, name: str, scope: Scope) -> Code:
@@ -149,7 +155,9 @@ def _static_call(node: Node, kind: str, name: str, scope: Scope, statement: bool
     cls = scope.find_class(kind)
     if cls is not None:
         if cls.kind == "enum" and name in ("values", "valueOf"):
-            return _library_call(node, Code(cls.python, Type("Enum", (cls.type,))), "Enum", f".{name}", scope, statement)
+            return _library_call(
+                node, Code(cls.python, Type("Enum", (cls.type,))), "Enum", f".{name}", scope, statement
+            )
         if methods := scope.world.methods(cls, name):
             method, arguments = choose(methods, node, scope)
             owner = next(one for one in scope.world.lineage(cls) if method in one.methods)
@@ -161,43 +169,48 @@ def _static_call(node: Node, kind: str, name: str, scope: Scope, statement: bool
         return _library_call(node, Code(kind, receiver), kind, f".{name}", scope, statement)
     if hasattr(python_class(kind), name):
         return _storm_call(node, Code(kind, Type(kind)), name, scope)
+    if (kind, name) == ("DRPCClient", "getConfiguredClient"):
+        conf = translate_arguments(arguments_of(node), scope)[0].text
+        return Code(f"DRPCClient({conf})", Type("DRPCClient"), True)
     raise Untranslatable(node, f"{kind}.{name}() has no counterpart in the tables")
 
 
 def _instance_call(node: Node, this: Code, name: str, scope: Scope, statement: bool) -> Code:
     kind = scope.bound(this.type)
     cls = scope.find_class(kind.name)
-    count = len(arguments_of(node))
     if cls is not None and (found := _user_call(node, this._replace(type=kind), cls, name, scope)):
         return found
+    if found := _special_call(node, this._replace(type=kind), name, scope):
+        return found
+    parents = list(scope.world.library_parents(cls)) if cls is not None else [kind]
+    for parent in [*parents, OBJECT]:
+        if hasattr(python_class(parent.name), python_name(name, member=True)):
+            return _storm_call(node, this._replace(type=parent), name, scope)
+        parent = OBJECT if parent.name == "[]" else parent
+        if _has_entry(parent.name, name, len(arguments_of(node))):
+            return _library_call(node, this._replace(type=parent), parent.name, name, scope, statement)
+    raise Untranslatable(node, f"{name}() of {kind} has no counterpart in the tables")
+
+
+def _special_call(node: Node, this: Code, name: str, scope: Scope) -> Code | None:
+    """Translate what depends on more than the name: items, equality, connectors, the class of an object."""
+    count = len(arguments_of(node))
     if name == "getClass" and count == 0:
         return Code(f"type({this.text})", Type("Class"), True)
-    if kind.name == "[]" and name in ("length", "clone"):
-        return Code(f"list({this.text})", kind, True)
-    if kind.name == "[]":
-        kind = OBJECT
-    if name in ("get", "charAt", "getOrDefault") and (item := _item(node, this._replace(type=kind), name, scope)):
+    if this.type.name == "[]" and name == "clone":
+        return Code(f"list({this.text})", this.type, True)
+    if name in ("get", "charAt") and (item := _item(node, this, name, scope)):
         return item
     if name == "equals" and count == 1:
         return _equals(this, translate(arguments_of(node)[0], scope))
-    if found_connector := connector(kind.name, name, node, scope, partial(translate_arguments, scope=scope), this):
-        return found_connector
-    if python_class(kind.name) is not None and hasattr(python_class(kind.name), python_name(name, member=True)):
-        return _storm_call(node, this._replace(type=kind), name, scope)
-    parents = list(scope.world.library_parents(cls)) if cls is not None else [kind]
-    for parent in [*parents, OBJECT]:
-        if _has_entry(parent.name, name, count):
-            return _library_call(node, this._replace(type=parent), parent.name, name, scope, statement)
-        if cls is not None and hasattr(python_class(parent.name), python_name(name, member=True)):
-            return _storm_call(node, this._replace(type=parent), name, scope)
-    raise Untranslatable(node, f"{name}() of {kind} has no counterpart in the tables")
+    return connector(this.type.name, name, node, scope, partial(translate_arguments, scope=scope), this)
 
 
 def _has_entry(kind: str, name: str, count: int) -> bool:
     return any(
         key.rstrip("!") in (f"{name}/{count}", f"{name}/*") or (key.startswith(f"{name}(") and count)
         for owner in library.lineage(kind)
-        for key in library._tables().get(owner, {})
+        for key in library.entries(owner)
     )
 
 
@@ -218,7 +231,7 @@ def _item(node: Node, this: Code, name: str, scope: Scope) -> Code | None:
 def _equals(this: Code, other: Code) -> Code:
     one, two = this.type, other.type
     sure = (one == STRING and two == STRING) or (one.primitive and one.primitive == two.primitive and not one.is_float)
-    if sure or "None" == other.text:
+    if sure or other.text == "None":
         return Code(f"{wrap(this.text, 6)} == {wrap(other.text, 6)}", BOOLEAN, True)
     return Code(f"equals({this.text}, {other.text})", BOOLEAN, True)
 
@@ -231,7 +244,9 @@ def _user_call(node: Node, this: Code, cls: Class, name: str, scope: Scope) -> C
     if name in ("toString", "hashCode") and count == 0 and not (cls.kind == "interface" and methods):
         if name == "toString" and not methods and cls.kind == "class":
             raise Untranslatable(node, f"toString() of {cls.name} is that of Object, which differs in each run")
-        return Code(f"{'to_text' if name == 'toString' else 'hash_code'}({this.text})", STRING if name[0] == "t" else INT)
+        return Code(
+            f"{'to_text' if name == 'toString' else 'hash_code'}({this.text})", STRING if name[0] == "t" else INT
+        )
     if name == "equals" and count == 1:
         return Code(f"{wrap(this.text, 6)} == {wrap(translate(arguments_of(node)[0], scope).text, 6)}", BOOLEAN)
     if not methods and cls.kind == "enum" and name in ("name", "ordinal", "compareTo", "getDeclaringClass"):
@@ -247,22 +262,15 @@ def _user_call(node: Node, this: Code, cls: Class, name: str, scope: Scope) -> C
 
 def _library_call(node: Node, this: Code, kind: str, name: str, scope: Scope, statement: bool) -> Code:
     nodes = arguments_of(node)
-    rough = library.find(kind, name, [OBJECT] * len(nodes), statement)
-    if rough is None and not _has_entry(kind, name, len(nodes)):
-        raise Untranslatable(node, f"{name.lstrip('.')}() of {kind} with {len(nodes)} arguments has no counterpart in the tables")
-    groups = rough.lambdas if rough is not None else ()
-    wanted = [
-        Wanted([library.substitute(one, this.type, []) for one in group if one]) if group != ("",) else None
-        for group in groups
-    ]
-    arguments = translate_arguments(nodes, scope, wanted)
+    arguments = translate_arguments(nodes, scope, _lambdas_of(node, this, kind, name, statement))
     types = [code.type for code in arguments]
     entry = library.find(kind, name, types, statement)
     if entry is None:
-        raise Untranslatable(node, f"{kind}{'' if name[0] == '.' else '.'}{name}({', '.join(map(str, types))}) has no counterpart")
-    arguments = adjust(name.lstrip("."), kind, arguments, this)
+        said = f"{kind}{'' if name[0] == '.' else '.'}{name}({', '.join(map(str, types))})"
+        raise Untranslatable(node, f"{said} has no counterpart in the tables")
+    arguments = adjust(name.lstrip("."), kind, arguments)
     returns = library.substitute(entry.returns, this.type, [code.type for code in arguments])
-    if name == ".stream" or kind == "Math":
+    if kind == "Math":
         returns = Type(returns.primitive or returns.name, returns.args)
     template = entry.template
     for index, code in enumerate(arguments):
@@ -272,13 +280,25 @@ def _library_call(node: Node, this: Code, kind: str, name: str, scope: Scope, st
     return Code(written.replace(", )", ")"), returns, bool(returns.is_primitive or kind in ("String", "StringBuilder")))
 
 
-def adjust(name: str, kind: str, arguments: list[Code], this: Code) -> list[Code]:
+def _lambdas_of(node: Node, this: Code, kind: str, name: str, statement: bool) -> list[Wanted | None]:
+    """Return what the lambdas among the arguments get."""
+    count = len(arguments_of(node))
+    rough = library.find(kind, name, [OBJECT] * count, statement)
+    if rough is None and not _has_entry(kind, name, count):
+        raise Untranslatable(
+            node, f"{name.lstrip('.')}() of {kind} with {count} arguments has no counterpart in the tables"
+        )
+    return [
+        Wanted([library.substitute(one, this.type, []) for one in group if one]) if group != ("",) else None
+        for group in (rough.lambdas if rough is not None else ())
+    ]
+
+
+def adjust(name: str, kind: str, arguments: list[Code]) -> list[Code]:
     """Convert arguments where Java widens a number."""
     if kind in ("Math", "StrictMath") and len(arguments) == 2 and all(code.type.is_number for code in arguments):
         both = promote(arguments[0].type, arguments[1].type)
         return [coerce(code, both)._replace(type=both) for code in arguments]
-    if kind in ("String", "StringBuilder") and name in ("valueOf", "append", "insert"):
-        return [code for code in arguments]
     if name in ("format", "printf") and len(arguments) == 2 and arguments[1].type.name == "[]":
         return [arguments[0], arguments[1]._replace(text=f"*{arguments[1].text}")]
     if (kind, name) in (("Arrays", "asList"), ("List", "of"), ("Set", "of")) and len(arguments) == 1:
@@ -300,14 +320,22 @@ def _storm_call(node: Node, this: Code, name: str, scope: Scope) -> Code:
     arguments = spread(objects_of(nodes, translate_arguments(nodes, scope, wanted), name))
     point = BREAK if this.type.name in STREAMS else ""
     returns = returns_of(this.type.name, name)
-    return Code(f"{wrap(this.text)}{point}.{python_name(name, member=True)}({arguments})", returns, returns.is_primitive)
+    if name == "execute" and returns == STRING:
+        name = "text"  # what Storm's returns
+    return Code(
+        f"{wrap(this.text)}{point}.{python_name(name, member=True)}({arguments})", returns, returns.is_primitive
+    )
 
 
 def objects_of(nodes: Sequence[Node], arguments: Sequence[Code], name: str) -> list[Code]:
     """Make an object of a lambda where Storm wants one of an interface with one method."""
     found = list(arguments)
     for index, node in enumerate(nodes):
-        if index == 0 and name in ("persistentAggregate", "partitionPersist", "newStaticState") and node.type in CLOSURES:
+        if (
+            index == 0
+            and name in ("persistentAggregate", "partitionPersist", "newStaticState")
+            and node.type in CLOSURES
+        ):
             found[0] = Code(f"StateFactoryOf({arguments[0].text})", Type("StateFactory"), True)
     return found
 
@@ -317,7 +345,9 @@ def spread(arguments: Sequence[Code]) -> str:
     written = [code.text for code in arguments]
     if arguments and arguments[-1].type.name == "[]" and not arguments[-1].type.arg(0).is_primitive:
         last = arguments[-1].text
-        written[-1:] = [last[1:-1]] if last.startswith("[") and last.count("[") == 1 and last.endswith("]") else [f"*{last}"]
+        written[-1:] = (
+            [last[1:-1]] if last.startswith("[") and last.count("[") == 1 and last.endswith("]") else [f"*{last}"]
+        )
     return ", ".join(filter(None, written))
 
 
@@ -380,4 +410,3 @@ def new_exception(node: Node, name: str, scope: Scope) -> Code:
     caused = first.type.name in EXCEPTIONS or "Throwable" in library.lineage(first.type.name)
     message = first.text if first.type == STRING else f"to_text({first.text})"
     return Code(f"{python}({message})", Type(name, (Type("caused"),) if caused or len(arguments) > 1 else ()), True)
-

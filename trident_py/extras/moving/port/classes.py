@@ -21,7 +21,8 @@ from .storm_types import python_class, python_name_of
 from .wanted import CALLED, captured_names
 
 IGNORED = {
-    "Serializable", "Comparable", "Cloneable", "Iterable", "Object", "AutoCloseable", "Closeable", "Iterator", "Consumer",
+    "Serializable", "Comparable", "Cloneable", "Iterable", "Object", "AutoCloseable", "Closeable", "Iterator",
+    "Consumer",
     "KryoSerializable",
 }  # fmt: skip
 _BASES = {"ArrayList": "list", "LinkedHashMap": "dict", "Record": "Record"}
@@ -46,7 +47,9 @@ def class_lines(cls: Class, scope: Scope) -> tuple[list[str], list[str]]:
     body += static
     after += later
     if cls.kind == "record":
-        body += [f"{cls.python_field(one.name)}: {_annotation(one.type)}" for one in cls.fields.values() if not one.static]
+        body += [
+            f"{cls.python_field(one.name)}: {_annotation(one.type)}" for one in cls.fields.values() if not one.static
+        ]
     for lines in _members(cls, inner):
         body += [*([""] if body and body[-1] else []), *lines]
     decorators = ["@dataclass(frozen=True)"] if cls.kind == "record" else []
@@ -61,8 +64,10 @@ def _doc(node: Node) -> list[str]:
     lines = [line for line in lines if not line.startswith("@")]
     if not lines:
         return []
-    end = [] if len(lines) == 1 else ['"""']
-    return [f'"""{lines[0]}' + ('"""' if len(lines) == 1 else ""), *lines[1:], *end]
+    lines[0] = lines[0] if not lines[0].startswith('"') else f" {lines[0]}"
+    if len(lines) > 1:
+        return [f'"""{lines[0]}', *lines[1:], '"""']
+    return [f'"""{lines[0]}{"." if lines[0].endswith(chr(34)) else ""}"""']
 
 
 def base_names(cls: Class, scope: Scope) -> list[str]:
@@ -135,9 +140,9 @@ def is_early(field: Field, scope: Scope) -> bool:
             return False
         if node.type == "method_invocation" and optional(node, "object") is None:
             return False
-        if node.type in ("type_identifier", "identifier") and scope.find_class(text(node)) is not None:
-            if node.parent is None or node.parent.type != "class_literal":
-                return False
+        names_class = node.type in ("type_identifier", "identifier") and scope.find_class(text(node)) is not None
+        if names_class and (node.parent is None or node.parent.type != "class_literal"):
+            return False
     return True
 
 
@@ -296,7 +301,7 @@ def _overloaded(cls: Class, scope: Scope, fields: list[Field], blocks: list[Node
     """Return an `__init__` for several constructors: those that call another one become defaults."""
     main = [one for one in cls.constructors if _delegation(one) is None]
     if len(main) != 1:
-        raise Untranslatable(cls.node, f"{cls.name} has several constructors that do not call each other")
+        return _by_count(cls, scope, fields, blocks)
     only = main[0]
     inner = body_scope(cls, scope, instance=True)
     parameters = [inner.declare(one.name, one.type) for one in only.parameters]
@@ -308,6 +313,22 @@ def _overloaded(cls: Class, scope: Scope, fields: list[Field], blocks: list[Node
     if any(index not in defaults for index in range(min(defaults), len(parameters))):
         raise Untranslatable(cls.node, f"the constructors of {cls.name} are not defaults of one another")
     return _init(cls, inner, written, only, fields, blocks)
+
+
+def _by_count(cls: Class, scope: Scope, fields: list[Field], blocks: list[Node]) -> list[str]:
+    """Return an `__init__` that tells its constructors apart by the number of arguments."""
+    ordered = sorted(cls.constructors, key=lambda one: len(one.parameters))
+    counts = {len(one.parameters) for one in ordered}
+    if len(counts) < len(ordered) or cls.instance or any(_delegation(one) is not None for one in ordered):
+        raise Untranslatable(cls.node, f"the constructors of {cls.name} differ in more than the number of arguments")
+    lines = []
+    for index, one in enumerate(ordered):
+        inner = body_scope(cls, scope, instance=True)
+        names = [inner.declare(parameter.name, parameter.type) for parameter in one.parameters]
+        _, *body = _init(cls, inner, [], one, fields, blocks) or ["", "    pass"]
+        unpacked = [f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments"] if names else []
+        lines += [f"{'elif' if index else 'if'} len(arguments) == {len(names)}:", *unpacked, *body]
+    return ["def __init__(self, *arguments):", *indent(lines)]
 
 
 def _delegation(constructor: Method) -> Node | None:
@@ -390,4 +411,3 @@ def local_class(node: Node, scope: Scope) -> list[str]:
 
 
 HANDLERS.update(dict.fromkeys(CLASSES, local_class))
-

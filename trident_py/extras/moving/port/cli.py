@@ -19,7 +19,9 @@ REFUSED = 1
 
 @click.command()
 @click.argument("files", metavar="FILE.java...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--output", "-o", metavar="DIR", default=".", type=click.Path(path_type=Path), help="Folder of the modules.")
+@click.option(
+    "--output", "-o", metavar="DIR", default=".", type=click.Path(path_type=Path), help="Folder of the modules."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def port(files: tuple[Path, ...], output: Path, as_json: bool) -> None:
     """Translate Java topologies into Python modules that run with trident_py.

@@ -32,7 +32,9 @@ def lambda_expression(node: Node, scope: Scope) -> Code:
         return Code(f"{OBJECTS[scope.expected.name]}({made.text})", scope.expected, True)
     names, declared = _parameters(node, scope)
     body = child(node, "body")
-    inner = scope.inner(wanted=None, expected=None, returns=None, update=None, frame=Frame(names=set(scope.frame.names)))
+    inner = scope.inner(
+        wanted=None, expected=None, returns=None, update=None, frame=Frame(names=set(scope.frame.names))
+    )
     kinds = [
         declared[index] or (wanted.parameters[index] if wanted and index < len(wanted.parameters) else OBJECT)
         for index in range(len(names))
@@ -43,9 +45,9 @@ def lambda_expression(node: Node, scope: Scope) -> Code:
     method = wanted.method if wanted is not None else None
     if body.type != "block":
         with hoisting(inner):
-            made = _expression(body, parameters, kinds, inner, method.returns if method else None)
-            if made is not None and not inner.frame.before:
-                return made
+            written = _expression(body, parameters, kinds, inner, method.returns if method else None)
+            if written is not None and not inner.frame.before:
+                return written
     return _function(node, body, parameters, kinds, inner, scope, method.returns if method else None)
 
 
@@ -62,7 +64,9 @@ def _parameters(node: Node, scope: Scope) -> tuple[list[str], list[Type | None]]
     return names, kinds
 
 
-def _expression(body: Node, parameters: list[str], kinds: list[Type], inner: Scope, returns: Type | None) -> Code | None:
+def _expression(
+    body: Node, parameters: list[str], kinds: list[Type], inner: Scope, returns: Type | None
+) -> Code | None:
     try:
         value = translate(body, inner)
     except Untranslatable:
@@ -75,9 +79,9 @@ def _expression(body: Node, parameters: list[str], kinds: list[Type], inner: Sco
         value = coerce(value, returns)
     written = f"lambda {', '.join(parameters)}: {value.text}" if parameters else f"lambda: {value.text}"
     direct = re.fullmatch(r"([\w.]+)\(([\w, ]*)\)", value.text)
-    if direct and [one.strip() for one in direct[2].split(",") if one.strip()] == parameters and parameters:
-        if direct[1].split(".")[0] not in parameters:
-            written = direct[1]
+    same = direct is not None and [one.strip() for one in direct[2].split(",") if one.strip()] == parameters
+    if direct and same and parameters and direct[1].split(".")[0] not in parameters:
+        written = direct[1]
     return Code(written, Type(FUNCTION, (*kinds, value.type)), True)
 
 

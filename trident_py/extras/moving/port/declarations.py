@@ -166,7 +166,9 @@ class World:
 
 def collect(sources: Iterable[Source]) -> World:
     world = World(sources=list(sources))
-    given = {text(child(node, "name")) for one in world.sources for node in one.root.named_children if node.type in CLASSES}
+    given = {
+        text(child(node, "name")) for one in world.sources for node in one.root.named_children if node.type in CLASSES
+    }
     for source in world.sources:
         source.given = given
         for node in source.root.named_children:
@@ -238,7 +240,9 @@ def _read_member(world: World, cls: Class, member: Node) -> None:
     elif kind == "method_declaration":
         cls.methods.append(_read_method(world, cls, member))
     elif kind == "constructor_declaration":
-        cls.constructors.append(Method(cls.name, _parameters(member, cls.source.aliases), VOID, False, member, "__init__"))
+        cls.constructors.append(
+            Method(cls.name, _parameters(member, cls.source.aliases), VOID, False, member, "__init__")
+        )
     elif kind == "enum_constant":
         cls.constants.append(text(child(member, "name")))
     elif kind == "enum_body_declarations":
@@ -292,7 +296,9 @@ def _parameter(node: Node, aliases: dict[str, str]) -> Parameter:
 def _name_overloads(cls: Class) -> None:
     """Python has one method of a name: the longest overload keeps it, others are told apart by their parameters."""
     for name in {method.name for method in cls.methods}:
-        same = sorted(cls.named(name), key=lambda method: ("Override" not in text(method.node), -len(method.parameters)))
+        same = sorted(
+            cls.named(name), key=lambda method: ("Override" not in text(method.node), -len(method.parameters))
+        )
         for method in same[1:]:
             kinds = "_".join(_word(parameter.type) for parameter in method.parameters)
             method.python = f"{method.python}_{kinds or 'plain'}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable
 
 from tree_sitter import Node
 
+from ..java import to_float
 from . import library
 from .code import Code, binary, wrap
 from .java_types import BOOLEAN, CHAR, DOUBLE, INT, LONG, NULL, OBJECT, STRING, Type, array_of, promote
@@ -84,7 +86,10 @@ def string_literal(node: Node, scope: Scope) -> Code:
         indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()] + [
             len(lines[-1]) if not lines[-1].strip() else 999
         ]
-        cut = [line[min(indents) :].rstrip() if index + 1 < len(lines) else line[min(indents) :] for index, line in enumerate(lines)]
+        cut = [
+            line[min(indents) :].rstrip() if index + 1 < len(lines) else line[min(indents) :]
+            for index, line in enumerate(lines)
+        ]
         return Code(quote(unescape("\n".join(cut))), STRING, True)
     return Code(quote(unescape(raw[1:-1])), STRING, True)
 
@@ -109,8 +114,6 @@ def integer_literal(node: Node, scope: Scope) -> Code:
 
 @handles("decimal_floating_point_literal")
 def float_literal(node: Node, scope: Scope) -> Code:
-    from ..java import to_float
-
     raw = text(node).replace("_", "")
     if raw[-1] in "fF":
         return Code(repr(to_float(float(raw[:-1]))), Type("float"), True)
@@ -155,9 +158,9 @@ def identifier(node: Node, scope: Scope) -> Code:
     if owner_name := scope.source.statics.get(name):
         return static_member(node, owner_name.rpartition(".")[2], name, scope)
     for owner_name in scope.source.wildcards:
-        owner = scope.find_class(owner_name.rpartition(".")[2])
-        if owner is not None and (name in owner.fields or name in owner.constants):
-            return static_member(node, owner.name, name, scope)
+        named = scope.find_class(owner_name.rpartition(".")[2])
+        if named is not None and (name in named.fields or name in named.constants):
+            return static_member(node, named.name, name, scope)
     raise Untranslatable(node, f"{name} is declared in none of the given files")
 
 
@@ -177,6 +180,8 @@ def class_named(node: Node, scope: Scope) -> str | None:
         last = text(child(node, "field"))
         outer = class_named(child(node, "object"), scope)
         if outer is not None and (scope.find_class(f"{outer}.{last}") or last in ("Entry", "Factory", "Duration")):
+            return f"{outer}.{last}"
+        if outer is not None and last[:1].isupper() and not last.isupper():
             return f"{outer}.{last}"
         if last[:1].isupper() and not last.isupper() and re.fullmatch(r"[a-z_.0-9]+", text(child(node, "object"))):
             return last
@@ -229,16 +234,17 @@ def static_member(node: Node, kind: str, name: str, scope: Scope) -> Code:
         return Code(entry.template, library.parse(entry.returns), True)
     elif kind == "System" and name in ("out", "err"):
         return Code("sys.stdout", Type("PrintStream" if name == "out" else "ErrorStream"), True)
-    elif (found_class := storm_class(kind)) is not None and hasattr(found_class, name):
+    elif (found_class := storm_class(kind) or storm_class(kind.rpartition(".")[2])) is not None and hasattr(
+        found_class, name
+    ):
         value = getattr(found_class, name)
+        kind = kind if storm_class(kind) is not None else kind.rpartition(".")[2]
         return Code(f"{kind}.{name}", STRING if isinstance(value, str) else Type(kind), True)
     raise Untranslatable(node, f"{kind}.{name} has no counterpart in the tables")
 
 
 def storm_class(name: str) -> type | None:
     """Return the class of trident_py that has this name of Storm, also a nested one."""
-    import importlib
-
     first, _, rest = name.partition(".")
     if first not in storm_names():
         return None
@@ -269,15 +275,15 @@ def ternary(node: Node, scope: Scope) -> Code:
         kind = yes.type.boxed
     elif yes.type.name != no.type.name and not kind.is_number and no.type != NULL and yes.type != NULL:
         kind = yes.type if library.knows(yes.type.name) and yes.type.name in library.lineage(no.type.name) else no.type
-    return Code(
-        f"{wrap(yes.text, 2)} if {wrap(condition.text, 2)} else {wrap(no.text, 1)}", kind, yes.sure and no.sure
-    )
+    return Code(f"{wrap(yes.text, 2)} if {wrap(condition.text, 2)} else {wrap(no.text, 1)}", kind, yes.sure and no.sure)
 
 
 _TESTS = {
-    "String": "str", "CharSequence": "str", "Double": "float", "Float": "float", "Boolean": "bool", "List": "(list, tuple)",
+    "String": "str", "CharSequence": "str", "Double": "float", "Float": "float", "Boolean": "bool",
+    "List": "(list, tuple)",
     "ArrayList": "list", "Map": "dict", "Collection": "(list, tuple, HashSet, LinkedHashSet, TreeSet)",
-    "Set": "(HashSet, LinkedHashSet, TreeSet)", "HashMap": "HashMap", "JSONObject": "JSONObject", "JSONArray": "JSONArray",
+    "Set": "(HashSet, LinkedHashSet, TreeSet)", "HashMap": "HashMap", "JSONObject": "JSONObject",
+    "JSONArray": "JSONArray",
     "OrgJSONObject": "OrgJSONObject", "OrgJSONArray": "OrgJSONArray", "Date": "Date", "byte[]": "bytes",
 }  # fmt: skip
 
@@ -376,7 +382,11 @@ def default(kind: Type) -> str:
 @handles("array_creation_expression")
 def array_creation(node: Node, scope: Scope) -> Code:
     element = scope.read_type(child(node, "type"))
-    sizes = [as_number(translate(children(one)[0], scope)).text for one in node.named_children if one.type == "dimensions_expr"]
+    sizes = [
+        as_number(translate(children(one)[0], scope)).text
+        for one in node.named_children
+        if one.type == "dimensions_expr"
+    ]
     open_ends = sum(text(one).count("[") for one in node.named_children if one.type == "dimensions")
     kind = element
     for _ in range(len(sizes) + open_ends):

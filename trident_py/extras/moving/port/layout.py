@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from .code import BREAK
 
 WIDTH = 100
@@ -69,7 +71,7 @@ def _bracketed(line: str) -> list[str]:
         if not inside.strip() or " for " in inside:
             continue
         cuts = [-1, *_top_level(inside, ","), len(inside)]
-        parts = [inside[a + 1 : b].strip() for a, b in zip(cuts, cuts[1:], strict=False)]
+        parts = [inside[a + 1 : b].strip() for a, b in pairwise(cuts)]
         lines = [line[: start + 1].replace(BREAK, "")]
         present = [part for part in parts if part]
         listed = _is_listing(line, start)

@@ -1,9 +1,10 @@
 """What the methods of Java's and Storm's classes become.
 
 A line of a table is ``name/arguments type = template``, or ``name(int)`` for a first argument of that type. A dot
-before the name: a static member; ``new``: a constructor; ``!`` behind the arguments: as a statement. Behind ``|`` stand
-the parameter types of lambdas, one list for each. ``E K V A B`` are type arguments of the receiver, ``T`` its own, ``A0`` the type of
-an argument, ``R0`` the result of a lambda, ``R`` that of the last one, ``RE`` what is in that.
+before the name: a static member; ``new``: a constructor; ``!`` behind the arguments: as a statement. Behind ``|``
+stand the parameter types of lambdas, one list for each. ``E K V A B`` are type arguments of the receiver,
+``T`` its own, ``A0`` the type of an argument, ``R0`` the result of a lambda, ``R`` that of the last one, ``RE`` what is
+in that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 
 from .java_types import FUNCTION, OBJECT, Type
 from .tables_lang import LANG
+from .tables_streams import STREAMS
 from .tables_text import TEXT
 from .tables_util import UTIL
 
@@ -31,11 +33,14 @@ PARENTS = {
     "TreeSet": "Set", "SortedSet": "Set", "NavigableSet": "TreeSet", "Collection": "Iterable", "Iterable": "Object",
     "HashMap": "Map", "LinkedHashMap": "Map", "ConcurrentHashMap": "Map", "ConcurrentMap": "Map", "TreeMap": "Map",
     "Hashtable": "Map", "SortedMap": "TreeMap", "NavigableMap": "TreeMap", "Map": "Object", "Config": "Map",
-    "Properties": "Map", "ArrayDeque": "Deque", "Deque": "Collection", "Queue": "Deque", "ConcurrentLinkedQueue": "Deque",
-    "LinkedBlockingQueue": "Deque", "BlockingQueue": "Deque", "PriorityQueue": "Collection", "StringBuffer": "StringBuilder",
+    "Properties": "Map", "ArrayDeque": "Deque", "Deque": "Collection", "Queue": "Deque",
+    "ConcurrentLinkedQueue": "Deque",
+    "LinkedBlockingQueue": "Deque", "BlockingQueue": "Deque", "PriorityQueue": "Collection",
+    "StringBuffer": "StringBuilder",
     "StringBuilder": "CharSequence", "String": "CharSequence", "CharSequence": "Object", "Integer": "Number",
     "Long": "Number", "Double": "Number", "Float": "Number", "Short": "Number", "Byte": "Number", "Number": "Object",
-    "IntStream": "NumberStream", "LongStream": "NumberStream", "DoubleStream": "NumberStream", "NumberStream": "JStream",
+    "IntStream": "NumberStream", "LongStream": "NumberStream", "DoubleStream": "NumberStream",
+    "NumberStream": "JStream",
     "JSONObject": "Map", "JSONArray": "List", "TridentTuple": "List", "ObjectNode": "JsonNode", "ArrayNode": "JsonNode",
     "Exception": "Throwable", "RuntimeException": "Throwable", "Map.Entry": "Object", "Entry": "Map.Entry",
     "SimpleEntry": "Map.Entry", "AbstractMap.SimpleEntry": "Map.Entry", "ThreadLocalRandom": "Random",
@@ -47,7 +52,7 @@ _LINE = re.compile(r"(\.?[\w$]+)(?:/(\d+|\*)|\(([\w\[\], .]*)\))?(!?)\s+(\S+)\s+
 @functools.cache
 def _tables() -> dict[str, dict[str, Entry]]:
     found: dict[str, dict[str, Entry]] = {}
-    for table in (LANG, TEXT, UTIL):
+    for table in (LANG, TEXT, UTIL, STREAMS):
         for line in filter(None, map(str.strip, table.splitlines())):
             if line.startswith("["):
                 current = [found.setdefault(name, {}) for name in line.strip("[]").split()]
@@ -80,7 +85,13 @@ def find(kind: str, name: str, types: list[Type], statement: bool = False) -> En
     """Return the entry of a method, for arguments of these types."""
     first = str(types[0]) if types else ""
     unboxed = types[0].primitive if types else ""
-    keys = [f"{name}({', '.join(map(str, types))})", f"{name}({first})", f"{name}({unboxed})", f"{name}/{len(types)}", f"{name}/*"]
+    keys = [
+        f"{name}({', '.join(map(str, types))})",
+        f"{name}({first})",
+        f"{name}({unboxed})",
+        f"{name}/{len(types)}",
+        f"{name}/*",
+    ]
     for owner in lineage(kind):
         table = _tables().get(owner, {})
         for key in keys:
@@ -88,6 +99,11 @@ def find(kind: str, name: str, types: list[Type], statement: bool = False) -> En
                 if found := table.get(key + end):
                     return found
     return None
+
+
+def entries(kind: str) -> dict[str, Entry]:
+    """Return what the table says of one class, without its parents."""
+    return _tables().get(kind, {})
 
 
 def constant(kind: str, name: str) -> Entry | None:

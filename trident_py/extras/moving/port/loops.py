@@ -15,7 +15,20 @@ from .scope import Scope, hoisting
 from .source import COMMENTS, Untranslatable, child, children, optional, text, walk
 from .statements import EFFECTS, block_lines, handles, indent, statement_lines
 
-_MUTATORS = {"add", "remove", "addAll", "clear", "poll", "pop", "append", "put", "push", "removeIf", "offer", "setLength"}
+_MUTATORS = {
+    "add",
+    "remove",
+    "addAll",
+    "clear",
+    "poll",
+    "pop",
+    "append",
+    "put",
+    "push",
+    "removeIf",
+    "offer",
+    "setLength",
+}
 
 
 def _condition(node: Node, scope: Scope) -> str:
@@ -32,7 +45,11 @@ def enhanced_for(node: Node, scope: Scope) -> list[str]:
     values = translate(child(node, "value"), scope)
     kind, written = scope.read_type(child(node, "type")), text(child(node, "type"))
     name = values.type.name
-    iterable = name == "[]" or "Iterable" in expressions.library.lineage(name) or name in ("OrgJSONArray", "JsonNode", "Fields")
+    iterable = (
+        name == "[]"
+        or "Iterable" in expressions.library.lineage(name)
+        or name in ("OrgJSONArray", "JsonNode", "Fields")
+    )
     if not iterable:
         raise Untranslatable(node, f"a loop over {values.type} is not translated")
     source = values.text
@@ -73,7 +90,9 @@ def for_statement(node: Node, scope: Scope) -> list[str]:
         return [*break_lines(counted), *indent(body)]
     lines: list[str] = []
     for one in node.children_by_field_name("init"):
-        lines += list(statement_lines([one], inner)) if one.type.endswith("declaration") else EFFECTS[one.type](one, inner)
+        lines += (
+            list(statement_lines([one], inner)) if one.type.endswith("declaration") else EFFECTS[one.type](one, inner)
+        )
     condition = optional(node, "condition")
     written = "True" if condition is None else _condition(condition, inner)
     updates = [line for one in node.children_by_field_name("update") for line in EFFECTS[one.type](one, inner)]
@@ -92,7 +111,11 @@ def _counted(node: Node, scope: Scope) -> str | None:
     if len(declared) != 1 or step is None or step[0] != declared[0].name or condition.type != "binary_expression":
         return None
     variable, operator = declared[0], text(child(condition, "operator"))
-    if text(child(condition, "left")) != variable.name or variable.value is None or variable.type.name not in ("int", "long", "var"):
+    if (
+        text(child(condition, "left")) != variable.name
+        or variable.value is None
+        or variable.type.name not in ("int", "long", "var")
+    ):
         return None
     if operator not in (("<", "<=") if step[1] > 0 else (">", ">=")):
         return None
@@ -138,7 +161,13 @@ def _changes(body: Node, name: str) -> bool:
 def _is_steady(bound: Node, body: Node) -> bool:
     """Tell whether a bound stays the same while the loop runs."""
     for one in walk(bound):
-        if one.type == "method_invocation" and text(child(one, "name")) not in ("size", "length", "getValue", "get", "intValue"):
+        if one.type == "method_invocation" and text(child(one, "name")) not in (
+            "size",
+            "length",
+            "getValue",
+            "get",
+            "intValue",
+        ):
             return False
         if one.type == "identifier" and _changes(body, text(one)):
             return False
@@ -164,9 +193,7 @@ def switch_value(node: Node, scope: Scope) -> Code:
 
     def case(part: list[Node], inner: Scope) -> list[str]:
         only = part[-1]
-        if only.type == "expression_statement":
-            value = translate(children(only)[0], inner)
-        elif only.type == "yield_statement":
+        if only.type == "expression_statement" or only.type == "yield_statement":
             value = translate(children(only)[0], inner)
         elif only.type == "throw_statement":
             return list(statement_lines(part, inner))
@@ -237,7 +264,13 @@ def _ends(part: list[Node]) -> bool:
     last = children_of(part)[-1]
     if last.type == "block":
         return bool(children(last)) and _ends(children(last))
-    return last.type in ("break_statement", "return_statement", "throw_statement", "continue_statement", "yield_statement")
+    return last.type in (
+        "break_statement",
+        "return_statement",
+        "throw_statement",
+        "continue_statement",
+        "yield_statement",
+    )
 
 
 def _test(value: Code, labels: list[Node], scope: Scope) -> str:
@@ -266,6 +299,12 @@ def _case_lines(part: list[Node], scope: Scope, switch: Node) -> list[str]:
 def _refuse_breaks(node: Node) -> None:
     if node.type == "break_statement":
         raise Untranslatable(node, "a break inside a case is not translated")
-    if node.type not in ("for_statement", "while_statement", "enhanced_for_statement", "do_statement", "switch_expression"):
+    if node.type not in (
+        "for_statement",
+        "while_statement",
+        "enhanced_for_statement",
+        "do_statement",
+        "switch_expression",
+    ):
         for one in node.children:
             _refuse_breaks(one)

@@ -107,7 +107,7 @@ def _add_class(cls: Class, scope: Scope, parts: _Parts) -> None:
 
 
 def _refused_class(cls: Class, error: Untranslatable, scope: Scope) -> list[str]:
-    *java, reason = [line for line in refuse(cls.node, error, scope)] or [""]
+    *java, reason = refuse(cls.node, error, scope)
     while java and not java[-1].startswith("#"):
         reason = f"{java.pop()}\n{reason}"
     return [*java, f"def {cls.python}(*arguments):", *(f"    {line}" for line in reason.split("\n"))]
@@ -168,9 +168,11 @@ def import_lines(body: list[str], source: Source, world: World) -> list[str]:
 
 
 def _from(module: str, names: set[str]) -> list[str]:
-    return break_lines(f"from {module} import ({', '.join(sorted(names))})") if len(names) > 6 else [
-        f"from {module} import {', '.join(sorted(names))}"
-    ]
+    return (
+        break_lines(f"from {module} import ({', '.join(sorted(names))})")
+        if len(names) > 6
+        else [f"from {module} import {', '.join(sorted(names))}"]
+    )
 
 
 def _module_of(name: str, source: Source, world: World) -> str | None:
@@ -186,5 +188,3 @@ def _module_of(name: str, source: Source, world: World) -> str | None:
     if name in runtime_names():
         return RUNTIME
     return storm_names().get(name)
-
-

@@ -10,6 +10,7 @@ import keyword
 STORM_MODULES = (
     "trident_py", "trident_py.operations", "trident_py.operations.builtin", "trident_py.testing",
     "trident_py.state", "trident_py.spouts", "trident_py.windowing", "trident_py.drpc", "trident_py.metrics",
+    "states.redis",
 )  # fmt: skip
 RUNTIME = "trident_py.extras.moving.java"
 STANDARD = ("abc", "dataclasses", "datetime", "enum", "functools", "json", "logging", "math", "os", "re", "sys", "time")
@@ -29,7 +30,7 @@ def storm_names() -> dict[str, str]:
     for module in STORM_MODULES:
         for name in importlib.import_module(module).__all__:
             found.setdefault(name, module)
-    return found
+    return {**found, "KafkaSpout": "trident_py.kafka"}
 
 
 @functools.cache

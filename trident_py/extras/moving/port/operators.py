@@ -51,7 +51,9 @@ def concatenate(parts: list[Code]) -> Code:
         if not any(map(_literal, parts)):
             return Code(joined, STRING, True)
     if any(not _literal(part) and re.search(r'["\\{}]|' + BREAK, _piece(part)) for part in parts):
-        return Code(" + ".join(part.text if _literal(part) else wrap(_as_text(part), 10) for part in parts), STRING, True)
+        return Code(
+            " + ".join(part.text if _literal(part) else wrap(_as_text(part), 10) for part in parts), STRING, True
+        )
     pieces = []
     for part in parts:
         if value := _literal(part):
@@ -60,7 +62,9 @@ def concatenate(parts: list[Code]) -> Code:
             pieces.append(f"\x02{_piece(part)}\x03")
     body = "".join(pieces)
     plain = "\x02" not in body
-    escaped = body.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    escaped = (
+        body.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    )
     if not plain:
         escaped = escaped.replace("{", "{{").replace("}", "}}").replace("\x02", "{").replace("\x03", "}")
     return Code(f'{"" if plain else "f"}"{escaped}"', STRING, True)
@@ -172,10 +176,14 @@ def _shift(operator: str, left: Code, right: Code, kind: Type) -> Code:
 def _whole(operator: str, left: Code, right: Code, kind: Type) -> Code:
     if operator == "/":
         plain = _is_natural(left.text) and right.text.isdigit() and right.text != "0"
-        return Code(binary(left.text, "//", right.text) if plain else f"quotient({left.text}, {right.text})", kind, True)
+        return Code(
+            binary(left.text, "//", right.text) if plain else f"quotient({left.text}, {right.text})", kind, True
+        )
     if operator == "%":
         plain = _is_natural(left.text) and right.text.isdigit() and right.text != "0"
-        return Code(binary(left.text, "%", right.text) if plain else f"remainder({left.text}, {right.text})", kind, True)
+        return Code(
+            binary(left.text, "%", right.text) if plain else f"remainder({left.text}, {right.text})", kind, True
+        )
     if operator in "+-*":
         plain_left, plain_right = _unwrap(left.text, kind), _unwrap(right.text, kind)
         written = binary(plain_left, operator, plain_right)

@@ -47,9 +47,9 @@ class Frame:
 @dataclass(eq=False)
 class Scope:
     """``selves``: how an object of each enclosing class is called. ``returns``: the type that `return` must have.
-    ``update``: what a `continue` has to do first. ``element``, ``expected``, ``wanted``: of what the surrounding call is
-    a collection, which type the value should have, what a lambda gets. ``checked``: something catches a wrong
-    cast."""
+    ``update``: what a `continue` has to do first. ``element``: of what the surrounding call is a collection;
+    ``expected``: which type the value should have; ``wanted``: what a lambda gets. ``checked``: something catches a
+    wrong cast."""
 
     world: World
     source: Source

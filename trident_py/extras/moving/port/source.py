@@ -69,7 +69,9 @@ class Source:
 
     def _imports(self, full: str) -> bool:
         name = full.rpartition(".")[2]
-        return self.imports.get(name) == full or (name not in self.imports and full.rpartition(".")[0] in self.wildcards)
+        return self.imports.get(name) == full or (
+            name not in self.imports and full.rpartition(".")[0] in self.wildcards
+        )
 
     @property
     def name(self) -> str:

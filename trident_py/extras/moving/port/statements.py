@@ -187,7 +187,11 @@ def return_statement(node: Node, scope: Scope) -> list[str]:
 
 
 @handles("if_statement")
-def if_statement(node: Node, scope: Scope, word: str = "if") -> list[str]:
+def if_statement(node: Node, scope: Scope) -> list[str]:
+    return _conditional(node, scope, "if")
+
+
+def _conditional(node: Node, scope: Scope, word: str) -> list[str]:
     condition = translate(child(node, "condition"), scope)
     lines = [*break_lines(f"{word} {condition.text}:"), *indent(block_lines(child(node, "consequence"), scope))]
     alternative = optional(node, "alternative")
@@ -195,7 +199,7 @@ def if_statement(node: Node, scope: Scope, word: str = "if") -> list[str]:
         return lines
     if alternative.type == "if_statement":
         with hoisting(scope) as before:
-            nested = if_statement(alternative, scope, "elif")
+            nested = _conditional(alternative, scope, "elif")
         if not before:
             scope.report.statements += 1
             return lines + nested
@@ -218,7 +222,9 @@ def throw_statement(node: Node, scope: Scope) -> list[str]:
 @handles("try_statement", "try_with_resources_statement")
 def try_statement(node: Node, scope: Scope) -> list[str]:
     catches = [one for one in node.named_children if one.type == "catch_clause"]
-    caught = {word for one in catches for word in text(one).partition(")")[0].replace("(", " ").replace("|", " ").split()}
+    caught = {
+        word for one in catches for word in text(one).partition(")")[0].replace("(", " ").replace("|", " ").split()
+    }
     inner = scope.inner(checked=scope.checked or bool(caught & _CAST_ERRORS))
     resources = []
     for one in children(optional(node, "resources")):
@@ -240,7 +246,8 @@ def try_statement(node: Node, scope: Scope) -> list[str]:
 
 _CAST_ERRORS = {"ClassCastException", "RuntimeException", "Exception", "Throwable"}
 _CAUGHT = {
-    "RuntimeException": "RuntimeErrors", "Exception": "Exception", "Throwable": "Exception", "NullPointerException": "(TypeError, AttributeError)",
+    "RuntimeException": "RuntimeErrors", "Exception": "Exception", "Throwable": "Exception",
+    "NullPointerException": "(TypeError, AttributeError)",
     "ArithmeticException": "ArithmeticError", "IllegalStateException": "RuntimeError", "JSONException": "RuntimeErrors",
     "IndexOutOfBoundsException": "IndexError", "JsonProcessingException": "ValueError", "ParseException": "ValueError",
     "UnsupportedEncodingException": "LookupError", "TException": "Exception", "AlreadyAliveException": "ValueError",
@@ -252,10 +259,7 @@ _CAUGHT = {
 def _catch(node: Node, scope: Scope) -> list[str]:
     parameter = next(one for one in node.named_children if one.type == "catch_formal_parameter")
     kinds = [
-        scope.read_type(one)
-        for part in parameter.named_children
-        if part.type == "catch_type"
-        for one in children(part)
+        scope.read_type(one) for part in parameter.named_children if part.type == "catch_type" for one in children(part)
     ]
     inner = scope.inner()
     name = inner.declare(text(child(parameter, "name")), kinds[0] if len(kinds) == 1 else Type("Exception"))
@@ -319,15 +323,16 @@ def constructor_invocation(node: Node, scope: Scope) -> list[str]:
     if not exceptions and not any(python_class(parent.name) for parent in cls.parents):
         raise Untranslatable(node, "super(...) of a class that has no counterpart")
     if exceptions and len(arguments) == 2:
-        return [f"super().__init__({translate(arguments[0], scope).text})", f"self.__cause__ = {translate(arguments[1], scope).text}"]
+        return [
+            f"super().__init__({translate(arguments[0], scope).text})",
+            f"self.__cause__ = {translate(arguments[1], scope).text}",
+        ]
     return break_lines(f"super().__init__({written})")
 
 
 @handles("labeled_statement")
 def labeled(node: Node, scope: Scope) -> list[str]:
     return statement(children(node)[1], scope)
-
-
 
 
 EFFECTS: dict[str, Handler] = {

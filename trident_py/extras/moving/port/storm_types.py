@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....topology.per_tuple import ChainedAggregatorDeclarer
 from .expressions import storm_class
 from .java_types import OBJECT, Type
 from .library import parse
@@ -9,6 +10,7 @@ from .library import parse
 STREAMS = ("TridentTopology", "Stream", "GroupedStream", "TridentState", "ChainedAggregatorDeclarer")
 
 _PYTHON = {
+    "ITuple": "TridentTuple",
     "ILocalDRPC": "LocalDRPC", "ILocalCluster": "LocalCluster", "TopologyContext": "SpoutContext",
     "LocalTopology": "RunningTopology", "WorkerTopologyContext": "SpoutContext", "BaseRichSpout": "IRichSpout",
     "ChainedFullAggregatorDeclarer": "ChainedAggregatorDeclarer", "IAggregatableStream": "Stream",
@@ -28,7 +30,8 @@ _BY_METHOD = {
     "multiGet": "List<Object>", "multiUpdate": "List<Object>", "getTransactionId": "Long", "getAttemptId": "int",
     "getPartitionIndex": "int", "numPartitions": "int", "getThisTaskIndex": "int", "getThisTaskId": "int",
     "registerCounter": "Counter", "registerMeter": "Meter", "registerHistogram": "Histogram", "getName": "String",
-    "registerTimer": "Timer", "registerMetric": "Object", "isEmpty": "boolean", "getCurrTxid": "Long", "getTxid": "Long",
+    "registerTimer": "Timer", "registerMetric": "Object", "isEmpty": "boolean", "getCurrTxid": "Long",
+    "getTxid": "Long",
     "submitTopology": "RunningTopology", "getMessage": "String", "getId": "Object", "getCount": "long", "inc": "void",
 }  # fmt: skip
 _BY_CLASS = {
@@ -45,8 +48,6 @@ def python_name_of(name: str) -> str:
 def python_class(name: str) -> type | None:
     """Return the class here that stands for one of Storm's."""
     if name == "ChainedAggregatorDeclarer" or _PYTHON.get(name) == "ChainedAggregatorDeclarer":
-        from ....topology.per_tuple import ChainedAggregatorDeclarer
-
         return ChainedAggregatorDeclarer
     return storm_class(_PYTHON.get(name, name))
 
@@ -54,7 +55,11 @@ def python_class(name: str) -> type | None:
 def returns_of(kind: str, method: str) -> Type:
     """Return the type of what a method of Storm's returns. Most methods of a stream return a stream."""
     written = _BY_CLASS.get((kind, method)) or _BY_METHOD.get(method)
-    if kind in ("ChainedAggregatorDeclarer", "TridentState") and method in ("aggregate", "partitionAggregate", "parallelismHint"):
+    if kind in ("ChainedAggregatorDeclarer", "TridentState") and method in (
+        "aggregate",
+        "partitionAggregate",
+        "parallelismHint",
+    ):
         return Type(kind)
     if kind == "GroupedStream" and method in ("parallelismHint", "name"):
         return Type(kind)

@@ -318,4 +318,24 @@ isTraceEnabled/0 boolean = $this.isEnabledFor(5)
 .getLogger(String) Logger = logging.getLogger($0)
 .getLogger/1 Logger = logging.getLogger(__name__)
 .getLog/1 Logger = logging.getLogger(__name__)
+
+[FirstPollOffsetStrategy]
+.EARLIEST String = "EARLIEST"
+.LATEST String = "LATEST"
+.UNCOMMITTED_EARLIEST String = "UNCOMMITTED_EARLIEST"
+.UNCOMMITTED_LATEST String = "UNCOMMITTED_LATEST"
+
+[ConsumerConfig]
+.GROUP_ID_CONFIG String = "group.id"
+.MAX_PARTITION_FETCH_BYTES_CONFIG String = "max.partition.fetch.bytes"
+.KEY_DESERIALIZER_CLASS_CONFIG String = "key.deserializer"
+.VALUE_DESERIALIZER_CLASS_CONFIG String = "value.deserializer"
+
+[ConsumerRecord]
+key/0 A = $this.key
+value/0 B = $this.value
+topic/0 String = $this.topic
+partition/0 int = $this.partition
+offset/0 long = $this.offset
+timestamp/0 long = $this.millis
 """

@@ -22,10 +22,11 @@ class Wanted:
 
 CALLED = {
     "Comparator": "compare", "JFunction": "apply", "BiFunction": "apply", "UnaryOperator": "apply",
-    "BinaryOperator": "apply", "Predicate": "test", "BiPredicate": "test", "JConsumer": "accept", "BiConsumer": "accept",
+    "BinaryOperator": "apply", "Predicate": "test", "BiPredicate": "test", "JConsumer": "accept",
+    "BiConsumer": "accept",
     "Supplier": "get", "Runnable": "run", "Callable": "call", "IntFunction": "apply", "ToIntFunction": "applyAsInt",
     "ToLongFunction": "applyAsLong", "ToDoubleFunction": "applyAsDouble", "IntPredicate": "test",
-    "IntUnaryOperator": "applyAsInt", "IntBinaryOperator": "applyAsInt",
+    "Func": "apply", "IntUnaryOperator": "applyAsInt", "IntBinaryOperator": "applyAsInt",
 }  # fmt: skip
 """Interfaces of the library with one method: here their objects are called."""
 _TUPLE = ("MapFunction", "FlatMapFunction", "Consumer")
