@@ -4,10 +4,25 @@ Each name stands for something of Java: `quotient` for ``/`` of whole numbers, `
 `HashMap` for the order in which Java's goes through its keys. Null is None, a ``char`` is a text of length 1.
 """
 
-from . import collections, containers, dates, json_values, logs, numbers, objects, queues, random, storm, streams, texts
+from . import (
+    collections,
+    containers,
+    dates,
+    decimals,
+    json_values,
+    logs,
+    numbers,
+    objects,
+    queues,
+    random,
+    storm,
+    streams,
+    texts,
+)
 from .collections import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .dates import *  # noqa: F403
+from .decimals import *  # noqa: F403
 from .json_values import *  # noqa: F403
 from .logs import *  # noqa: F403
 from .numbers import *  # noqa: F403
@@ -24,6 +39,7 @@ __all__ = sorted(
         collections,
         containers,
         dates,
+        decimals,
         json_values,
         logs,
         numbers,
