@@ -4,7 +4,7 @@ A topology is a class in ``java``; its package is ``topologies``. The harness (`
 calls its public static method that returns a StormTopology (a LocalDRPC and a Config among the parameters are given),
 or else its ``main``, whose StormSubmitter.submitTopology it takes. ``java/Recorder.java`` is translated with each of
 them: a state that keeps the rows of each committed batch. Compared are those rows by txid, the lines printed or logged
-(from INFO on, without logger and time), and the answers of DRPC. Comments at the head of a file say how it runs:
+(from INFO on, without the time), and the answers of DRPC. Comments at the head of a file say how it runs:
 
 ``// batches: 4``
     Runs to this txid. There is no other batch, on either side.

@@ -13,6 +13,8 @@ JAVA = HERE / "java"
 EXPECTED = HERE / "expected"
 RECORDER = JAVA / "Recorder.java"
 NAMES = sorted(path.stem for path in JAVA.glob("*.java") if path != RECORDER)
+DEBUG_TIME = re.compile(r"^<?\w{3} \w{3} [^>]*>? (?=DEBUG[:(])")
+"""The time that Debug prints. Storm puts it in brackets."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Case:
     def canonical(self, result: dict[str, Any]) -> dict[str, Any]:
         """A result as it is compared: as in JSON, and without the order that Storm does not give."""
         plain = json.loads(json.dumps(result))
+        plain["printed"] = [DEBUG_TIME.sub("", line) for line in plain["printed"]]
         if "rows" in self.unordered:
             for batches in plain["rows"].values():
                 for rows in batches.values():

@@ -30,7 +30,8 @@ def translate(cases: list[Case], folder: Path) -> dict[str, str]:
     modules = translate_files([RECORDER, *(case.source for case in cases)])
     for module in modules:
         (folder / module.report.python).write_text(module.text)
-        assert module.report.findings == []
+        found = [f"{module.report.java}:{finding.line}: {finding.reason}" for finding in module.report.findings]
+        assert not found, found
     return {Path(module.report.java).stem: Path(module.report.python).stem for module in modules}
 
 
@@ -40,7 +41,7 @@ def run(case: Case, module: str, folder: Path) -> dict[str, Any]:
         patch.syspath_prepend(str(folder))
         patch.setattr(sys, "dont_write_bytecode", True)
         run_to(case.batches, patch)
-        done = awaited(case, cluster, patch)
+        done = Awaited(case, cluster, patch)
         try:
             recorded = importlib.import_module("recorder").Recorder.ROWS
             start(importlib.import_module(module), case, drpc, done.submit)
@@ -75,7 +76,7 @@ def run_to(batches: int, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Coordination, "is_exhausted", lambda self, txid=None: False)
 
 
-class awaited:
+class Awaited:
     """The run of a case, and its end."""
 
     def __init__(self, case: Case, cluster: LocalCluster, patch: pytest.MonkeyPatch) -> None:

@@ -35,23 +35,8 @@ from .storm import *  # noqa: F403
 from .streams import *  # noqa: F403
 from .texts import *  # noqa: F403
 
-__all__ = sorted(
-    name
-    for module in (
-        collections,
-        containers,
-        dates,
-        decimals,
-        errors,
-        json_values,
-        logs,
-        numbers,
-        objects,
-        queues,
-        random,
-        storm,
-        streams,
-        texts,
-    )
-    for name in module.__all__
-)
+_MODULES = (
+    collections, containers, dates, decimals, errors, json_values, logs, numbers,
+    objects, queues, random, storm, streams, texts,
+)  # fmt: skip
+__all__ = sorted(name for module in _MODULES for name in module.__all__)

@@ -118,12 +118,12 @@ def _expression(pattern: str | re.Pattern[str], flags: int = 0) -> re.Pattern[st
     if isinstance(pattern, re.Pattern):
         return pattern
     written, depth = "", 0
-    for token in re.findall(r"\\p\{\w+\}|\\.|.", pattern, re.DOTALL):
-        depth += (token == "[") - (token == "]")
-        if token in _CLASSES:
-            written += _CLASSES[token] if depth else f"[{_CLASSES[token]}]"
+    for piece in re.findall(r"\\p\{\w+\}|\\.|.", pattern, re.DOTALL):
+        depth += (piece == "[") - (piece == "]")
+        if piece in _CLASSES:
+            written += _CLASSES[piece] if depth else f"[{_CLASSES[piece]}]"
         else:
-            written += "\\Z" if token == "\\z" else token
+            written += "\\Z" if piece == "\\z" else piece
     return re.compile(re.sub(r"\(\?<([a-zA-Z]\w*)>", r"(?P<\1>", written), flags | re.ASCII)
 
 

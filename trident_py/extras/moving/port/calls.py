@@ -25,12 +25,15 @@ EXCEPTIONS = {
     "NumberFormatException": "NumberFormatError", "Exception": "Exception",
     "UnsupportedOperationException": "NotImplementedError",
     "NullPointerException": "TypeError", "IndexOutOfBoundsException": "IndexError", "IOException": "OSError",
-    "ArrayIndexOutOfBoundsException": "IndexError", "NoSuchElementException": "NoSuchElementError", "Error": "Exception",
+    "ArrayIndexOutOfBoundsException": "IndexError", "NoSuchElementException": "NoSuchElementError",
+    "Error": "Exception",
     "ArithmeticException": "ArithmeticError", "ClassCastException": "TypeError", "Throwable": "Exception",
     "FailedException": "FailedException", "ReportedFailedException": "ReportedFailedException",
-    "DateTimeParseException": "DateTimeParseError", "ParseException": "ParseError", "InterruptedException": "InterruptedError",
+    "DateTimeParseException": "DateTimeParseError", "ParseException": "ParseError",
+    "InterruptedException": "InterruptedError",
     "StringIndexOutOfBoundsException": "IndexError", "DRPCExecutionException": "DRPCExecutionException",
-    "JSONException": "JSONError", "JsonProcessingException": "JsonProcessingError", "AssertionError": "AssertionError", "UnsupportedEncodingException": "LookupError",
+    "JSONException": "JSONError", "JsonProcessingException": "JsonProcessingError",
+    "AssertionError": "AssertionError", "UnsupportedEncodingException": "LookupError",
     "ConcurrentModificationException": "RuntimeError", "TimeoutException": "TimeoutError",
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 
 from .java_types import FUNCTION, OBJECT, Type
+from .tables_decimals import DECIMALS
 from .tables_lang import LANG
 from .tables_streams import STREAMS
 from .tables_text import TEXT
@@ -42,9 +43,10 @@ PARENTS = {
     "IntStream": "NumberStream", "LongStream": "NumberStream", "DoubleStream": "NumberStream",
     "NumberStream": "JStream",
     "JSONObject": "Map", "JSONArray": "List", "TridentTuple": "List", "ObjectNode": "JsonNode", "ArrayNode": "JsonNode",
-    "EnumMap": "TreeMap", "Exception": "Throwable", "UnaryOperator": "JFunction", "ListIterator": "Iterator", "RuntimeException": "Throwable", "Map.Entry": "Object", "Entry": "Map.Entry",
+    "EnumMap": "TreeMap", "Exception": "Throwable", "UnaryOperator": "JFunction", "ListIterator": "Iterator",
+    "RuntimeException": "Throwable", "Map.Entry": "Object", "Entry": "Map.Entry",
     "SimpleEntry": "Map.Entry", "AbstractMap.SimpleEntry": "Map.Entry", "ThreadLocalRandom": "Random",
-    "SecureRandom": "Random",
+    "SecureRandom": "Random", "BigDecimal": "Number", "BigInteger": "Number", "RoundingMode": "Object",
 }  # fmt: skip
 for _name in (
     "IllegalArgumentException", "IllegalStateException", "NumberFormatException", "ParseException", "IOException",
@@ -59,7 +61,7 @@ _LINE = re.compile(r"(\.?[\w$]+)(?:/(\d+|\*)|\(([\w\[\], .]*)\))?(!?)\s+(\S+)\s+
 @functools.cache
 def _tables() -> dict[str, dict[str, Entry]]:
     found: dict[str, dict[str, Entry]] = {}
-    for table in (LANG, TEXT, UTIL, STREAMS):
+    for table in (LANG, TEXT, UTIL, STREAMS, DECIMALS):
         for line in filter(None, map(str.strip, table.splitlines())):
             if line.startswith("["):
                 current = [found.setdefault(name, {}) for name in line.strip("[]").split()]

@@ -265,67 +265,6 @@ compareTo/1 int = $this.value - $0.value
 [Comparable]
 compareTo/1 int = compare($this, $0)
 
-[BigDecimal]
-.ZERO BigDecimal = Decimal(0)
-.ONE BigDecimal = Decimal(1)
-.TEN BigDecimal = Decimal(10)
-new(double) T = Decimal($0)
-new/1 T = big_decimal($0)
-.valueOf/1 BigDecimal = decimal_of($0)
-.valueOf/2 BigDecimal = decimal_of($0, $1)
-add/1 BigDecimal = decimal_sum($this, $0)
-subtract/1 BigDecimal = decimal_sum($this, -$0)
-multiply/1 BigDecimal = decimal_times($this, $0)
-divide/3 BigDecimal = decimal_divide($this, $0, $1, $2)
-divide(BigDecimal, RoundingMode) BigDecimal = decimal_divide($this, $0, scale_of($this), $1)
-setScale/1 BigDecimal = set_scale($this, $0)
-setScale/2 BigDecimal = set_scale($this, $0, $1)
-negate/0 BigDecimal = -$this
-abs/0 BigDecimal = abs($this)
-signum/0 int = compare($this, 0)
-scale/0 int = scale_of($this)
-compareTo/1 int = compare($this, $0)
-max/1 BigDecimal = max($this, $0)
-min/1 BigDecimal = min($this, $0)
-movePointRight/1 BigDecimal = move_point($this, $0)
-movePointLeft/1 BigDecimal = move_point($this, -$0)
-toBigInteger/0 BigInteger = int($this)
-toPlainString/0 String = plain_text($this)
-toString/0 String = str($this)
-doubleValue/0 double = float($this)
-intValue/0 int = to_int(int($this))
-longValue/0 long = to_long(int($this))
-
-[RoundingMode]
-.HALF_UP RoundingMode = decimal.ROUND_HALF_UP
-.HALF_EVEN RoundingMode = decimal.ROUND_HALF_EVEN
-.HALF_DOWN RoundingMode = decimal.ROUND_HALF_DOWN
-.UP RoundingMode = decimal.ROUND_UP
-.DOWN RoundingMode = decimal.ROUND_DOWN
-.CEILING RoundingMode = decimal.ROUND_CEILING
-.FLOOR RoundingMode = decimal.ROUND_FLOOR
-
-[BigInteger]
-.ZERO BigInteger = 0
-.ONE BigInteger = 1
-.TEN BigInteger = 10
-new/1 T = big_integer($0)
-new/2 T = big_integer($0, $1)
-.valueOf/1 BigInteger = $0
-add/1 BigInteger = $this + $0
-subtract/1 BigInteger = $this - $0
-multiply/1 BigInteger = $this * $0
-divide/1 BigInteger = quotient($this, $0)
-remainder/1 BigInteger = remainder($this, $0)
-mod/1 BigInteger = $this % $0
-pow/1 BigInteger = $this ** $0
-negate/0 BigInteger = -$this
-signum/0 int = compare($this, 0)
-compareTo/1 int = compare($this, $0)
-intValue/0 int = to_int($this)
-longValue/0 long = to_long($this)
-toString/0 String = str($this)
-
 [Runnable]
 run/0 void = $this()
 [Callable Supplier]
