@@ -19,7 +19,7 @@ from ..report.guarantees import find_declared_cell
 from ..report.guarantees.matrix import cell
 from ..topology.user_modules import NotFound
 from ..topology.user_modules import states_loading as loading
-from .json_lines import print_record
+from .display import now
 from .targets import Target, leaving_no_trace
 
 STOPS, WRONG = 1, 2
@@ -74,7 +74,7 @@ def show_looks(looks: list[Any], form: Literal["text", "list", "events"]) -> int
     if form == "list":
         print(json.dumps(list(map(as_record, looks)), indent=2))
     for look in looks if form != "list" else ():
-        print(describe_look(look)) if form == "text" else print_record("state", **as_record(look))
+        print(describe_look(look) if form == "text" else json.dumps(as_event(look)))
     return STOPS if any(look.stops for look in looks) else 0
 
 
@@ -146,3 +146,7 @@ def describe_look(look: Any) -> str:
 def as_record(look: Any) -> dict[str, Any]:
     findings = [{"level": finding.level, "text": finding.text} for finding in look.findings]
     return {"state": look.name, "type": look.type, "stops": look.stops, "findings": findings}
+
+
+def as_event(look: Any) -> dict[str, Any]:
+    return {"event": "state", "time": now().isoformat(timespec="milliseconds"), **as_record(look)}

@@ -15,7 +15,7 @@ from ..errors import ReportedFailedException, StateError, TopologyError
 from ..model.context import RunContext
 from ..model.fault_points import steps_of_driver
 from ..model.plan import SpoutNode, describe
-from ..model.retry import Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
+from ..model.retry import TOLD, Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
 from ..report.progress import RunningTopology, Stopwatch
 from ..spouts.coordination import Coordination, Descriptor
 from .attempts import Attempted, ChosenTuples, Execute, Work, make_policy
@@ -116,7 +116,7 @@ class BatchLoop:
         return wrap_start(opening, info)
 
     def _warn(self, txid: int, text: str) -> None:
-        log.warning("%s", text)
+        log.warning("%s", text, extra=TOLD)
         self.running.event(self.program.component, "reported", txid, None, text)
 
     def run(self, txid: int, execute: Execute, previous: dict | None = None) -> dict:
@@ -274,7 +274,7 @@ class BatchLoop:
         others = [describe(nodes[node]) for node in sorted({report.node for report in reports} - {first.node})]
         more = f" (also: {', '.join(others)})" if others else ""
         reason = f"{describe(nodes[first.node])} in partition {first.partition} {first.value}{more}"
-        log.warning("txid %d: %s", batch.txid, reason)
+        log.warning("txid %d: %s", batch.txid, reason, extra=TOLD)
         self.tell("unsteady", batch, reason)
 
     def _record_success(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
@@ -334,7 +334,7 @@ class BatchLoop:
         work.failures += 1
         reason = f"{failure.operation} failed in partition {failure.partition}: {failure.error}"
         reason += f" (at {failure.origin})" if failure.origin else ""
-        log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason)
+        log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason, extra=TOLD)
         self.tell("replay", batch, reason)
 
     def _describe_abort(
