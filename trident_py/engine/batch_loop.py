@@ -279,14 +279,15 @@ class BatchLoop:
 
     def _record_success(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
         progress = self.progress
-        progress.receipts = {}
+        progress.receipts, progress.commits = {}, {}
         for report in outcome.reports:
             if report.kind == "emitted":
                 spout = self._spouts[report.node]
-                progress.emitted[spout] = progress.emitted.get(spout, 0) + report.value
+                progress.count(progress.emitted, spout, report.partition, report.value)
             elif report.kind == "persisted":
-                name, (count, new_values, receipt) = self._names[report.node], report.value
-                progress.persisted[name] = progress.persisted.get(name, 0) + count
+                name, (count, new_values, receipt, took) = self._names[report.node], report.value
+                progress.count(progress.persisted, name, report.partition, count)
+                progress.commits[name] = max(took, progress.commits.get(name, 0.0))
                 progress.new_values[name] = progress.new_values.get(name, 0) + new_values
                 progress.receipts.setdefault(name, []).append(receipt)
         progress.txid, progress.seconds = batch.txid, seconds

@@ -45,7 +45,8 @@ class Progress:
     ``dead_letters``: tuples that were excluded from their batches. ``backlog``: by spout and partition, the backlog
     when the last batch was defined, for spouts that can measure it. ``metrics``: what user code registered, by name
     (`trident_py.metrics`). ``profiled``: with ``topology.profile``, what was measured in the last batches.
-    ``generations``: the fencing token of each state, from the start on.
+    ``generations``: the fencing token of each state, from the start on. ``partitions``: the tuples of each spout and
+    state by partition. ``commits``: of the last batch, the seconds of each state's slowest partition.
     """
 
     component: str
@@ -62,7 +63,15 @@ class Progress:
     metrics: dict[str, Any] = field(default_factory=dict)
     generations: Mapping[str, int] = field(default_factory=dict)
     profiled: deque[Seen] = field(default_factory=lambda: deque(maxlen=KEPT), repr=False, compare=False)
+    partitions: dict[str, dict[int, int]] = field(default_factory=dict, repr=False)
+    commits: dict[str, float] = field(default_factory=dict, repr=False)
     tallies: Tallies = field(default_factory=Tallies, repr=False, compare=False)
+
+    def count(self, counts: dict[str, int], name: str, partition: int, tuples: int) -> None:
+        """Count the tuples of a partition of a spout or a state."""
+        counts[name] = counts.get(name, 0) + tuples
+        of = self.partitions.setdefault(name, {})
+        of[partition] = of.get(partition, 0) + tuples
 
     def add(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
         """Add what the partitions reported of their metrics in one attempt, which took so long."""
@@ -78,6 +87,10 @@ class Requests(Protocol):
 
     @property
     def waiting(self) -> int: ...
+
+    @property
+    def counts(self) -> Mapping[str, tuple[int, int]]:
+        """By function: how often it was asked, and how many of these requests are over."""
 
     def end(self, reason: str) -> None:
         """Answer no further requests. Those that wait fail with this reason. Called once or more."""

@@ -8,11 +8,12 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, closing, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from io import TextIOBase
 from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any, TextIO
 
 from ...cli.display import is_no_event, now
@@ -23,6 +24,23 @@ from ...report.progress import Event, Progress
 
 FILE_BYTES, OLDER_FILES = 10_000_000, 5
 Write = Callable[[str], Any]
+
+
+_files: dict[str, Path] = {}
+"""Where the events of the topologies of this process are written."""
+
+
+def past(topology: str, component: str | None, txid: int) -> list[dict[str, Any]] | None:
+    """Return what the file of a topology has of one batch, oldest first; None if it has no file."""
+    file = _files.get(topology)
+    if file is None:
+        return None
+    files = [file.with_name(f"{file.name}.{number}") for number in range(OLDER_FILES, 0, -1)]
+    found = []
+    for each in [*files, file]:
+        with suppress(OSError), each.open(encoding="utf-8") as lines:
+            found += [json.loads(line) for line in lines if f'"txid": {txid},' in line and line.endswith("}\n")]
+    return [event for event in found if event["txid"] == txid and component in (None, event.get("component"))]
 
 
 def line_of(event: str, time: datetime | None = None, **more: Any) -> str:
@@ -64,6 +82,8 @@ class EventLines:
         self._topology["topology"] = name
         if self._file is not None:
             self._writes.append((self._opened.enter_context(file_of_events(self._file)), {}))
+            _files[name] = Path(self._file).absolute()
+            self._opened.callback(_files.pop, name)
         moment = now()
         for guarantee in guarantees:
             self.tell("guarantee", moment, **asdict(guarantee))

@@ -95,8 +95,8 @@ def _get(base: str, path: str) -> dict[str, Any]:
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the page shows, as text."""
-    yield f"{found['name']}: {found['status']}, up {found['uptime']}"
+    """Yield what the page shows, as text. Times are those of the driver's clock, as in its sentences."""
+    yield f"{found['name']}: {found['status']}, up {found['uptime']}, at {_clock(found['time'])} (driver)"
     yield f"  {found['diagnosis']['sentence']}"
     yield from _table(
         ("component", "txid", "attempts", "replays", "last commit"),
@@ -120,7 +120,7 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _clock(moment: str | None) -> str | None:
-    return None if moment is None else f"{datetime.fromisoformat(moment).astimezone():%H:%M:%S}"
+    return moment and datetime.fromisoformat(moment).isoformat(" ", "seconds")
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
