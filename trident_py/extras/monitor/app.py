@@ -26,6 +26,7 @@ from ...report.progress import RunningTopology
 from ..drpc_server.web_server import LOCAL, digest, read_body
 from . import views
 from .metrics import text_of
+from .openapi import document
 from .run_record import EVENTS, RunRecord
 from .timeline import KEPT
 
@@ -128,6 +129,9 @@ class RunPage:
     async def explain(self, request: Request) -> Response:
         return Response(self._record.explained, 200, None, "text/plain")
 
+    async def described(self, request: Request) -> Response:
+        return _json(document())
+
     async def metrics(self, request: Request) -> Response:
         return Response(text_of(self._record), 200, None, CONTENT_TYPE_LATEST)
 
@@ -224,11 +228,18 @@ class _Stream(StreamingResponse):
 
 def application(record: RunRecord, token: str) -> Any:
     """Return an ASGI application that shows a run."""
-    page, topology = RunPage(record), "/api/v1/topology"
+    app = Starlette(routes=routes_of(RunPage(record)), exception_handlers={HTTPException: _refuse})
+    return _check_access(app, PageAccess(token))
+
+
+def routes_of(page: RunPage) -> list[Route]:
+    """Return what there is to ask. `openapi` describes that of ``/api``."""
+    topology = "/api/v1/topology"
     seen = {
         "/": page.page, f"{topology}/summary": page.summary, f"{topology}/{{id}}": page.topology,
         "/api/batches": page.batches, "/api/events": page.events, "/api/stream": page.stream,
         "/api/topology.svg": page.picture, "/api/topology.txt": page.explain,
+        "/api/openapi.json": page.described,
         "/metrics": page.metrics, "/healthz": page.alive, "/readyz": page.ready,
     }  # fmt: skip
     done = {
@@ -236,8 +247,7 @@ def application(record: RunRecord, token: str) -> Any:
         f"{topology}/{{id}}/kill/{{wait}}": page.kill, f"{topology}/{{id}}/logconfig": page.set_levels,
     }  # fmt: skip
     routes = [Route(path, answer, methods=["GET"]) for path, answer in seen.items()]
-    routes += [Route(path, answer, methods=["POST"]) for path, answer in done.items()]
-    return _check_access(Starlette(routes=routes, exception_handlers={HTTPException: _refuse}), PageAccess(token))
+    return routes + [Route(path, answer, methods=["POST"]) for path, answer in done.items()]
 
 
 def _check_access(app: Any, access: PageAccess) -> Any:

@@ -44,10 +44,10 @@ def oldest_of(batches: Sequence[BatchRecord], spout: str, now: float) -> float |
 
 
 def operations(record: RunRecord, views: Views) -> Iterator[dict[str, Any]]:
-    """Yield what is known of each operation."""
+    """Yield what is known of each operation of a batch; those of a DRPC function are not counted."""
     rates = _rates(record, views)
-    for stage in record.sketch.stages:
-        for step in stage.steps:
+    for stage, step in ((stage, step) for stage in record.sketch.stages for step in stage.steps):
+        if step.id in record.nodes:
             component, node = record.nodes[step.id]
             yield _operation(record, views[component], node, stage, step, rates)
 
@@ -71,7 +71,7 @@ def _rates(record: RunRecord, views: Views) -> dict[str, float]:
 
 
 def _counted(record: RunRecord, node: int) -> str:
-    return name_of(record.nodes[node][1])
+    return name_of(record.nodes[node][1]) if node in record.nodes else ""
 
 
 def name_of(node: Node) -> str:
