@@ -22,6 +22,8 @@ from ..model.retry import Stopped
 log = logging.getLogger("trident_py")
 
 KEPT = 1_000  # batches of a profile
+MONITORS = {Config.TOPOLOGY_OPENTELEMETRY: "opentelemetry", Config.TOPOLOGY_HTTP: "monitor"}
+"""The extras that watch a run, by the setting that asks for one."""
 
 
 class Event(NamedTuple):
@@ -331,12 +333,19 @@ class RunningTopology:
 def add_monitor(
     plan: Plan, conf: Mapping[str, Any], programs: list[Program]
 ) -> tuple[list[Program], Callable[[RunningTopology], None]]:
-    """Return the programs of a run, and what is called with the run before it starts. With ``topology.http`` the extra
-    `monitor` sees both; it raises DefinitionError if it cannot serve, and the run is then over."""
-    if conf.get(Config.TOPOLOGY_HTTP) is None:
-        return programs, lambda running: None
-    monitor = load(Config.TOPOLOGY_HTTP, "monitor").Monitor(plan, conf, programs)
-    return monitor.programs, monitor.begin
+    """Return the programs of a run, and what is called with the run before it starts. The extras that the conf asks for
+    see both; one that cannot serve raises DefinitionError, and the run is then over."""
+    monitors = []
+    for setting, extra in MONITORS.items():
+        if conf.get(setting) is not None and conf[setting] is not False:
+            monitors.append(load(setting, extra).Monitor(plan, conf, programs))
+            programs = monitors[-1].programs
+
+    def begin(running: RunningTopology) -> None:
+        for monitor in monitors:
+            monitor.begin(running)
+
+    return programs, begin
 
 
 class Stopwatch:

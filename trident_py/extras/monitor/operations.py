@@ -46,7 +46,8 @@ def oldest_of(batches: Sequence[BatchRecord], spout: str, now: float) -> float |
 def operations(record: RunRecord, views: Views) -> Iterator[dict[str, Any]]:
     """Yield what is known of each operation of a batch; those of a DRPC function are not counted."""
     rates = _rates(record, views)
-    for stage, step in ((stage, step) for stage in record.sketch.stages for step in stage.steps):
+    steps = [(stage, step) for stage in record.sketch.stages for step in stage.steps]
+    for stage, step in steps:
         if step.id in record.nodes:
             component, node = record.nodes[step.id]
             yield _operation(record, views[component], node, stage, step, rates)

@@ -56,8 +56,10 @@ class RunRecord:
         # now, as it reads the code of modules, and the run imports some
         self.guarantees = {each.state: each for each in guarantees(plan, conf)}
         self.name, self.id = context.topology, f"{re.sub('[^A-Za-z0-9_.-]', '_', context.topology)}-{context.token}"
-        keys = [(context.run, program.component) for program in programs]
-        self.timelines = {key[1]: Timeline(key, context.watcher, self.now) for key in keys}
+        self.timelines = {
+            each.component: Timeline((context.run, each.component), RunContext.of(each.conf).watcher, self.now)
+            for each in programs
+        }
         self.programs = [
             replace(each, conf=with_context(each.conf, watcher=self.timelines[each.component])) for each in programs
         ]
