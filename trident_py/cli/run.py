@@ -20,10 +20,10 @@ from ..model.context import with_context
 from ..report.guarantees import Guarantees, require
 from ..report.progress import RunningTopology
 from ..topology.topology import check_submission
+from .check import looks_of, show_looks
 from .display import ProgressLine, follow, terminable
 from .failures import run_guarded
 from .spark_options import SparkOptions, absolute, spark_options
-from .states import looks_of, show_looks
 from .targets import Chosen, Target, leaving_no_trace, name_option, settings_option, target_argument, traceback_option
 
 FAILED, WRONG = 1, 2
