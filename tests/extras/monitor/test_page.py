@@ -21,8 +21,10 @@ from click.testing import CliRunner
 from states.sql import SqlMapState
 from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
 from trident_py.cli import trident
+from trident_py.cli.display import now
 from trident_py.errors import FailedException, TopologyError
-from trident_py.extras.monitor import app
+from trident_py.extras.event_lines.lines import EventLines
+from trident_py.extras.monitor import app, timeline
 from trident_py.extras.monitor.monitor import TOKEN, address_of_page
 from trident_py.extras.monitor.views import configuration
 from trident_py.metrics import CountMetric
@@ -350,6 +352,27 @@ def test_a_page_that_stays_open_gives_its_place_back(
         until(lambda: idle.recv(1))  # and reads no more
         assert status_of_stream(running) == 503
         until(lambda: status_of_stream(running) == 200)
+
+
+def test_an_old_batch_comes_from_the_file_of_events_or_the_page_says_where_it_would_be(
+    run: Run, feeder: FeederBatchSpout, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeline, "KEPT", 2)
+    running = run()
+    with EventLines(False, str(tmp_path / "events.jsonl"), False) as lines:
+        for batch in ([("a",)], [("bad",)], [("b",)], [("c",)]):
+            feeder.feed(batch)
+        until(lambda: running.txid == 4)
+        assert [each["txid"] for each in get(running.http, "/api/batches")[1]["batches"]] == [3, 4]
+        found = get(running.http, "/api/batches?txid=2")[1]
+        assert found["batches"] == [] and "older than the" in found["note"] and "--events FILE" in found["note"]
+        lines.begin(running.name, counting(feeder).build().guarantees())
+        for event in running.events:
+            lines.event(now(), event, running.progress["words"])
+        (batch,) = get(running.http, "/api/batches?txid=2")[1]["batches"]
+        assert [each["outcome"] for each in batch["attempts"]] == ["replay", "committed"] and batch["ended"]
+        assert "bad" in batch["attempts"][0]["reason"]
+        assert get(running.http, "/api/batches?txid=9")[1] == {"batches": [], "note": "there is no batch 9 here"}
 
 
 def test_another_topology_or_path_is_not_there(run: Run) -> None:

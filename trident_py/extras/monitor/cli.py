@@ -104,8 +104,10 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
           _clock(each["lastCommit"])) for each in found["components"]],
     )  # fmt: skip
     yield from _table(
-        ("spout", "type", "tuples", "tuples/s", "backlog"),
-        [(each["spoutId"], each["type"], f"{each['emitted']:,}", f"{each['rate']:,.0f}", each.get("backlog"))
+        ("spout", "type", "tuples", "tuples/s", "backlog", "oldest waits"),
+        [(each["spoutId"], each["type"], f"{each['emitted']:,}", f"{each['rate']:,.0f}",
+          f"{each['backlog']:,}" if "backlog" in each else None,
+          f"{each['oldestSeconds']:,.0f} s" if each.get("oldestSeconds") else None)
          for each in found["spouts"]],
     )  # fmt: skip
     yield from _table(
