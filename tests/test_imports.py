@@ -16,6 +16,7 @@ import pytest
 from trident_py.entry_points import COMMANDS, EXTRAS, find_points
 from trident_py.filesystems.registry import FILESYSTEMS
 from trident_py.model.context import KEYS
+from trident_py.report.progress import MONITORS
 
 ROOT = Path(__file__).parent.parent
 
@@ -260,7 +261,7 @@ def test_nothing_names_a_module_of_another_extra() -> None:
 
 def test_every_extra_is_found_by_an_entry_point() -> None:
     folders = {path.parent.name for path in (ROOT / "trident_py" / "extras").glob("*/__init__.py")}
-    points = [point for group in (EXTRAS, COMMANDS, FILESYSTEMS) for point in find_points(group)]
+    points = [point for group in (EXTRAS, COMMANDS, FILESYSTEMS, MONITORS) for point in find_points(group)]
     found = {extra(point.module) for point in points if point.module.startswith("trident_py.")}
     assert found == folders, "trident_py/entry_points.txt lacks one"
     assert all(callable(point.load()) for point in find_points(COMMANDS))

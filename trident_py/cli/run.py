@@ -67,7 +67,7 @@ class RunCommand:
         """Whether nothing is shown to people."""
         return self.as_json or self.log_format == "json"
 
-    def opened(self) -> AbstractContextManager[Any]:
+    def open_lines(self) -> AbstractContextManager[Any]:
         """Open the lines for programs, if there are any."""
         return self.lines or nullcontext()
 
@@ -175,7 +175,7 @@ def run(dry_run: bool, http: str | None, **options: Any) -> None:
     if http is not None:
         chosen.more[Config.TOPOLOGY_HTTP] = http
 
-    with terminable(), chosen.opened():
+    with terminable(), chosen.open_lines():
         sys.exit(run_guarded(chosen.dry if dry_run else chosen, chosen.full))
 
 

@@ -22,8 +22,10 @@ from ..model.retry import Stopped
 log = logging.getLogger("trident_py")
 
 KEPT = 1_000  # batches of a profile
-MONITORS = {Config.TOPOLOGY_OPENTELEMETRY: "opentelemetry", Config.TOPOLOGY_HTTP: "monitor"}
-"""The extras that watch a run, by the setting that asks for one."""
+MONITORS = "trident_py.monitors"
+"""The group of entry points that refer to what watches a run."""
+MONITORED = {Config.TOPOLOGY_OPENTELEMETRY: "opentelemetry", Config.TOPOLOGY_HTTP: "monitor"}
+"""Which of them a setting asks for."""
 
 
 class Event(NamedTuple):
@@ -336,9 +338,9 @@ def add_monitor(
     """Return the programs of a run, and what is called with the run before it starts. The extras that the conf asks for
     see both; one that cannot serve raises DefinitionError, and the run is then over."""
     monitors = []
-    for setting, extra in MONITORS.items():
+    for setting, extra in MONITORED.items():
         if conf.get(setting) is not None and conf[setting] is not False:
-            monitors.append(load(setting, extra).Monitor(plan, conf, programs))
+            monitors.append(load(setting, extra, MONITORS)(plan, conf, programs))
             programs = monitors[-1].programs
 
     def begin(running: RunningTopology) -> None:

@@ -48,19 +48,19 @@ def test_a_batch_is_a_span_and_its_phases_are_its_children(exporter: Any) -> Non
     spans = exporter.get_finished_spans()
     first, second, third = [span for span in spans if span.parent is None]
     assert [span.name for span in (first, second, third)] == ["batch"] * 3
-    told = {"trident.topology": "words", "trident.component": "words", "trident.txid": 1, "trident.attempts": 1}
-    assert told.items() <= dict(first.attributes).items()
-    assert (first.attributes["trident.tuples.words"], first.attributes["trident.tuples.counts"]) == (2, 2)
+    told = {"topology": "words", "component": "words", "txid": 1, "attempts": 1, "tuples.words": 2, "tuples.counts": 2}
+    assert {f"trident_py.{name}": value for name, value in told.items()}.items() <= dict(first.attributes).items()
     children = [span for span in spans if span.parent and span.parent.span_id == first.context.span_id]
     assert [span.name for span in children] == ["describe", "emit", "execute", "commit", "finish"]
-    assert [span.attributes.get("trident.state") for span in children] == [None, None, None, "counts", None]
+    assert [span.attributes.get("trident_py.state") for span in children] == [None, None, None, "counts", None]
     assert {span.context.trace_id for span in children} == {first.context.trace_id}
     assert children[0].start_time == first.start_time
     assert abs(children[-1].end_time - first.end_time) < 5_000_000  # nanoseconds
     (failed,) = second.events
-    assert failed.name == "replay" and failed.attributes["trident.attempt"] == 0 and second.status.is_ok
-    assert "bad mysql" in failed.attributes["trident.reason"] and "s3cret" not in failed.attributes["trident.reason"]
-    attempts = {span.attributes["trident.attempt"] for span in spans if span.parent and
+    assert failed.name == "replay" and failed.attributes["trident_py.attempt"] == 0 and second.status.is_ok
+    reason = failed.attributes["trident_py.reason"]
+    assert "bad mysql" in reason and "s3cret" not in reason
+    attempts = {span.attributes["trident_py.attempt"] for span in spans if span.parent and
                 span.parent.span_id == second.context.span_id}  # fmt: skip
     assert attempts == {0, 1} == {each["attempt"] for each in shown[1]["attempts"]}
     assert not third.status.is_ok and "no such word" in third.status.description

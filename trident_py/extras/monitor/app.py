@@ -129,7 +129,7 @@ class RunPage:
     async def explain(self, request: Request) -> Response:
         return Response(self._record.explained, 200, None, "text/plain")
 
-    async def described(self, request: Request) -> Response:
+    async def describe(self, request: Request) -> Response:
         return _json(document())
 
     async def metrics(self, request: Request) -> Response:
@@ -239,7 +239,7 @@ def routes_of(page: RunPage) -> list[Route]:
         "/": page.page, f"{topology}/summary": page.summary, f"{topology}/{{id}}": page.topology,
         "/api/batches": page.batches, "/api/events": page.events, "/api/stream": page.stream,
         "/api/topology.svg": page.picture, "/api/topology.txt": page.explain,
-        "/api/openapi.json": page.described,
+        "/api/openapi.json": page.describe,
         "/metrics": page.metrics, "/healthz": page.alive, "/readyz": page.ready,
     }  # fmt: skip
     done = {

@@ -59,7 +59,7 @@ def arrows(record: RunRecord, views: Views) -> list[dict[str, Any]]:
     rates, drawn = _rates(record, views), record.sketch
     ways = [(arrow.source, arrow.target) for arrow in drawn.arrows]
     found = [
-        (f"n{source}", f"n{target}", rates.get(_counted(record, target), rates.get(_counted(record, source))))
+        (f"n{source}", f"n{target}", rates.get(_find_name(record, target), rates.get(_find_name(record, source))))
         for source, target in ways
     ]
     for number, state in enumerate(drawn.states):
@@ -71,7 +71,7 @@ def _rates(record: RunRecord, views: Views) -> dict[str, float]:
     return {name: rate for view in views.values() for name, rate in rates_of(view, record.began).items()}
 
 
-def _counted(record: RunRecord, node: int) -> str:
+def _find_name(record: RunRecord, node: int) -> str:
     return name_of(record.nodes[node][1]) if node in record.nodes else ""
 
 

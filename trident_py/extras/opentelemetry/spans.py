@@ -9,7 +9,6 @@ from typing import Any
 from opentelemetry import trace
 from opentelemetry.trace import Span, Status, StatusCode
 
-from ... import __version__
 from ...engine.program import Program
 from ...model.context import RunContext, with_context
 from ...model.plan import Plan
@@ -20,13 +19,13 @@ from ..monitor.timeline import AttemptRecord, BatchRecord, Timeline
 OVER = ("committed", "failed")
 
 
-class Monitor:
+class Spans:
     """Makes a span of each batch, with that tracer provider that the process has. ``programs``: those to run in place
     of the given."""
 
     def __init__(self, plan: Plan, conf: Mapping[str, Any], programs: list[Program]) -> None:
         context = RunContext.of(conf)
-        self._tracer = trace.get_tracer("trident_py", __version__)
+        self._tracer = trace.get_tracer("trident_py")
         self._lines = {
             each.component: Timeline((f"{context.run}/spans", each.component), RunContext.of(each.conf).watcher)
             for each in programs
@@ -51,11 +50,11 @@ class Monitor:
             self._tell(line.component, line.batches[-1])
 
     def _tell(self, component: str, batch: BatchRecord) -> None:
-        about: dict[str, Any] = {"trident.topology": self._name, "trident.component": component}
-        counts = {f"trident.tuples.{name}": number for name, number in {**batch.tuples, **batch.rows}.items()}
-        about |= {"trident.txid": batch.txid, "trident.attempts": len(batch.attempts), "trident.waited": batch.waited}
+        counts = {f"tuples.{name}": number for name, number in {**batch.tuples, **batch.rows}.items()}
+        more = {"txid": batch.txid, "attempts": len(batch.attempts), "waited": batch.waited, **counts}
+        about = _name({"topology": self._name, "component": component, **more})
         last = batch.attempts[-1]
-        span = self._tracer.start_span("batch", start_time=_nanos(batch.began), attributes={**about, **counts})
+        span = self._tracer.start_span("batch", start_time=_nanos(batch.began), attributes=about)
         with trace.use_span(span):
             for attempt in batch.attempts:
                 self._tell_attempt(span, attempt)
@@ -67,13 +66,18 @@ class Monitor:
         """Tell its phases, one after the other: a phase that was entered again is one span, as long as all of it."""
         at = attempt.began
         for (phase, state), seconds in attempt.phases.items():
-            about: dict[str, Any] = {"trident.attempt": attempt.number, **({"trident.state": state} if state else {})}
+            about = _name({"attempt": attempt.number, **({"state": state} if state else {})})
             child = self._tracer.start_span(phase, start_time=_nanos(at), attributes=about)
             at += seconds
             child.end(_nanos(at))
         if attempt.outcome != "committed":
-            why: dict[str, Any] = {"trident.attempt": attempt.number, "trident.reason": attempt.reason}
+            why = _name({"attempt": attempt.number, "reason": attempt.reason})
             span.add_event(attempt.outcome, why, _nanos(attempt.ended or at))
+
+
+def _name(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes under names of ours."""
+    return {f"trident_py.{name}": value for name, value in attributes.items()}
 
 
 def _nanos(seconds: float) -> int:
