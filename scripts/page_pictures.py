@@ -27,7 +27,7 @@ COLOURS = 64
 
 def counting() -> TridentTopology:
     """Return the word count of docs/operations/night.md, over an input in this folder."""
-    lines = [f"the cow {number % 50} jumped over the moon" for number in range(20_000)]
+    lines = [f"the cow {number % 50} jumped over the moon" for number in range(30_000)]
     lines[300] = "odd one out"
     Path("input").mkdir()
     Path("input/day.txt").write_text("\n".join(lines) + "\n")

@@ -332,12 +332,23 @@ class RunningTopology:
             self.requests.end(f"topology {self.name!r} answers no more: {reason}")
 
 
+class RunMonitor(Protocol):
+    """Watches a run. Made of the plan, the conf and the programs of the run."""
+
+    @property
+    def programs(self) -> list[Program]:
+        """The programs to run in place of those."""
+
+    def begin(self, running: RunningTopology) -> None:
+        """Called before the run starts. If it raises DefinitionError, the run is over."""
+
+
 def add_monitor(
     plan: Plan, conf: Mapping[str, Any], programs: list[Program]
 ) -> tuple[list[Program], Callable[[RunningTopology], None]]:
     """Return the programs of a run, and what is called with the run before it starts. The extras that the conf asks for
     see both; one that cannot serve raises DefinitionError, and the run is then over."""
-    monitors = []
+    monitors: list[RunMonitor] = []
     for setting, extra in MONITORED.items():
         if conf.get(setting) is not None and conf[setting] is not False:
             monitors.append(load(setting, extra, MONITORS)(plan, conf, programs))
