@@ -53,7 +53,7 @@ def noisy():
     tried = []
 
     def speak(word):
-        print("printed", word)
+        print("printed", word, end="" if word == "c" else "\\n")
         if word == "b" and not tried:
             tried.append(word)
             raise FailedException("a reason that is longer than a line of a terminal is wide, and that stays one line")

@@ -121,7 +121,9 @@ class EventLines:
         def tell(text: str) -> None:
             write(line_of(name, None, **self._topology, **more, message=hide(text)))
 
-        return _JsonStream(stream, tell)
+        made = _JsonStream(stream, tell)
+        self._opened.callback(made.end)
+        return made
 
 
 @contextmanager
@@ -157,15 +159,21 @@ class _JsonStream(TextIOBase):
 
     def __init__(self, stream: TextIO, tell: Callable[[str], Any]) -> None:
         self._stream, self._tell = stream, tell
-        self._begun = threading.local()
+        self._begun: dict[int, str] = {}  # by thread
 
     def write(self, text: str) -> int:
-        begun = vars(self._begun).pop("text", "") + text
+        thread = threading.get_ident()
+        begun = self._begun.pop(thread, "") + text
         if begun.endswith("\n"):
             self._tell(begun.rstrip("\n"))
-        else:
-            self._begun.text = begun
+        elif begun:
+            self._begun[thread] = begun
         return len(text)
+
+    def end(self) -> None:
+        """Tell what has no end of a line."""
+        while self._begun:
+            self._tell(self._begun.popitem()[1])
 
     def writable(self) -> bool:
         return True
@@ -178,4 +186,8 @@ class _JsonStream(TextIOBase):
 
 
 def _printer(stream: TextIO) -> Write:
-    return lambda line: print(line, file=stream, flush=True)
+    def write(line: str) -> None:
+        stream.write(f"{line}\n")  # at once: there are other threads
+        stream.flush()
+
+    return write
