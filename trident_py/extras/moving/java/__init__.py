@@ -4,10 +4,27 @@ Each name stands for something of Java: `quotient` for ``/`` of whole numbers, `
 `HashMap` for the order in which Java's goes through its keys. Null is None, a ``char`` is a text of length 1.
 """
 
-from . import collections, containers, dates, json_values, logs, numbers, objects, queues, random, storm, streams, texts
+from . import (
+    collections,
+    containers,
+    dates,
+    decimals,
+    errors,
+    json_values,
+    logs,
+    numbers,
+    objects,
+    queues,
+    random,
+    storm,
+    streams,
+    texts,
+)
 from .collections import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .dates import *  # noqa: F403
+from .decimals import *  # noqa: F403
+from .errors import *  # noqa: F403
 from .json_values import *  # noqa: F403
 from .logs import *  # noqa: F403
 from .numbers import *  # noqa: F403
@@ -18,21 +35,8 @@ from .storm import *  # noqa: F403
 from .streams import *  # noqa: F403
 from .texts import *  # noqa: F403
 
-__all__ = sorted(
-    name
-    for module in (
-        collections,
-        containers,
-        dates,
-        json_values,
-        logs,
-        numbers,
-        objects,
-        queues,
-        random,
-        storm,
-        streams,
-        texts,
-    )
-    for name in module.__all__
-)
+_MODULES = (
+    collections, containers, dates, decimals, errors, json_values, logs, numbers,
+    objects, queues, random, storm, streams, texts,
+)  # fmt: skip
+__all__ = sorted(name for module in _MODULES for name in module.__all__)

@@ -7,12 +7,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cmp_to_key
 from typing import Any
 
+from .errors import NoSuchElementError
 from .numbers import to_int
 from .objects import compare, hash_code, to_text
 
 __all__ = [
-    "ConcurrentHashMap", "Entry", "HashMap", "HashSet", "JavaIterator", "LinkedHashSet", "TreeMap", "TreeSet",
-    "entry_set", "key_set", "values_of",
+    "ConcurrentHashMap",
+    "Entry",
+    "HashMap",
+    "HashSet",
+    "JavaIterator",
+    "LinkedHashMap",
+    "LinkedHashSet",
+    "TreeMap",
+    "TreeSet",
+    "each_of",
+    "entry_set",
+    "key_set",
+    "values_of",
 ]  # fmt: skip
 
 Comparator = Callable[[Any, Any], int]
@@ -150,6 +162,31 @@ class LinkedHashSet(_KeySet):
     pass
 
 
+class LinkedHashMap(dict):
+    """A dict in the order of insertion, or of the last access; `removeEldestEntry` may be overridden."""
+
+    def __init__(self, capacity: int = 16, load: float = 0.75, accessOrder: bool = False) -> None:
+        super().__init__()
+        self._accessed = accessOrder
+
+    def removeEldestEntry(self, eldest: Entry) -> bool:
+        return False
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self._accessed:
+            super().pop(key, None)
+        new = key not in self
+        super().__setitem__(key, value)
+        eldest = next(iter(self))
+        if new and self.removeEldestEntry(Entry(eldest, self[eldest])):
+            del self[eldest]
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        if self._accessed and key in self:
+            super().__setitem__(key, super().pop(key))
+        return super().get(key, default)
+
+
 class TreeMap(dict):
     """A dict in the order of its keys. ``source``: a map, or a comparator."""
 
@@ -192,7 +229,7 @@ class TreeMap(dict):
 
     def _required(self, keys: list[Any]) -> list[Any]:
         if not keys:
-            raise LookupError("null")
+            raise NoSuchElementError("null")
         return keys
 
     def firstEntry(self) -> Entry | None:
@@ -239,11 +276,11 @@ class TreeMap(dict):
             part[key] = self[key]
         return part
 
-    def headMap(self, key: Any) -> TreeMap:
-        return self._part(one for one in self if self._comparator(one, key) < 0)
+    def headMap(self, key: Any, inclusive: bool = False) -> TreeMap:
+        return self._part(one for one in self if self._comparator(one, key) < inclusive)
 
-    def tailMap(self, key: Any) -> TreeMap:
-        return self._part(one for one in self if self._comparator(one, key) >= 0)
+    def tailMap(self, key: Any, inclusive: bool = True) -> TreeMap:
+        return self._part(one for one in self if self._comparator(one, key) > -inclusive)
 
     def descendingMap(self) -> dict[Any, Any]:
         return {key: self[key] for key in self._keys()[::-1]}
@@ -378,9 +415,12 @@ class JavaIterator:
 
     def next(self) -> Any:
         if not self.hasNext():
-            raise LookupError("no such element")
+            raise NoSuchElementError("no such element")
         self._at += 1
         return self._values[self._at - 1]
+
+    def set(self, value: Any) -> None:
+        self._source[self._at - 1] = self._values[self._at - 1] = value
 
     def remove(self) -> None:
         value = self._values[self._at - 1]
@@ -394,3 +434,9 @@ class JavaIterator:
     def __iter__(self) -> Iterator[Any]:
         while self.hasNext():
             yield self.next()
+
+
+def each_of(iterator: Any) -> Iterator[Any]:
+    """Go through an Iterator of Java: one with `hasNext` and `next`."""
+    while iterator.hasNext():
+        yield iterator.next()

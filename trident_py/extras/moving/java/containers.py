@@ -7,6 +7,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from .collections import HashMap
+from .errors import NoSuchElementError
 from .objects import compare, equals
 
 __all__ = [
@@ -180,7 +181,7 @@ def minimum(values: Iterable[Any], comparator: Comparator = compare) -> Any:
 def _best(values: Iterable[Any], better: Callable[[Any, Any], bool]) -> Any:
     found = list(values)
     if not found:
-        raise LookupError("no such element")
+        raise NoSuchElementError("no such element")
     best = found[0]
     for value in found[1:]:
         best = value if better(value, best) else best

@@ -10,6 +10,7 @@ from functools import total_ordering
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from .errors import DateTimeParseError, ParseError
 from .numbers import quotient
 
 __all__ = [
@@ -183,7 +184,10 @@ class SimpleDateFormat:
         return self._pattern.write(_moment(millis).astimezone(self._zone))
 
     def parse(self, text: str) -> Date:
-        moment, zone = _assemble(self._pattern.read(text, whole=False)[0])
+        try:
+            moment, zone = _assemble(self._pattern.read(text, whole=False)[0])
+        except ValueError as error:
+            raise ParseError(f'Unparseable date: "{text}"') from error
         aware = moment.replace(tzinfo=_offset(zone) if zone else self._zone)
         return Date((aware - _EPOCH) // datetime.timedelta(milliseconds=1))
 
@@ -206,7 +210,7 @@ class DateTimeFormatter:
         try:
             return _assemble(self._pattern.read(text, whole=True)[0])[0]
         except ValueError as error:
-            raise ValueError(f"Text '{text}' could not be parsed at index 0") from error
+            raise DateTimeParseError(f"Text '{text}' could not be parsed at index 0") from error
 
 
 @total_ordering
@@ -221,7 +225,7 @@ class Instant:
     @classmethod
     def parse(cls, text: str) -> Instant:
         if not text.endswith("Z"):
-            raise ValueError(f"Text '{text}' could not be parsed at index {len(text)}")
+            raise DateTimeParseError(f"Text '{text}' could not be parsed at index {len(text)}")
         moment = datetime.datetime.fromisoformat(text)
         return cls.ofEpochMilli((moment - _EPOCH) // datetime.timedelta(milliseconds=1))
 
@@ -262,13 +266,16 @@ def local_time(instant: Instant, zone: datetime.tzinfo) -> datetime.datetime:
 
 def parse_date(text: str) -> datetime.date:
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-        raise ValueError(f"Text '{text}' could not be parsed at index 0")
-    return datetime.date.fromisoformat(text)
+        raise DateTimeParseError(f"Text '{text}' could not be parsed at index 0")
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError as error:
+        raise DateTimeParseError(f"Text '{text}' could not be parsed: {error}") from error
 
 
 def parse_date_time(text: str) -> datetime.datetime:
     if "T" not in text:
-        raise ValueError(f"Text '{text}' could not be parsed at index {len(text)}")
+        raise DateTimeParseError(f"Text '{text}' could not be parsed at index {len(text)}")
     return datetime.datetime.fromisoformat(text)
 
 

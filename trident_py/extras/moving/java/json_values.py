@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .collections import HashMap
+from .errors import JSONError, JsonProcessingError, ParseError
 from .numbers import to_int, to_long
 from .objects import to_text
 
@@ -44,7 +45,10 @@ def _load(text: str, kind: Any) -> Any:
 
 class JSONParser:
     def parse(self, text: str) -> Any:
-        return _arrays(_load(text, JSONObject))
+        try:
+            return _arrays(_load(text, JSONObject))
+        except ValueError as error:
+            raise ParseError(str(error)) from error
 
 
 def _arrays(value: Any) -> Any:
@@ -60,7 +64,7 @@ def parse_json(text: str) -> Any:
     """Return what ``JSONValue.parse`` does: None for a text that is no JSON."""
     try:
         return JSONParser().parse(text)
-    except ValueError:
+    except ParseError:
         return None
 
 
@@ -89,7 +93,7 @@ class _Lookup:
     def _typed(self, key: Any, kinds: Any, name: str) -> Any:
         value = self.getValue(key)
         if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
-            raise RuntimeError(f"JSONObject[{_quote(str(key), False)}] is not a {name}.")
+            raise JSONError(f"JSONObject[{_quote(str(key), False)}] is not a {name}.")
         return value
 
     def getString(self, key: Any) -> str:
@@ -135,14 +139,14 @@ class OrgJSONObject(_Lookup):
         try:
             found = _wrapped(_load(text, HashMap))
         except ValueError as error:
-            raise RuntimeError(str(error)) from error
+            raise JSONError(str(error)) from error
         if not isinstance(found, OrgJSONObject):
-            raise RuntimeError("A JSONObject text must begin with '{' at 1 [character 2 line 1]")
+            raise JSONError("A JSONObject text must begin with '{' at 1 [character 2 line 1]")
         return found
 
     def getValue(self, key: str) -> Any:
         if key not in self._values:
-            raise RuntimeError(f"JSONObject[{_quote(str(key), False)}] not found.")
+            raise JSONError(f"JSONObject[{_quote(str(key), False)}] not found.")
         return self._values[key]
 
     def opt(self, key: str) -> Any:
@@ -204,14 +208,14 @@ class OrgJSONArray(_Lookup):
         try:
             found = _wrapped(_load(text, HashMap))
         except ValueError as error:
-            raise RuntimeError(str(error)) from error
+            raise JSONError(str(error)) from error
         if not isinstance(found, OrgJSONArray):
-            raise RuntimeError("A JSONArray text must start with '[' at 1 [character 2 line 1]")
+            raise JSONError("A JSONArray text must start with '[' at 1 [character 2 line 1]")
         return found
 
     def getValue(self, key: int) -> Any:
         if not 0 <= key < len(self._values):
-            raise RuntimeError(f"JSONArray[{key}] not found.")
+            raise JSONError(f"JSONArray[{key}] not found.")
         return self._values[key]
 
     def put(self, value: Any) -> OrgJSONArray:
@@ -325,6 +329,14 @@ class JsonNode:
         self.value[key] = value.value if isinstance(value, JsonNode) else value
         return self
 
+    def putArray(self, key: str) -> JsonNode:
+        self.value[key] = []
+        return JsonNode(self.value[key])
+
+    def putObject(self, key: str) -> JsonNode:
+        self.value[key] = {}
+        return JsonNode(self.value[key])
+
     def add(self, value: Any) -> JsonNode:
         self.value.append(value.value if isinstance(value, JsonNode) else value)
         return self
@@ -339,7 +351,13 @@ class JsonNode:
 
 class ObjectMapper:
     def readTree(self, text: str) -> JsonNode:
-        return JsonNode(json.loads(text) if text.strip() else _MISSING)
+        return JsonNode(self.readValue(text) if text.strip() else _MISSING)
+
+    def readValue(self, text: str) -> Any:
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise JsonProcessingError(str(error)) from error
 
     def writeValueAsString(self, value: Any) -> str:
         return to_json(value.value if isinstance(value, JsonNode) else value, slash=False)

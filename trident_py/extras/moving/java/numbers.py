@@ -8,6 +8,8 @@ import time
 from decimal import Decimal
 from typing import Any
 
+from .errors import NumberFormatError
+
 __all__ = [
     "arithmetic", "ceil", "compare_doubles", "current_time_millis", "divide", "exact", "exp", "floor", "hash_long",
     "in_base", "log", "log10", "max_of", "min_of", "parse_boolean", "parse_double", "parse_int", "parse_long",
@@ -103,16 +105,18 @@ def hash_long(value: int) -> int:
 
 def _parse(text: str | None, radix: int, bits: int) -> int:
     if text is None:
-        raise ValueError("Cannot parse null string: null")
+        raise NumberFormatError("Cannot parse null string: null")
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or not digits.isalnum():
-        raise ValueError(f'For input string: "{text}"' + (f" under radix {radix}" if radix != 10 and text else ""))
+        raise NumberFormatError(
+            f'For input string: "{text}"' + (f" under radix {radix}" if radix != 10 and text else "")
+        )
     try:
         value = int(text, radix)
     except ValueError:
         value = 1 << 64
     if _wrap(value, bits) != value:
-        raise ValueError(f'For input string: "{text}"' + (f" under radix {radix}" if radix != 10 else ""))
+        raise NumberFormatError(f'For input string: "{text}"' + (f" under radix {radix}" if radix != 10 else ""))
     return value
 
 
@@ -129,17 +133,17 @@ def parse_double(text: str | None) -> float:
         raise TypeError("a number is null")
     found = text.strip(" \t\n\r\x0b\x0c")
     if not found:
-        raise ValueError("empty String")
+        raise NumberFormatError("empty String")
     plain = found.rstrip("dDfF") if found[-1] in "dDfF" and "n" not in found.lower() else found
     special = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "+Infinity": math.inf}
     if found in special:
         return special[found]
     if "_" in plain or plain.lower().strip("+-")[:1] in ("n", "i") or not plain.isascii():
-        raise ValueError(f'For input string: "{text}"')
+        raise NumberFormatError(f'For input string: "{text}"')
     try:
         return float(plain)
     except ValueError:
-        raise ValueError(f'For input string: "{text}"') from None
+        raise NumberFormatError(f'For input string: "{text}"') from None
 
 
 def parse_boolean(text: str | None) -> bool:

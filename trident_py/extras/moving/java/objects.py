@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from ....errors import FailedException, TridentError
 from .numbers import compare_doubles, to_float, to_int
 
 __all__ = [
     "Atomic",
     "JavaEnum",
     "Record",
-    "RuntimeErrors",
+
     "cast",
     "compare",
     "comparing",
@@ -37,19 +36,6 @@ __all__ = [
     "then_comparing",
     "to_text",
 ]  # fmt: skip
-
-
-RuntimeErrors = (
-    RuntimeError,
-    ArithmeticError,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    FailedException,
-    TridentError,
-)
-"""What ``catch (RuntimeException e)`` catches."""
 
 
 class JavaEnum(enum.Enum):
@@ -127,6 +113,8 @@ def equals(a: Any, b: Any) -> bool:
         if isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b):
             return True
         return type(a) is type(b) and a == b
+    if isinstance(a, Decimal) and isinstance(b, Decimal):
+        return a.as_tuple() == b.as_tuple()
     return bool(a == b)
 
 
@@ -143,7 +131,18 @@ def hash_code(value: Any) -> int:
     if isinstance(value, float):
         bits = struct.unpack(">q", struct.pack(">d", value))[0]
         return to_int(bits ^ ((bits & 0xFFFFFFFFFFFFFFFF) >> 32))
+    if isinstance(value, Decimal):
+        exponent = int(value.as_tuple().exponent)
+        return to_int(31 * _hash_of_big(int(value.scaleb(-exponent))) - exponent)
     return _hash_of_object(value)
+
+
+def _hash_of_big(value: int) -> int:
+    """Return the hash code of a BigInteger."""
+    result, size = 0, abs(value)
+    for shift in range((size.bit_length() + 31) // 32 * 32 - 32, -1, -32):
+        result = 31 * result + (size >> shift & 0xFFFFFFFF)
+    return to_int(result if value >= 0 else -result)
 
 
 def _hash_of_object(value: Any) -> int:
@@ -245,6 +244,7 @@ def _text_of_double(value: float) -> str:
 
 _JAVA_NAMES = {
     "RuntimeError": "java.lang.RuntimeException", "ValueError": "java.lang.IllegalArgumentException",
+    "NumberFormatError": "java.lang.NumberFormatException", "IllegalStateError": "java.lang.IllegalStateException",
     "Exception": "java.lang.Exception", "ZeroDivisionError": "java.lang.ArithmeticException",
 }  # fmt: skip
 

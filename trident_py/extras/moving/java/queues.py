@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cmp_to_key
 from typing import Any
 
+from .errors import NoSuchElementError
 from .objects import compare
 
 __all__ = ["LinkedList", "PriorityQueue"]
@@ -31,7 +32,7 @@ class LinkedList(list):
 
     def _required(self) -> LinkedList:
         if not self:
-            raise LookupError("no such element")
+            raise NoSuchElementError("no such element")
         return self
 
     def removeFirst(self) -> Any:

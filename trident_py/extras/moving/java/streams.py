@@ -10,6 +10,7 @@ from typing import Any
 
 from .collections import HashMap, HashSet
 from .containers import add_all, maximum, minimum
+from .errors import IllegalStateError, NoSuchElementError
 from .objects import compare, to_text
 
 __all__ = [
@@ -30,7 +31,7 @@ class Optional:
 
     def get(self) -> Any:
         if self._value is None:
-            raise LookupError("No value present")
+            raise NoSuchElementError("No value present")
         return self._value
 
     def orElse(self, other: Any) -> Any:
@@ -339,7 +340,7 @@ def to_map(
             name, new = key(one), value(one)
             if name in made:
                 if combine is None:
-                    raise RuntimeError(f"Duplicate key {to_text(name)}")
+                    raise IllegalStateError(f"Duplicate key {to_text(name)}")
                 new = combine(made[name], new)
             made[name] = new
         return made

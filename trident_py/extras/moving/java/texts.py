@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from .errors import IllegalStateError, NoSuchElementError
 from .objects import hash_code, to_text
 
 __all__ = [
@@ -117,12 +118,12 @@ def _expression(pattern: str | re.Pattern[str], flags: int = 0) -> re.Pattern[st
     if isinstance(pattern, re.Pattern):
         return pattern
     written, depth = "", 0
-    for token in re.findall(r"\\p\{\w+\}|\\.|.", pattern, re.DOTALL):
-        depth += (token == "[") - (token == "]")
-        if token in _CLASSES:
-            written += _CLASSES[token] if depth else f"[{_CLASSES[token]}]"
+    for piece in re.findall(r"\\p\{\w+\}|\\.|.", pattern, re.DOTALL):
+        depth += (piece == "[") - (piece == "]")
+        if piece in _CLASSES:
+            written += _CLASSES[piece] if depth else f"[{_CLASSES[piece]}]"
         else:
-            written += "\\Z" if token == "\\z" else token
+            written += "\\Z" if piece == "\\z" else piece
     return re.compile(re.sub(r"\(\?<([a-zA-Z]\w*)>", r"(?P<\1>", written), flags | re.ASCII)
 
 
@@ -197,7 +198,7 @@ class Matcher:
 
     def _found(self) -> re.Match[str]:
         if self._match is None:
-            raise RuntimeError("No match found")
+            raise IllegalStateError("No match found")
         return self._match
 
     def group(self, group: int | str = 0) -> Any:
@@ -285,7 +286,7 @@ class StringTokenizer:
 
     def nextToken(self) -> str:
         if not self._tokens:
-            raise LookupError("no such element")
+            raise NoSuchElementError("no such element")
         return self._tokens.pop(0)
 
     def countTokens(self) -> int:

@@ -10,7 +10,7 @@ from tree_sitter import Node
 from . import library
 from .code import BREAK, Code, fill, wrap
 from .connectors import connector
-from .declarations import Class, Method
+from .declarations import Class, Field, Method
 from .expressions import as_number, class_named, coerce, handles, of_receiver, subscript, translate
 from .java_types import BOOLEAN, INT, OBJECT, STRING, Type, promote
 from .names import python_name
@@ -20,17 +20,20 @@ from .storm_types import STREAMS, python_class, returns_of
 from .wanted import Wanted, wanted_of
 
 EXCEPTIONS = {
-    "RuntimeException": "RuntimeError", "IllegalStateException": "RuntimeError",
+    "RuntimeException": "RuntimeError", "IllegalStateException": "IllegalStateError",
     "IllegalArgumentException": "ValueError",
-    "NumberFormatException": "ValueError", "Exception": "Exception",
+    "NumberFormatException": "NumberFormatError", "Exception": "Exception",
     "UnsupportedOperationException": "NotImplementedError",
     "NullPointerException": "TypeError", "IndexOutOfBoundsException": "IndexError", "IOException": "OSError",
-    "ArrayIndexOutOfBoundsException": "IndexError", "NoSuchElementException": "LookupError", "Error": "Exception",
+    "ArrayIndexOutOfBoundsException": "IndexError", "NoSuchElementException": "NoSuchElementError",
+    "Error": "Exception",
     "ArithmeticException": "ArithmeticError", "ClassCastException": "TypeError", "Throwable": "Exception",
     "FailedException": "FailedException", "ReportedFailedException": "ReportedFailedException",
-    "DateTimeParseException": "ValueError", "ParseException": "ValueError", "InterruptedException": "InterruptedError",
+    "DateTimeParseException": "DateTimeParseError", "ParseException": "ParseError",
+    "InterruptedException": "InterruptedError",
     "StringIndexOutOfBoundsException": "IndexError", "DRPCExecutionException": "DRPCExecutionException",
-    "JSONException": "RuntimeError", "AssertionError": "AssertionError", "UnsupportedEncodingException": "LookupError",
+    "JSONException": "JSONError", "JsonProcessingException": "JsonProcessingError",
+    "AssertionError": "AssertionError", "UnsupportedEncodingException": "LookupError",
     "ConcurrentModificationException": "RuntimeError", "TimeoutException": "TimeoutError",
 }  # fmt: skip
 
@@ -83,6 +86,10 @@ def _own_call(node: Node, name: str, scope: Scope) -> Code:
                 return Code(f"{scope.member_text(owner, method.python)}({arguments})", method.returns)
             return Code(f"{scope.self_text(around, node)}.{method.python}({arguments})", method.returns)
     for around in scope.enclosing():
+        if around.kind == "enum" and name in ("values", "valueOf", "ordinal", "name"):
+            if name.startswith("value"):
+                return _static_call(node, around.name, name, scope, False)
+            return _library_call(node, Code(scope.self_text(around, node), around.type), "Enum", name, scope, False)
         for parent in scope.world.library_parents(around):
             owner_class = python_class(parent.name)
             if owner_class is not None and hasattr(owner_class, python_name(name, member=True)):
@@ -262,7 +269,7 @@ def _user_call(node: Node, this: Code, cls: Class, name: str, scope: Scope) -> C
 
 def _library_call(node: Node, this: Code, kind: str, name: str, scope: Scope, statement: bool) -> Code:
     nodes = arguments_of(node)
-    arguments = translate_arguments(nodes, scope, _lambdas_of(node, this, kind, name, statement))
+    arguments = translate_arguments(nodes, scope, _lambdas_of(node, this, kind, name, statement, scope))
     types = [code.type for code in arguments]
     entry = library.find(kind, name, types, statement)
     if entry is None:
@@ -280,7 +287,7 @@ def _library_call(node: Node, this: Code, kind: str, name: str, scope: Scope, st
     return Code(written.replace(", )", ")"), returns, bool(returns.is_primitive or kind in ("String", "StringBuilder")))
 
 
-def _lambdas_of(node: Node, this: Code, kind: str, name: str, statement: bool) -> list[Wanted | None]:
+def _lambdas_of(node: Node, this: Code, kind: str, name: str, statement: bool, scope: Scope) -> list[Wanted | None]:
     """Return what the lambdas among the arguments get."""
     count = len(arguments_of(node))
     rough = library.find(kind, name, [OBJECT] * count, statement)
@@ -288,9 +295,12 @@ def _lambdas_of(node: Node, this: Code, kind: str, name: str, statement: bool) -
         raise Untranslatable(
             node, f"{name.lstrip('.')}() of {kind} with {count} arguments has no counterpart in the tables"
         )
+    groups = rough.lambdas if rough is not None else ()
+    if not groups and this.type.args:
+        return [wanted_of(this.type.args[-1], scope)] * count
     return [
         Wanted([library.substitute(one, this.type, []) for one in group if one]) if group != ("",) else None
-        for group in (rough.lambdas if rough is not None else ())
+        for group in groups
     ]
 
 
@@ -368,6 +378,10 @@ def object_creation(node: Node, scope: Scope) -> Code:
 def make(node: Node, kind: Type, scope: Scope) -> Code:
     cls = scope.find_class(kind.name)
     if cls is not None:
+        count = len(arguments_of(node))
+        if cls.kind == "record" and count != len(record_fields(cls)):
+            method, arguments = choose(cls.constructors, node, scope)
+            return Code(f"{scope.class_text(cls)}.{constructor_name(method)}({arguments})", kind, True)
         return Code(f"{scope.class_text(cls)}({constructor_arguments(node, cls, scope)})", kind, True)
     name = kind.name.rpartition(".")[2]
     if name in EXCEPTIONS:
@@ -388,13 +402,22 @@ def make(node: Node, kind: Type, scope: Scope) -> Code:
 def constructor_arguments(node: Node, cls: Class, scope: Scope) -> str:
     """Return the arguments for ``cls``: the outer object first, if it needs one."""
     first = [scope.self_text(cls.outer, node)] if cls.instance and cls.outer is not None and uses_outer(cls) else []
-    if cls.kind == "record" and not cls.constructors:
+    if cls.kind == "record":
         given = translate_arguments(arguments_of(node), scope)
-        return ", ".join(coerce(code, one.type).text for code, one in zip(given, cls.fields.values(), strict=False))
+        return ", ".join(coerce(code, one.type).text for code, one in zip(given, record_fields(cls), strict=True))
     if not cls.constructors:
         return ", ".join([*first, *(code.text for code in translate_arguments(arguments_of(node), scope))])
     _, arguments = choose(cls.constructors, node, scope)
     return ", ".join(filter(None, [*first, arguments]))
+
+
+def record_fields(cls: Class) -> list[Field]:
+    return [one for one in cls.fields.values() if not one.static]
+
+
+def constructor_name(method: Method) -> str:
+    """Return the name of the class method that stands for a further constructor of a record."""
+    return f"of_{'_'.join(parameter.name for parameter in method.parameters) or 'nothing'}"
 
 
 def uses_outer(cls: Class) -> bool:

@@ -7,10 +7,10 @@ import re
 from tree_sitter import Node
 
 from . import library
-from .calls import EXCEPTIONS, constructor_arguments
+from .calls import EXCEPTIONS, constructor_arguments, constructor_name
 from .code import Code
 from .declarations import CLASSES, Class, Field, Method, read_class
-from .expressions import default, handles
+from .expressions import default, handles, translate, type_test
 from .java_types import VOID, Type
 from .layout import break_lines
 from .names import python_name, runtime_names
@@ -25,7 +25,7 @@ IGNORED = {
     "Consumer",
     "KryoSerializable",
 }  # fmt: skip
-_BASES = {"ArrayList": "list", "LinkedHashMap": "dict", "Record": "Record"}
+_BASES = {"ArrayList": "list", "Record": "Record"}
 _ANNOTATIONS = {"String": "str", "double": "float", "float": "float", "boolean": "bool", "List": "list", "Map": "dict"}
 
 
@@ -125,8 +125,6 @@ def _constants(cls: Class, scope: Scope) -> list[str]:
     lines = []
     for member in cls.body:
         if member.type == "enum_constant":
-            if optional(member, "body") is not None:
-                raise Untranslatable(member, "a constant with a body is not translated")
             arguments = constructor_arguments(member, cls, scope) if children(optional(member, "arguments")) else ""
             comma = "," if arguments and "," not in arguments else ""
             lines += break_lines(f"{text(child(member, 'name'))} = ({arguments}{comma})")
@@ -166,7 +164,20 @@ def _static_fields(cls: Class, scope: Scope) -> tuple[list[str], list[str]]:
     for member in cls.body:
         if member.type == "static_initializer":
             after += list(statement_lines(children(member)[-1].named_children, scope))
+        if member.type == "enum_constant" and (own := optional(member, "body")) is not None:
+            after += _constant_methods(cls, text(child(member, "name")), own, scope)
     return body, after
+
+
+def _constant_methods(cls: Class, constant: str, body: Node, scope: Scope) -> list[str]:
+    """Return the methods that a constant of an enum has of its own."""
+    lines = []
+    for method in read_class(scope.world, body, cls.source, cls, constant).methods:
+        name = f"{constant.lower()}_{method.python}"
+        head, *rest = method_lines(method, cls, scope)
+        lines += [f"def {name}({head.partition('(')[2]}", *rest, ""]
+        lines += [f"{cls.python}.{constant}.{method.python} = {name}.__get__({cls.python}.{constant})", ""]
+    return lines
 
 
 def _assign(name: str, lines: list[str]) -> list[str]:
@@ -204,6 +215,8 @@ def _members(cls: Class, scope: Scope) -> list[list[str]]:
         found.append(["def __call__(self, *arguments):", f"    return self.{functional.python}(*arguments)"])
     if "compareTo" in names and cls.kind != "enum":
         found.append(["def __lt__(self, other):", "    return self.compareTo(other) < 0"])
+    if "iterator" in names:
+        found.append(["def __iter__(self):", "    return each_of(self.iterator())"])
     if any(parent.name in ("AutoCloseable", "Closeable") for parent in cls.parents):
         found.append(["def __enter__(self):", "    return self"])
         found.append(["def __exit__(self, *error):", "    self.close()"])
@@ -244,12 +257,12 @@ def body_scope(cls: Class, scope: Scope, instance: bool) -> Scope:
 
 def constructor_lines(cls: Class, scope: Scope) -> list[str]:
     """Return `__init__`: the outer object, the parent's, the values of fields, then the constructor's own lines."""
-    fields = [one for one in cls.fields.values() if not one.static] if cls.kind != "record" else []
+    if cls.kind == "record":
+        return _record_constructor(cls, scope)
+    fields = [one for one in cls.fields.values() if not one.static]
     blocks = [member for member in cls.body if member.type == "block"]
     if not cls.constructors and not fields and not blocks and not cls.instance:
         return []
-    if cls.kind == "record":
-        return _record_constructor(cls, scope)
     if len(cls.constructors) > 1:
         return _overloaded(cls, scope, fields, blocks)
     only = cls.constructors[0] if cls.constructors else None
@@ -298,37 +311,55 @@ def assigned_field(node: Node) -> str:
 
 
 def _overloaded(cls: Class, scope: Scope, fields: list[Field], blocks: list[Node]) -> list[str]:
-    """Return an `__init__` for several constructors: those that call another one become defaults."""
+    """Return an `__init__` for several constructors: those that call another one become defaults, if that is all."""
     main = [one for one in cls.constructors if _delegation(one) is None]
     if len(main) != 1:
-        return _by_count(cls, scope, fields, blocks)
+        return _dispatch(cls, scope, fields, blocks)
     only = main[0]
     inner = body_scope(cls, scope, instance=True)
     parameters = [inner.declare(one.name, one.type) for one in only.parameters]
     defaults: dict[int, str] = {}
-    for one in cls.constructors:
-        if one is not only:
-            _add_defaults(one, only, defaults, class_scope(cls, scope))
+    try:
+        for one in cls.constructors:
+            if one is not only:
+                _add_defaults(one, only, defaults, class_scope(cls, scope))
+    except Untranslatable:
+        return _dispatch(cls, scope, fields, blocks)
     written = [f"{name}={defaults[index]}" if index in defaults else name for index, name in enumerate(parameters)]
     if any(index not in defaults for index in range(min(defaults), len(parameters))):
-        raise Untranslatable(cls.node, f"the constructors of {cls.name} are not defaults of one another")
+        return _dispatch(cls, scope, fields, blocks)
     return _init(cls, inner, written, only, fields, blocks)
 
 
-def _by_count(cls: Class, scope: Scope, fields: list[Field], blocks: list[Node]) -> list[str]:
-    """Return an `__init__` that tells its constructors apart by the number of arguments."""
+def _dispatch(cls: Class, scope: Scope, fields: list[Field], blocks: list[Node]) -> list[str]:
+    """Return an `__init__` that tells its constructors apart by the number and the types of the arguments."""
     ordered = sorted(cls.constructors, key=lambda one: len(one.parameters))
-    counts = {len(one.parameters) for one in ordered}
-    if len(counts) < len(ordered) or cls.instance or any(_delegation(one) is not None for one in ordered):
-        raise Untranslatable(cls.node, f"the constructors of {cls.name} differ in more than the number of arguments")
-    lines = []
-    for index, one in enumerate(ordered):
+    lines: list[str] = []
+    for one in ordered:
         inner = body_scope(cls, scope, instance=True)
         names = [inner.declare(parameter.name, parameter.type) for parameter in one.parameters]
-        _, *body = _init(cls, inner, [], one, fields, blocks) or ["", "    pass"]
+        delegating = _delegation(one) is not None
+        _, *body = _init(cls, inner, [], one, [] if delegating else fields, blocks) or ["", "    pass"]
         unpacked = [f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments"] if names else []
-        lines += [f"{'elif' if index else 'if'} len(arguments) == {len(names)}:", *unpacked, *body]
+        lines += [f"{'elif' if lines else 'if'} {_fits(one, ordered, scope)}:", *unpacked, *body]
+    if cls.instance:
+        raise Untranslatable(cls.node, f"the constructors of {cls.name}, which belongs to an object, are overloaded")
     return ["def __init__(self, *arguments):", *indent(lines)]
+
+
+def _fits(one: Method, others: list[Method], scope: Scope) -> str:
+    """Return the test that arguments are for this constructor."""
+    count = len(one.parameters)
+    same = [other for other in others if len(other.parameters) == count]
+    tests = [f"len(arguments) == {count}"]
+    for index, parameter in enumerate(one.parameters if len(same) > 1 else ()):
+        kinds = {type_test(other.parameters[index].type, scope) for other in same}
+        if len(kinds) == len(same) and "" not in kinds:
+            tests.append(f"isinstance(arguments[{index}], {type_test(parameter.type, scope)})")
+            return " and ".join(tests)
+    if len(same) > 1:
+        raise Untranslatable(one.node, f"the constructors of {one.name} cannot be told apart")
+    return tests[0]
 
 
 def _delegation(constructor: Method) -> Node | None:
@@ -353,16 +384,25 @@ def _add_defaults(one: Method, main: Method, defaults: dict[int, str], scope: Sc
 
 
 def _record_constructor(cls: Class, scope: Scope) -> list[str]:
+    """Return `__post_init__` for a compact constructor, and a class method for each further one."""
+    lines = []
     compact = next((one for one in cls.body if one.type == "compact_constructor_declaration"), None)
-    if cls.constructors:
-        raise Untranslatable(cls.node, "constructors of a record are not translated")
-    if compact is None:
-        return []
-    inner = body_scope(cls, scope, instance=True)
-    body = child(compact, "body")
-    if any(one.type == "assignment_expression" for one in walk(body)):
-        raise Untranslatable(compact, "a constructor that changes what a record gets is not translated")
-    return ["def __post_init__(self):", *indent(block_lines(body, inner))]
+    if compact is not None:
+        body = child(compact, "body")
+        if any(one.type == "assignment_expression" for one in walk(body)):
+            raise Untranslatable(compact, "a constructor that changes what a record gets is not translated")
+        inner = body_scope(cls, scope, instance=True)
+        lines += ["def __post_init__(self):", *indent(block_lines(body, inner))]
+    for one in cls.constructors:
+        call = _delegation(one)
+        if call is None or len(children(one.body)) != 1:
+            raise Untranslatable(one.node, "a constructor of a record that does more than this(...)")
+        inner = body_scope(cls, scope, instance=False)
+        names = [inner.declare(parameter.name, parameter.type) for parameter in one.parameters]
+        head = f"def {constructor_name(one)}({', '.join(['cls', *names])}):"
+        lines += [*([""] if lines else []), "@classmethod", head]
+        lines += indent(break_lines(f"return cls({constructor_arguments(call, cls, inner)})"))
+    return lines
 
 
 @handles("class_body")
@@ -371,6 +411,8 @@ def anonymous_class(body: Node, scope: Scope) -> Code:
     node, kind = body.parent, scope.expected
     if node is None or kind is None:
         raise Untranslatable(body, "a class body")
+    if kind.name == "TypeReference":
+        return Code("None", kind.arg(0), True)
     if all(one.type in ("block", *COMMENTS) for one in body.named_children):
         return _double_brace(node, body, kind, scope)
     last = kind.name.rpartition(".")[2]
@@ -383,12 +425,23 @@ def anonymous_class(body: Node, scope: Scope) -> Code:
     if captured_names(body, scope):
         raise Untranslatable(node, "a class that keeps the variable of a loop is not translated")
     lines, after = class_lines(cls, scope.inner(selves=selves, expected=None))
+    fields = any(not one.static for one in cls.fields.values())
     needs_outer = any(re.search(r"\bouter\b", line) for line in lines) and "outer = self" not in scope.frame.before
     scope.frame.before += [*(["outer = self"] if needs_outer else []), *lines, *after, ""]
+    return Code(f"{cls.python}({_passed(node, kind, fields, scope)})", kind, True)
+
+
+def _passed(node: Node, kind: Type, fields: bool, scope: Scope) -> str:
+    """Return the arguments of an anonymous class: those of its parent."""
     arguments = children(optional(node, "arguments"))
-    if arguments:
-        raise Untranslatable(node, "an anonymous class with arguments is not translated")
-    return Code(f"{cls.python}()", kind, True)
+    if not arguments:
+        return ""
+    if fields:
+        raise Untranslatable(node, "an anonymous class with arguments and fields is not translated")
+    parent = scope.find_class(kind.name)
+    if parent is not None:
+        return constructor_arguments(node, parent, scope)
+    return ", ".join(translate(one, scope.inner(expected=None)).text for one in arguments)
 
 
 def _double_brace(node: Node, body: Node, kind: Type, scope: Scope) -> Code:

@@ -258,7 +258,7 @@ def storm_class(name: str) -> type | None:
 def class_literal(node: Node, scope: Scope) -> Code:
     name = scope.read_type(children(node)[0]).name
     cls = scope.find_class(name)
-    return Code("None" if cls is None or cls.flat else cls.python, Type("Class"), True)
+    return Code("None" if cls is None or cls.flat else cls.python, Type("Class", (Type(name),)), True)
 
 
 @handles("ternary_expression")

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 
 from .java_types import FUNCTION, OBJECT, Type
+from .tables_decimals import DECIMALS
 from .tables_lang import LANG
 from .tables_streams import STREAMS
 from .tables_text import TEXT
@@ -42,17 +43,25 @@ PARENTS = {
     "IntStream": "NumberStream", "LongStream": "NumberStream", "DoubleStream": "NumberStream",
     "NumberStream": "JStream",
     "JSONObject": "Map", "JSONArray": "List", "TridentTuple": "List", "ObjectNode": "JsonNode", "ArrayNode": "JsonNode",
-    "Exception": "Throwable", "RuntimeException": "Throwable", "Map.Entry": "Object", "Entry": "Map.Entry",
+    "EnumMap": "TreeMap", "Exception": "Throwable", "UnaryOperator": "JFunction", "ListIterator": "Iterator",
+    "RuntimeException": "Throwable", "Map.Entry": "Object", "Entry": "Map.Entry",
     "SimpleEntry": "Map.Entry", "AbstractMap.SimpleEntry": "Map.Entry", "ThreadLocalRandom": "Random",
-    "SecureRandom": "Random",
+    "SecureRandom": "Random", "BigDecimal": "Number", "BigInteger": "Number", "RoundingMode": "Object",
 }  # fmt: skip
+for _name in (
+    "IllegalArgumentException", "IllegalStateException", "NumberFormatException", "ParseException", "IOException",
+    "NullPointerException", "ArithmeticException", "ClassCastException", "IndexOutOfBoundsException", "FailedException",
+    "NoSuchElementException", "UnsupportedOperationException", "JSONException", "JsonProcessingException",
+    "DateTimeParseException", "InterruptedException", "DRPCExecutionException", "ReportedFailedException",
+):  # fmt: skip
+    PARENTS[_name] = "Throwable"
 _LINE = re.compile(r"(\.?[\w$]+)(?:/(\d+|\*)|\(([\w\[\], .]*)\))?(!?)\s+(\S+)\s+=\s+(.*)")
 
 
 @functools.cache
 def _tables() -> dict[str, dict[str, Entry]]:
     found: dict[str, dict[str, Entry]] = {}
-    for table in (LANG, TEXT, UTIL, STREAMS):
+    for table in (LANG, TEXT, UTIL, STREAMS, DECIMALS):
         for line in filter(None, map(str.strip, table.splitlines())):
             if line.startswith("["):
                 current = [found.setdefault(name, {}) for name in line.strip("[]").split()]
@@ -83,15 +92,7 @@ def lineage(name: str) -> list[str]:
 
 def find(kind: str, name: str, types: list[Type], statement: bool = False) -> Entry | None:
     """Return the entry of a method, for arguments of these types."""
-    first = str(types[0]) if types else ""
-    unboxed = types[0].primitive if types else ""
-    keys = [
-        f"{name}({', '.join(map(str, types))})",
-        f"{name}({first})",
-        f"{name}({unboxed})",
-        f"{name}/{len(types)}",
-        f"{name}/*",
-    ]
+    keys = _keys(name, types)
     for owner in lineage(kind):
         table = _tables().get(owner, {})
         for key in keys:
@@ -99,6 +100,16 @@ def find(kind: str, name: str, types: list[Type], statement: bool = False) -> En
                 if found := table.get(key + end):
                     return found
     return None
+
+
+def _keys(name: str, types: list[Type]) -> list[str]:
+    """Return what the line of a table may call a method with these arguments, the closest one first."""
+    first = types[0] if types else OBJECT
+    unboxed = "" if name == "remove" and not first.is_primitive else first.primitive
+    written = [str(first), unboxed, *(lineage(first.name)[:-1] if first.name != "[]" else ())]
+    exact = [f"{name}({', '.join(map(str, types))})"]
+    exact += [f"{name}({one})" for one in written] if len(types) == 1 else []
+    return [*exact, *(f"{name}({one}...)" for one in written), f"{name}/{len(types)}", f"{name}/*"]
 
 
 def entries(kind: str) -> dict[str, Entry]:

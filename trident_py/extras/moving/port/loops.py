@@ -13,7 +13,7 @@ from .layout import break_lines
 from .operators import update_parts
 from .scope import Scope, hoisting
 from .source import COMMENTS, Untranslatable, child, children, optional, text, walk
-from .statements import EFFECTS, block_lines, handles, indent, statement_lines
+from .statements import EFFECTS, after_loop, block_lines, handles, indent, statement_lines
 
 _MUTATORS = {
     "add",
@@ -50,6 +50,12 @@ def enhanced_for(node: Node, scope: Scope) -> list[str]:
         or "Iterable" in expressions.library.lineage(name)
         or name in ("OrgJSONArray", "JsonNode", "Fields")
     )
+    element = values.type.arg(0)
+    cls = scope.find_class(name)
+    if cls is not None:
+        parent = next((one for one in scope.world.library_parents(cls) if one.name == "Iterable"), None)
+        iterable = parent is not None
+        element = expressions.of_receiver(parent.arg(0), cls, values.type) if parent is not None else element
     if not iterable:
         raise Untranslatable(node, f"a loop over {values.type} is not translated")
     source = values.text
@@ -57,37 +63,36 @@ def enhanced_for(node: Node, scope: Scope) -> list[str]:
         inside = source[len(call) : -1]
         if source.startswith(call) and inside.replace(".", "").replace("_", "").isalnum():
             source = instead.format(inside)
-    element = values.type.arg(0)
-    inner = scope.inner(in_loop=True, update=None)
+    inner = scope.loop(update=None)
     python = inner.declare(text(child(node, "name")), element if written == "var" else kind)
     body = block_lines(child(node, "body"), inner)
     if kind.is_float and element.is_whole:
         body.insert(0, f"{python} = float({python})")
-    return [*break_lines(f"for {python} in {source}:"), *indent(body)]
+    return after_loop([*break_lines(f"for {python} in {source}:"), *indent(body)], scope)
 
 
 @handles("while_statement")
 def while_statement(node: Node, scope: Scope) -> list[str]:
-    inner = scope.inner(in_loop=True, update=None)
+    inner = scope.loop(update=None)
     condition = _condition(child(node, "condition"), inner)
-    return [*break_lines(f"while {condition}:"), *indent(block_lines(child(node, "body"), inner))]
+    return after_loop([*break_lines(f"while {condition}:"), *indent(block_lines(child(node, "body"), inner))], scope)
 
 
 @handles("do_statement")
 def do_statement(node: Node, scope: Scope) -> list[str]:
     condition = _condition(child(node, "condition"), scope)
     end = [f"if not {wrap(condition, 4)}:", "    break"]
-    body = block_lines(child(node, "body"), scope.inner(in_loop=True, update=tuple(end)))
-    return ["while True:", *indent([*body, *end])]
+    body = block_lines(child(node, "body"), scope.loop(update=tuple(end)))
+    return after_loop(["while True:", *indent([*body, *end])], scope)
 
 
 @handles("for_statement")
 def for_statement(node: Node, scope: Scope) -> list[str]:
-    inner = scope.inner(in_loop=True)
+    inner = scope.loop()
     counted = _counted(node, inner)
     if counted is not None:
         body = block_lines(child(node, "body"), inner.inner(update=None))
-        return [*break_lines(counted), *indent(body)]
+        return after_loop([*break_lines(counted), *indent(body)], scope)
     lines: list[str] = []
     for one in node.children_by_field_name("init"):
         lines += (
@@ -97,7 +102,7 @@ def for_statement(node: Node, scope: Scope) -> list[str]:
     written = "True" if condition is None else _condition(condition, inner)
     updates = [line for one in node.children_by_field_name("update") for line in EFFECTS[one.type](one, inner)]
     body = block_lines(child(node, "body"), inner.inner(update=tuple(updates)))
-    return [*lines, *break_lines(f"while {written}:"), *indent([*body, *updates])]
+    return after_loop([*lines, *break_lines(f"while {written}:"), *indent([*body, *updates])], scope)
 
 
 def _counted(node: Node, scope: Scope) -> str | None:
@@ -192,17 +197,17 @@ def switch_value(node: Node, scope: Scope) -> Code:
     kinds: list[Type] = []
 
     def case(part: list[Node], inner: Scope) -> list[str]:
-        only = part[-1]
-        if only.type == "expression_statement" or only.type == "yield_statement":
-            value = translate(children(only)[0], inner)
-        elif only.type == "throw_statement":
-            return list(statement_lines(part, inner))
-        elif only.type == "block":
+        *first, only = part
+        if only.type == "block":
             return case(children(only), inner)
-        else:
-            value = translate(only, inner)
+        lines = list(statement_lines(first, inner))
+        if only.type == "throw_statement":
+            return [*lines, *statement_lines([only], inner)]
+        value = translate(
+            children(only)[0] if only.type in ("expression_statement", "yield_statement") else only, inner
+        )
         kinds.append(value.type)
-        return [*statement_lines(part[:-1], inner), *break_lines(f"{name} = {value.text}")]
+        return [*lines, *break_lines(f"{name} = {value.text}")]
 
     lines = _switch(node, scope, case)
     kind = kinds[0] if kinds else STRING

@@ -21,7 +21,7 @@ from .statements import refuse, statement_lines
 
 HANDLERS_OF = (closures, loops)
 """Modules that hold handlers of nodes."""
-_MORE = {"dataclass": "dataclasses", "uuid": "", "datetime": ""}
+_MORE = {"dataclass": "dataclasses", "Decimal": "decimal", "uuid": "", "datetime": ""}
 
 
 @dataclass(eq=False)
@@ -154,6 +154,7 @@ def import_lines(body: list[str], source: Source, world: World) -> list[str]:
     tree = ast.parse("\n".join(body))
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     bound = {node.id for node in names if isinstance(node.ctx, ast.Store)} | set(dir(builtins))
+    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     bound |= {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     found: dict[str, set[str]] = {}
     for name in {node.id for node in names if isinstance(node.ctx, ast.Load)} - bound:

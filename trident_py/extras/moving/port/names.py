@@ -13,7 +13,21 @@ STORM_MODULES = (
     "states.redis",
 )  # fmt: skip
 RUNTIME = "trident_py.extras.moving.java"
-STANDARD = ("abc", "dataclasses", "datetime", "enum", "functools", "json", "logging", "math", "os", "re", "sys", "time")
+STANDARD = (
+    "abc",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "enum",
+    "functools",
+    "json",
+    "logging",
+    "math",
+    "os",
+    "re",
+    "sys",
+    "time",
+)
 FREE = {"tuple", "input", "id", "hash", "type", "all", "any", "vars", "format", "filter", "map", "dir", "object"}
 """Builtins that no translation calls: as in the guide, a parameter ``tuple`` stays ``tuple``."""
 

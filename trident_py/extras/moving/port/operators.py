@@ -247,7 +247,9 @@ def update_expression(node: Node, scope: Scope) -> Code:
     if not value.type.is_whole or value.type.primitive == "char":
         raise Untranslatable(node, f"{text(node)}, whose value is used, is not translated for {value.type}")
     sign = "+" if step > 0 else "-"
-    if value.text.isidentifier() and text(target) in scope.locals:
+    if value.text.isidentifier():
+        if text(target) not in scope.locals:
+            scope.frame.globals.add(value.text)
         changed = f"({value.text} := {value.text} {sign} 1)"
         return Code(changed if before else f"{changed} {'-' if step > 0 else '+'} 1", value.type, True)
     owner, _, name = value.text.rpartition(".")

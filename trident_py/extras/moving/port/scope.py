@@ -32,6 +32,7 @@ class Frame:
     globals: set[str] = field(default_factory=set)
     nonlocals: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
+    jumps: list[tuple[str, str]] = field(default_factory=list)
     outer_used: bool = False
 
     def fresh(self, name: str) -> str:
@@ -49,7 +50,7 @@ class Scope:
     """``selves``: how an object of each enclosing class is called. ``returns``: the type that `return` must have.
     ``update``: what a `continue` has to do first. ``element``: of what the surrounding call is a collection;
     ``expected``: which type the value should have; ``wanted``: what a lambda gets. ``checked``: something catches a
-    wrong cast."""
+    wrong cast. ``labels``: of the loops around, the innermost last."""
 
     world: World
     source: Source
@@ -65,11 +66,17 @@ class Scope:
     wanted: Any = None
     method: str = ""
     checked: bool = False
+    labels: tuple[str, ...] = ()
+    label: str = ""
     in_loop: bool = False
 
     def inner(self, **changes: object) -> Scope:
         """Return the scope of a block: what it declares ends with it."""
         return replace(self, locals=dict(self.locals), **changes)  # type: ignore[arg-type]
+
+    def loop(self, **changes: object) -> Scope:
+        """Return the scope of a loop."""
+        return self.inner(in_loop=True, label="", labels=(*self.labels, self.label), **changes)
 
     def declare(self, name: str, kind: Type) -> str:
         python = python_name(name)

@@ -94,9 +94,21 @@ def local_variable(node: Node, scope: Scope) -> list[str]:
         kind = value.type if one.type.name == "var" else one.type
         if kind.args == () and value.type.name == kind.name:
             kind = value.type
-        lines += break_lines(f"{scope.declare(one.name, kind)} = {value.text}")
+        python = scope.declare(one.name, kind)
         scope.locals[one.name].wide = is_wide(value)
+        unused = one.value.type in _CALLS and not _is_used(node, one.name)
+        lines += break_lines(value.text if unused else f"{python} = {value.text}")
     return lines
+
+
+_CALLS = ("method_invocation", "object_creation_expression")
+
+
+def _is_used(declaration: Node, name: str) -> bool:
+    """Tell whether something behind a declaration names the local."""
+    block = declaration.parent
+    used = [one for one in walk(block) if one.type == "identifier" and text(one) == name] if block is not None else []
+    return len(used) != 1
 
 
 def initial(node: Node, kind: Type, scope: Scope) -> Code:
@@ -248,8 +260,8 @@ _CAST_ERRORS = {"ClassCastException", "RuntimeException", "Exception", "Throwabl
 _CAUGHT = {
     "RuntimeException": "RuntimeErrors", "Exception": "Exception", "Throwable": "Exception",
     "NullPointerException": "(TypeError, AttributeError)",
-    "ArithmeticException": "ArithmeticError", "IllegalStateException": "RuntimeError", "JSONException": "RuntimeErrors",
-    "IndexOutOfBoundsException": "IndexError", "JsonProcessingException": "ValueError", "ParseException": "ValueError",
+    "ArithmeticException": "ArithmeticError",
+    "IndexOutOfBoundsException": "IndexError",
     "UnsupportedEncodingException": "LookupError", "TException": "Exception", "AlreadyAliveException": "ValueError",
     "InvalidTopologyException": "ValueError", "AuthorizationException": "ValueError", "ExecutionException": "Exception",
     "SQLException": "Exception",
@@ -293,24 +305,55 @@ def assert_statement(node: Node, scope: Scope) -> list[str]:
 
 @handles("break_statement")
 def break_statement(node: Node, scope: Scope) -> list[str]:
-    if children(node):
-        raise Untranslatable(node, "break with a label is not translated")
-    return ["break"]
+    return _jump("break", node, scope) or ["break"]
 
 
 @handles("continue_statement")
 def continue_statement(node: Node, scope: Scope) -> list[str]:
-    if children(node):
-        raise Untranslatable(node, "continue with a label is not translated")
-    return [*(scope.update or ()), "continue"]
+    return _jump("continue", node, scope) or [*(scope.update or ()), "continue"]
+
+
+def _jump(word: str, node: Node, scope: Scope) -> list[str]:
+    """Translate a jump to a label of an outer loop: a flag that the loops in between look at."""
+    label = text(children(node)[0]) if children(node) else ""
+    if not label or label == scope.labels[-1]:
+        return []
+    if label not in scope.labels:
+        raise Untranslatable(node, f"{word} {label} leaves something else than a loop")
+    scope.frame.jumps.append((word, label))
+    return [f"{word}_{label} = True", "break"]
+
+
+def after_loop(lines: list[str], scope: Scope) -> list[str]:
+    """Add to a loop what passes on a jump to the loops around it, to which ``scope`` belongs."""
+    jumps = list(dict.fromkeys(scope.frame.jumps))
+    if not jumps:
+        return lines
+    starts = [f"{word}_{label} = False" for word, label in jumps]
+    checks = []
+    for word, label in jumps:
+        there = scope.labels[-1:] == (label,)
+        then = [*(scope.update or ()), "continue"] if there and word == "continue" else ["break"]
+        checks += [f"if {word}_{label}:", *indent(then)]
+        if there:
+            scope.frame.jumps[:] = [jump for jump in scope.frame.jumps if jump != (word, label)]
+    return [*starts, *lines, *checks]
+
+
+@handles("labeled_statement")
+def labeled(node: Node, scope: Scope) -> list[str]:
+    label, loop = children(node)
+    return statement(loop, scope.inner(label=text(label)))
 
 
 @handles("explicit_constructor_invocation")
 def constructor_invocation(node: Node, scope: Scope) -> list[str]:
     cls = scope.cls
     called = text(child(node, "constructor"))
-    if cls is None or called == "this":
-        raise Untranslatable(node, "this(...) is not translated here")
+    if cls is None:
+        raise Untranslatable(node, f"{called}(...) outside a class")
+    if called == "this":
+        return break_lines(f"self.__init__({choose(cls.constructors, node, scope)[1]})")
     for parent in cls.parents:
         own = scope.find_class(parent.name)
         if own is not None and own.constructors:
@@ -328,11 +371,6 @@ def constructor_invocation(node: Node, scope: Scope) -> list[str]:
             f"self.__cause__ = {translate(arguments[1], scope).text}",
         ]
     return break_lines(f"super().__init__({written})")
-
-
-@handles("labeled_statement")
-def labeled(node: Node, scope: Scope) -> list[str]:
-    return statement(children(node)[1], scope)
 
 
 EFFECTS: dict[str, Handler] = {

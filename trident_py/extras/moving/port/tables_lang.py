@@ -158,10 +158,10 @@ compareTo/1 int = ord($this) - ord($0)
 .abs(int) int = to_int(abs($0))
 .abs(long) long = to_long(abs($0))
 .abs/1 A0 = abs($0)
-.max(double) double = max_of($0, $1)
-.min(double) double = min_of($0, $1)
-.max(float) float = max_of($0, $1)
-.min(float) float = min_of($0, $1)
+.max(double, double) double = max_of($0, $1)
+.min(double, double) double = min_of($0, $1)
+.max(float, float) float = max_of($0, $1)
+.min(float, float) float = min_of($0, $1)
 .max/2 A0 = max($0, $1)
 .min/2 A0 = min($0, $1)
 .sqrt/1 double = square_root($0)
@@ -262,6 +262,9 @@ compareTo/1 int = $this.value - $0.value
 .values/0 E[] = list($this)
 .valueOf/1 E = enum_value($this, $0)
 
+[Comparable]
+compareTo/1 int = compare($this, $0)
+
 [Runnable]
 run/0 void = $this()
 [Callable Supplier]
@@ -274,13 +277,14 @@ applyAsLong/1 long = $this($0)
 applyAsDouble/1 double = $this($0)
 [JFunction]
 .identity/0 λ = same_value
-andThen/1 λ = and_then($this, $0) | B
-compose/1 λ = and_then($0, $this)
+andThen/1 JFunction<A,R> = and_then($this, $0) | B
+compose/1 JFunction<A,B> = and_then($0, $this)
 apply/1 B = $this($0)
 [BiFunction]
 apply/2 C = $this($0, $1)
 [UnaryOperator]
 apply/1 A = $this($0)
+andThen/1 JFunction<A,R> = and_then($this, $0) | A
 [BinaryOperator]
 apply/2 A = $this($0, $1)
 [Predicate IntPredicate]

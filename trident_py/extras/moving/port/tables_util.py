@@ -36,6 +36,7 @@ add/2! void = insert($this, $0, $1)
 remove(int) E = $this.pop($0)
 remove/1 boolean = remove_value($this, $0)
 remove(int)! void = $this.pop($0)
+listIterator/0 ListIterator<E> = JavaIterator($this)
 indexOf/1 int = index_of($this, $0)
 lastIndexOf/1 int = last_index_of($this, $0)
 subList/2 List<E> = sub_list($this, $0, $1)
@@ -88,7 +89,6 @@ empty/0 boolean = not $this
 [PriorityQueue]
 new/0 T = PriorityQueue()
 new(int) T = PriorityQueue()
-new(int, Object) T = PriorityQueue($1)
 new/1 T = PriorityQueue($0) | E,E
 new/2 T = PriorityQueue($1) | ; E,E
 add/1 boolean = $this.add($0)
@@ -165,7 +165,11 @@ new(int) T = HashMap($0)
 new/1 T = HashMap($0)
 new/2 T = HashMap($0)
 
+[EnumMap]
+new/1 T = TreeMap()
+
 [LinkedHashMap]
+new/3 T = LinkedHashMap($0, $1, $2)
 new/0 T = {}
 new(int) T = {}
 new/1 T = dict($0)
@@ -191,6 +195,8 @@ floorEntry/1 Map.Entry<K,V> = $this.floorEntry($0)
 ceilingEntry/1 Map.Entry<K,V> = $this.ceilingEntry($0)
 headMap/1 TreeMap<K,V> = $this.headMap($0)
 tailMap/1 TreeMap<K,V> = $this.tailMap($0)
+headMap/2 TreeMap<K,V> = $this.headMap($0, $1)
+tailMap/2 TreeMap<K,V> = $this.tailMap($0, $1)
 descendingMap/0 Map<K,V> = $this.descendingMap()
 descendingKeySet/0 Collection<K> = list($this.descendingMap())
 
@@ -208,6 +214,7 @@ setValue/1 V = $this.setValue($0)
 hasNext/0 boolean = $this.hasNext()
 next/0 E = $this.next()
 remove/0! void = $this.remove()
+set/1! void = $this.set($0)
 
 [Optional]
 .of/1 Optional<A0> = Optional(require($0))
