@@ -31,27 +31,39 @@ Comparator = Callable[[Any, Any], int]
 
 
 class HashMap(dict):
-    """A dict that goes through its keys as ``java.util.HashMap`` does: by bucket, then as they came."""
+    """A dict that goes through its keys as ``java.util.HashMap`` does: by bucket, then by the place in it.
 
-    _full = 0.75
+    `prepend` is how ``merge``, ``compute`` and ``computeIfAbsent`` put a new key: before the others of its bucket.
+    """
 
     def __init__(self, source: Mapping[Any, Any] | int | None = None) -> None:
         super().__init__()
-        self._size = 0
+        self._size = self._made = 0
+        self._ranks: dict[Any, int] = {}
         if isinstance(source, int):
             self._size = _power_of_two(source)
         elif source is not None:
             self._size = _power_of_two(int(len(source) / 0.75 + 1.0)) if source else 0
             self.update(source)
 
-    def _grow(self) -> None:
-        self._size = self._size or 16
-        while len(self) > self._size * self._full:
-            self._size *= 2
+    def _is_full(self) -> bool:
+        return len(self) > self._size * 0.75
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if key not in self:
+            self._made += 1
+            self._ranks[key] = self._made
         super().__setitem__(key, value)
-        self._grow()
+        self._size = self._size or 16
+        if self._is_full():
+            self._size *= 2
+
+    def prepend(self, key: Any, value: Any) -> None:
+        if key not in self:
+            self._size = self._size * 2 if self._size and len(self) > self._size * 0.75 else self._size or 16
+            self._made += 1
+            self._ranks[key] = -self._made
+        super().__setitem__(key, value)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
         if key not in self:
@@ -63,7 +75,11 @@ class HashMap(dict):
             self[key] = source[key]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(_in_buckets(dict.__iter__(self), self._size))
+        def place(key: Any) -> tuple[int, int]:
+            code = hash_code(key) & 0xFFFFFFFF
+            return (code ^ (code >> 16)) & (self._size - 1), self._ranks[key]
+
+        return iter(sorted(dict.__iter__(self), key=place))
 
     def keys(self) -> Any:
         return list(self)
@@ -75,34 +91,27 @@ class HashMap(dict):
         return [(key, self[key]) for key in self]
 
     def __reduce__(self) -> Any:
-        return _rebuild, (type(self), dict.copy(dict(dict.items(self))), self._size)
+        return _rebuild, (type(self), dict(dict.items(self)), vars(self))
 
 
 class ConcurrentHashMap(HashMap):
-    def _grow(self) -> None:
-        self._size = self._size or 16
-        while len(self) >= self._size * self._full:
-            self._size *= 2
+    def _is_full(self) -> bool:
+        return len(self) >= self._size * 0.75
+
+    def prepend(self, key: Any, value: Any) -> None:
+        self[key] = value
 
 
-def _rebuild(kind: type[HashMap], items: dict[Any, Any], size: int) -> HashMap:
+def _rebuild(kind: type[HashMap], items: dict[Any, Any], attributes: dict[str, Any]) -> HashMap:
     made = kind()
     for key, value in items.items():
         dict.__setitem__(made, key, value)
-    made._size = size
+    vars(made).update(attributes)
     return made
 
 
 def _power_of_two(size: int) -> int:
     return 1 if size <= 1 else 1 << (size - 1).bit_length()
-
-
-def _in_buckets(keys: Iterable[Any], size: int) -> list[Any]:
-    def bucket(key: Any) -> int:
-        code = hash_code(key) & 0xFFFFFFFF
-        return (code ^ (code >> 16)) & (size - 1)
-
-    return sorted(keys, key=bucket) if size else list(keys)
 
 
 class _KeySet:

@@ -41,13 +41,19 @@ def put_if_absent(map_: Any, key: Any, value: Any) -> Any:
     return old
 
 
+def _place(map_: Any, key: Any, value: Any) -> Any:
+    """Put a value that was computed; None removes the key."""
+    if value is None:
+        map_.pop(key, None)
+    elif isinstance(map_, HashMap):
+        map_.prepend(key, value)
+    else:
+        map_[key] = value
+    return value
+
+
 def compute_if_absent(map_: Any, key: Any, make: Callable[[Any], Any]) -> Any:
-    if map_.get(key) is None:
-        made = make(key)
-        if made is None:
-            return None
-        map_[key] = made
-    return map_[key]
+    return _place(map_, key, make(key)) if map_.get(key) is None else map_[key]
 
 
 def compute_if_present(map_: Any, key: Any, change: Callable[[Any, Any], Any]) -> Any:
@@ -55,22 +61,12 @@ def compute_if_present(map_: Any, key: Any, change: Callable[[Any, Any], Any]) -
 
 
 def compute(map_: Any, key: Any, change: Callable[[Any, Any], Any]) -> Any:
-    value = change(key, map_.get(key))
-    if value is None:
-        map_.pop(key, None)
-    else:
-        map_[key] = value
-    return value
+    return _place(map_, key, change(key, map_.get(key)))
 
 
 def merge(map_: Any, key: Any, value: Any, combine: Callable[[Any, Any], Any]) -> Any:
     old = map_.get(key)
-    new = value if old is None else combine(old, value)
-    if new is None:
-        map_.pop(key, None)
-    else:
-        map_[key] = new
-    return new
+    return _place(map_, key, value if old is None else combine(old, value))
 
 
 def replace_entries(map_: Any, change: Callable[[Any, Any], Any]) -> None:

@@ -223,9 +223,10 @@ def to_text(value: Any) -> str:
 
 def float_text(value: float | None) -> str:
     """Return the text of a ``float``: the fewest digits that tell it from its neighbours among those of 32 bits."""
+    value = None if value is None else to_float(value)
     if value is None or not math.isfinite(value):
         return to_text(value)
-    short = next(text for digits in range(1, 10) if to_float(float(text := f"{value:.{digits}g}")) == to_float(value))
+    short = next(text for digits in range(1, 10) if to_float(float(text := f"{value:.{digits}g}")) == value)
     return _text_of_double(float(short))
 
 
@@ -238,6 +239,8 @@ def _text_of_double(value: float) -> str:
         plain = format(Decimal(repr(value)), "f")
         return plain if "." in plain else f"{plain}.0"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    if len(digits) == 1:
+        sign, digits, exponent = Decimal(f"{value:.1e}").normalize().as_tuple()  # Java gives two digits at least
     text = "".join(map(str, digits))
     return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{len(text) - 1 + int(exponent)}"
 

@@ -9,7 +9,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from .collections import HashMap, HashSet
-from .containers import add_all, maximum, minimum
+from .containers import add_all, compute_if_absent, maximum, merge, minimum
 from .errors import IllegalStateError, NoSuchElementError
 from .objects import compare, to_text
 
@@ -283,9 +283,7 @@ def grouping_by(key: Callable[[Any], Any], collector: Collector = list, make: Ca
         groups = make()
         for value in values:
             group = key(value)
-            if group not in groups:
-                groups[group] = []
-            groups[group].append(value)
+            compute_if_absent(groups, group, lambda _: []).append(value)
         for group in list(groups):
             groups[group] = collector(groups[group])
         return groups
@@ -338,11 +336,12 @@ def to_map(
         made = make()
         for one in values:
             name, new = key(one), value(one)
-            if name in made:
-                if combine is None:
-                    raise IllegalStateError(f"Duplicate key {to_text(name)}")
-                new = combine(made[name], new)
-            made[name] = new
+            if combine is not None:
+                merge(made, name, new, combine)
+            elif name in made:
+                raise IllegalStateError(f"Duplicate key {to_text(name)}")
+            else:
+                made[name] = new
         return made
 
     return collect

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from .errors import IllegalStateError, NoSuchElementError
@@ -293,6 +293,7 @@ class StringTokenizer:
         return len(self._tokens)
 
 
+_WIDE = Context(prec=800)
 _FORMAT = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
 
 
@@ -352,15 +353,15 @@ def _whole(value: int, kind: str, flags: str, width: int) -> str:
 def _decimal(value: float | Decimal, kind: str, flags: str, precision: int, width: int) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return _signed(to_text(abs(value)), value < 0, flags.replace("0", ""), width)
-    exact = abs(value if isinstance(value, Decimal) else Decimal(repr(value)))
+    exact = abs(value if isinstance(value, Decimal) else Decimal(to_text(value)))
     negative = math.copysign(1, value) < 0
     if kind == "e":
         exponent = exact.adjusted() if exact else 0
-        digits = (exact.scaleb(-exponent)).quantize(Decimal(1).scaleb(-precision), ROUND_HALF_UP)
+        digits = (exact.scaleb(-exponent)).quantize(Decimal(1).scaleb(-precision), ROUND_HALF_UP, _WIDE)
         if digits >= 10:
             digits, exponent = (digits / 10).quantize(Decimal(1).scaleb(-precision)), exponent + 1
         return _signed(f"{digits}e{exponent:+03d}", negative, flags, width)
-    rounded = exact.quantize(Decimal(1).scaleb(-precision), ROUND_HALF_UP)
+    rounded = exact.quantize(Decimal(1).scaleb(-precision), ROUND_HALF_UP, _WIDE)
     return _signed(f"{rounded:{',' if ',' in flags else ''}f}", negative, flags, width)
 
 
