@@ -3,7 +3,6 @@ package topologies;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.BitSet;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -163,14 +162,11 @@ public class CollectionTraps {
             Set<Integer> union = new LinkedHashSet<>(numbers);
             union.addAll(copy);
             boolean added = union.add(n);
-            BitSet bits = new BitSet();
-            bits.set(3);
-            bits.set(n + 5);
             collector.emit(new Values(Arrays.<Object>asList(numbers, sum, copy, removed, array.length, nested, Arrays.toString(ordered),
                 Arrays.asList(words), zeros, flags, nulls, filled, union.toString(), added, Arrays.deepToString(matrix), row[0] + matrix[1][0],
                 numbers.indexOf(3), numbers.contains(70), numbers.equals(new ArrayList<>(numbers)), Collections.frequency(numbers, 3),
                 Collections.max(numbers), Collections.disjoint(numbers, copy), Arrays.stream(row).max().getAsInt(), Arrays.equals(row, matrix[1]),
-                Arrays.asList(1, 2).hashCode(), bits.cardinality(), List.of().isEmpty(), numbers.subList(0, 2).toString())));
+                Arrays.asList(1, 2).hashCode(), List.of().isEmpty(), numbers.subList(0, 2).toString())));
         }
     }
 

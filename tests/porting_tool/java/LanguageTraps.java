@@ -71,6 +71,10 @@ public class LanguageTraps {
         }
     }
 
+    Inner inner() {
+        return new Inner();
+    }
+
     private static int fibonacci(int n) {
         return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
     }
@@ -130,7 +134,8 @@ public class LanguageTraps {
             int a;
             int b;
             a = b = n;
-            a += b -= 2;
+            b -= 2;
+            a += b;
             boolean both = next() > 100 && next() > 0;
             boolean either = next() > 0 || next() > 0;
             boolean eager = next() > 100 & next() > 0;
@@ -170,11 +175,10 @@ public class LanguageTraps {
                 }
                 return result;
             };
-            Function<Integer, Function<Integer, Integer>> adder = left -> right -> left + right;
             Map<String, Function<Double, Double>> functions = new HashMap<>();
             functions.put("half", value -> value / 2);
             functions.put("root", Math::sqrt);
-            collector.emit(new Values("capture", Arrays.<Object>asList(supplied, counter[0], power.applyAsInt(n, 11), adder.apply(n).apply(2),
+            collector.emit(new Values("capture", Arrays.<Object>asList(supplied, counter[0], power.applyAsInt(n, 11),
                 functions.get("half").compose(functions.get("root")).apply(16.0), count)));
         }
     }
@@ -184,7 +188,7 @@ public class LanguageTraps {
         public void execute(TridentTuple tuple, TridentCollector collector) {
             int n = tuple.getInteger(0);
             LanguageTraps traps = new LanguageTraps(n);
-            LanguageTraps.Inner inner = traps.new Inner();
+            Inner inner = traps.inner();
             traps.total++;
             Object boxed = n;
             collector.emit(new Values("members", Arrays.<Object>asList(traps.total, inner.sum(1), inner.doubled, kind(n), kind(2L * n), kind(n / 2.0),
@@ -222,7 +226,6 @@ public class LanguageTraps {
                     }
                     switch (i) {
                         case 0:
-                            seen.append('z');
                         case 2:
                             seen.append('t');
                             break;
