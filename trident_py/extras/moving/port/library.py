@@ -71,7 +71,8 @@ def _tables() -> dict[str, dict[str, Entry]]:
                 raise ValueError(f"a table of the library has the line {line!r}")
             name, count, first, statement, returns, rest = match.groups()
             template, _, lambdas = f"{rest} ".partition(" | ")
-            groups = tuple(tuple(group.split(",")) for group in lambdas.replace(" ", "").split(";")) if lambdas.strip() else ()
+            lambdas = lambdas.replace(" ", "")
+            groups = tuple(tuple(group.split(",")) for group in lambdas.split(";")) if lambdas else ()
             key = f"{name}({first})" if first is not None else f"{name}/{count}" if count else name
             for entries in current:
                 entries[key + statement] = Entry(template.strip(), returns, groups)
