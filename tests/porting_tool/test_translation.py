@@ -163,8 +163,8 @@ PIECES = {
         "f()", 59,
     ),
     "a loop with continue and another step": (
-        "static int f() { int n = 0; for (int i = 0; i < 10; i += 2) { if (i == 4) { continue; "
-        "} n += i; i += i == 6 ? 1 : 0; } return n; }",
+        "static int f() { int n = 0; for (int i = 0; i < 10; i += 2) { if (i == 4) { continue; }"
+        " n += i; i += i == 6 ? 1 : 0; } return n; }",
         "f()", 17,
     ),
     "a jump to a label": (
@@ -173,8 +173,8 @@ PIECES = {
         "f()", 22,
     ),
     "a switch": (
-        'static String f(int n) { switch (n) { case 1: case 2: return "few"; default: break; '
-        '} return n > 5 ? "many" : "some"; }',
+        'static String f(int n) { switch (n) { case 1: case 2: return "few"; default: break; }'
+        ' return n > 5 ? "many" : "some"; }',
         "[f(2), f(4), f(9)]", ["few", "some", "many"],
     ),
     "a switch with a value": (
@@ -183,9 +183,8 @@ PIECES = {
         "[f('a'), f('x')]", [1, 4],
     ),
     "streams": (
-        's'
-        'tatic String f(List<String> w) { return w.stream().filter(x -> x.length() > 1).map(String::toUpperCase).sorted()'
-        '.collect(Collectors.joining("+")); }',
+        'static String f(List<String> w) { return w.stream().filter(x -> x.length() > 1).map(String::toUpperCase)'
+        '.sorted().collect(Collectors.joining("+")); }',
         "f(['be', 'a', 'an'])", "AN+BE",
     ),
     "lambdas in a loop keep its variable": (
@@ -194,8 +193,8 @@ PIECES = {
         "f()", 10,
     ),
     "exceptions": (
-        'static String f(String s) { try { return "" + Integer.parseInt(s); '
-        '} catch (NumberFormatException e) { return e.getMessage(); }'
+        'static String f(String s) { try { return "" + Integer.parseInt(s); }'
+        ' catch (NumberFormatException e) { return e.getMessage(); }'
         ' finally { System.out.print(""); } }',
         "f('1x')", 'For input string: "1x"',
     ),

@@ -12,7 +12,7 @@ from . import closures, loops
 from .build import build_lines
 from .classes import class_lines, class_scope, field_value, guarded, is_early, method_lines
 from .declarations import Class, World, collect, instantiated
-from .layout import break_lines
+from .layout import WIDTH, break_lines
 from .names import RUNTIME, STANDARD, python_name, runtime_names, storm_names
 from .report import Report
 from .scope import Scope, hoisting
@@ -165,15 +165,14 @@ def import_lines(body: list[str], source: Source, world: World) -> list[str]:
     first = [module for module in found if module in STANDARD]
     rest = sorted(set(found) - set(first), key=lambda module: (not module.startswith(("trident_py", "states")), module))
     lines = plain + [line for module in first for line in _from(module, found[module])]
-    return [*lines, "", *(line for module in rest for line in _from(module, found[module]))]
+    return [*lines, *([""] if lines else []), *(line for module in rest for line in _from(module, found[module]))]
 
 
 def _from(module: str, names: set[str]) -> list[str]:
-    return (
-        break_lines(f"from {module} import ({', '.join(sorted(names))})")
-        if len(names) > 6
-        else [f"from {module} import {', '.join(sorted(names))}"]
-    )
+    line = f"from {module} import {', '.join(sorted(names))}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"from {module} import (", *(f"    {name}," for name in sorted(names)), ")"]
 
 
 def _module_of(name: str, source: Source, world: World) -> str | None:
