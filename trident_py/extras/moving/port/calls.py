@@ -232,7 +232,7 @@ def _item(node: Node, this: Code, name: str, scope: Scope) -> Code | None:
     if not index.type.is_whole:
         return None
     element = this.type.arg(0) if listed else Type("char")
-    return Code(subscript(this.text, index.text), element)
+    return Code(subscript(this.text, index.text, scope), element)
 
 
 def _equals(this: Code, other: Code) -> Code:
