@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.storm.jars import storms_jars
 
-from .cases import HERE, JAVA, Case
+from .cases import HERE, RECORDER, Case
 
 SOURCES = HERE / "storm"
 
@@ -17,7 +17,7 @@ SOURCES = HERE / "storm"
 def run(cases: list[Case], folder: Path) -> dict[str, dict[str, Any]]:
     """What Storm gives for each. ``folder`` takes the classes. Raises ServiceMissing."""
     jars, classes = storms_jars(), folder / "classes"
-    sources = [str(path) for place in (SOURCES, JAVA) for path in sorted(place.glob("*.java"))]
+    sources = map(str, [SOURCES / "Harness.java", RECORDER, *(case.source for case in cases)])
     _call("javac", "-nowarn", "-Xlint:none", "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), *sources)
     asked = folder / "cases.json"
     asked.write_text(json.dumps([vars(case) for case in cases]))

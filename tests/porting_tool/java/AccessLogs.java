@@ -1,4 +1,5 @@
 // batches: 3
+// unordered: printed
 package topologies;
 
 import java.util.ArrayList;

@@ -40,7 +40,7 @@ import topologies.Recorder;
  */
 public class Harness {
     static final ObjectMapper JSON = new ObjectMapper().enable(SerializationFeature.ORDER_MAP_ENTRIES_BY_KEYS);
-    static final long WAIT_MILLIS = 60_000;
+    static final long WAIT_MILLIS = 300_000;
 
     public static void main(String[] args) throws Exception {
         PrintStream out = System.out;

@@ -12,10 +12,11 @@ from .errors import IllegalStateError, NoSuchElementError
 from .objects import hash_code, to_text
 
 __all__ = [
-    "Matcher", "StringBuilder", "StringJoiner", "StringTokenizer", "char_at", "char_lower", "char_upper",
+    "Matcher", "StringBuilder", "StringJoiner", "StringTokenizer", "char_at", "char_lower", "char_upper", "code_points",
     "compare_ignoring_case", "compare_text", "compile_pattern", "decode", "equals_ignore_case", "format_located",
     "format_text", "get_bytes", "is_alphabetic", "is_letter_or_digit", "is_whitespace", "join_text", "lines_of",
-    "matches", "numeric_value", "repeat", "replace_all", "replace_first", "split", "strip", "substring", "trim",
+    "matches", "numeric_value", "repeat", "replace_all", "replace_first", "split", "strip",
+    "strip_leading", "strip_trailing", "substring", "trim",
 ]  # fmt: skip
 
 
@@ -44,6 +45,19 @@ def strip(text: str) -> str:
     while end > start and is_whitespace(text[end - 1]):
         end -= 1
     return text[start:end]
+
+
+def strip_leading(text: str) -> str:
+    return text[len(text) - len(strip(f"{text}.")) + 1 :]
+
+
+def strip_trailing(text: str) -> str:
+    return text[: len(strip(f".{text}")) - 1]
+
+
+def code_points(text: str) -> list[int]:
+    """Return ``text.codePoints()``: a pair of surrogates is one."""
+    return list(map(ord, text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")))
 
 
 def repeat(text: str, count: int) -> str:
@@ -228,6 +242,9 @@ class StringBuilder:
     def _change(self, text: str) -> StringBuilder:
         self._parts = [text]
         return self
+
+    def replace(self, start: int, end: int, text: str) -> StringBuilder:
+        return self.delete(start, end).insert(start, text)
 
     def insert(self, index: int, value: Any) -> StringBuilder:
         text = str(self)

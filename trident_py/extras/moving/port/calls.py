@@ -232,7 +232,7 @@ def _item(node: Node, this: Code, name: str, scope: Scope) -> Code | None:
     if not index.type.is_whole:
         return None
     element = this.type.arg(0) if listed else Type("char")
-    return Code(subscript(this.text, index.text), element)
+    return Code(subscript(this.text, index.text, scope), element)
 
 
 def _equals(this: Code, other: Code) -> Code:
@@ -298,10 +298,18 @@ def _lambdas_of(node: Node, this: Code, kind: str, name: str, statement: bool, s
     groups = rough.lambdas if rough is not None else ()
     if not groups and this.type.args:
         return [wanted_of(this.type.args[-1], scope)] * count
+    types = _types_for(groups, arguments_of(node), scope)
     return [
-        Wanted([library.substitute(one, this.type, []) for one in group if one]) if group != ("",) else None
+        Wanted([library.substitute(one, this.type, types) for one in group if one]) if group != ("",) else None
         for group in groups
     ]
+
+
+def _types_for(groups: tuple[tuple[str, ...], ...], nodes: list[Node], scope: Scope) -> list[Type]:
+    """Return the types of the arguments, if what a lambda gets depends on them."""
+    if not any(one[-1:].isdigit() for group in groups for one in group):
+        return []
+    return [OBJECT if one.type in CLOSURES else translate(one, scope).type for one in nodes]
 
 
 def adjust(name: str, kind: str, arguments: list[Code]) -> list[Code]:

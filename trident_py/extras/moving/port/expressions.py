@@ -362,14 +362,17 @@ def array_access(node: Node, scope: Scope) -> Code:
     if array.type.name != "[]":
         raise Untranslatable(node, f"{array.type} is no array")
     if array.type.arg(0).name == "byte":
-        return Code(f"to_byte({subscript(array.text, index.text)})", Type("byte"), True)
-    return Code(subscript(array.text, index.text), array.type.arg(0))
+        return Code(f"to_byte({subscript(array.text, index.text, scope)})", Type("byte"), True)
+    return Code(subscript(array.text, index.text, scope), array.type.arg(0))
 
 
-def subscript(values: str, index: str) -> str:
+def subscript(values: str, index: str, scope: Scope) -> str:
     """Return the Python for an item. An index that may be negative, which Java refuses, is checked."""
-    certain = re.fullmatch(r"\w+|[\w.]+|\w+ \+ \w+|len\([\w.]+\) - 1|\w+ % \w+|ord\(\w+\)", index)
-    return f"{wrap(values)}[{index}]" if certain else f"item({values}, {index})"
+    counters = {local.python for local in scope.locals.values() if local.counts}
+    certain = re.fullmatch(r"len\([\w.]+\) - 1|\w+ % \w+|ord\(\w+\)", index)
+    if certain or all(part.isdigit() or part in counters for part in index.split(" + ")):
+        return f"{wrap(values)}[{index}]"
+    return f"item({values}, {index})"
 
 
 def default(kind: Type) -> str:

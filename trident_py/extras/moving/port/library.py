@@ -70,8 +70,9 @@ def _tables() -> dict[str, dict[str, Entry]]:
             if match is None:
                 raise ValueError(f"a table of the library has the line {line!r}")
             name, count, first, statement, returns, rest = match.groups()
-            template, _, lambdas = rest.partition(" | ")
-            groups = tuple(tuple(group.split(",")) for group in lambdas.replace(" ", "").split(";")) if lambdas else ()
+            template, _, lambdas = f"{rest} ".partition(" | ")
+            lambdas = lambdas.replace(" ", "")
+            groups = tuple(tuple(group.split(",")) for group in lambdas.split(";")) if lambdas else ()
             key = f"{name}({first})" if first is not None else f"{name}/{count}" if count else name
             for entries in current:
                 entries[key + statement] = Entry(template.strip(), returns, groups)
@@ -137,7 +138,7 @@ def _replace(kind: Type, receiver: Type, types: list[Type]) -> Type:
     if match := re.fullmatch(r"([ARE])(\d?)(E?)", name):
         found = types[int(match[2] or -1)] if types and int(match[2] or -1) < len(types) else OBJECT
         if match[1] == "R":
-            found = found.args[-1] if found.name == FUNCTION else OBJECT
+            found = found.args[-1] if found.name == FUNCTION and found.args else OBJECT
         return (found.arg(0) if match[1] == "E" or match[3] else found).boxed
     return Type(name, tuple(_replace(one, receiver, types) for one in kind.args))
 

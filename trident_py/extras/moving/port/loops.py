@@ -131,7 +131,10 @@ def _counted(node: Node, scope: Scope) -> str | None:
     start, end = as_number(translate(variable.value, scope)), as_number(translate(bound, scope))
     if not (start.type.is_whole and end.type.is_whole):
         return None
-    return _range(scope.declare(variable.name, Type(promote(start.type, INT).name)), start, end, operator, step[1])
+    name = scope.declare(variable.name, Type(promote(start.type, INT).name))
+    if (start if step[1] > 0 else end).text.isdigit():
+        scope.locals[variable.name].counts = True
+    return _range(name, start, end, operator, step[1])
 
 
 def _range(name: str, start: Code, end: Code, operator: str, step: int) -> str:

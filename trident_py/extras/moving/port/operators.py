@@ -7,7 +7,7 @@ import re
 
 from tree_sitter import Node
 
-from .code import BREAK, Code, binary, rank, wrap
+from .code import BREAK, RANKS, Code, binary, rank, wrap
 from .expressions import as_number, coerce, convert, handles, translate
 from .java_types import BOOLEAN, INT, STRING, Type, promote
 from .scope import Scope
@@ -290,4 +290,5 @@ def compound(target: Code, operator: str, value: Code, node: Node, scope: Scope)
     kind = Type(target.type.primitive)
     if promote(result.type, INT) != promote(kind, INT) or kind.name in ("byte", "short", "char"):
         return convert(result, kind, node).text
-    return None if result.text == binary(target.text, operator, as_number(value).text) else result.text
+    same = operator in RANKS and result.text == binary(target.text, operator, as_number(value).text)
+    return None if same else result.text

@@ -18,10 +18,13 @@ from .source import Source, Untranslatable
 
 @dataclass(eq=False)
 class Local:
+    """A local variable. ``counts``: one of a range without negative numbers."""
+
     python: str
     type: Type
     looped: bool = False
     wide: bool = False
+    counts: bool = False
 
 
 @dataclass(eq=False)

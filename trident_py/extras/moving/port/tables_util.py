@@ -239,6 +239,7 @@ ifPresent/1! void = $this.ifPresent($0) | E
 .asList(int[]) List<int[]> = [$0]
 .asList/* List<A0> = [$*]
 .toString/1 String = to_text($0)
+.deepToString/1 String = to_text($0)
 .sort/1! void = sort($0)
 .sort/2! void = sort($0, $1) | ; E0,E0
 .fill/2! void = fill($0, $1)
@@ -276,6 +277,7 @@ ifPresent/1! void = $this.ifPresent($0) | E
 .shuffle/2! void = shuffle($0, $1)
 .swap/3! void = swap($0, $1, $2)
 .addAll/*! void = add_each($*)
+.disjoint/2 boolean = not any(one in $1 for one in $0)
 .frequency/2 int = frequency($0, $1)
 .nCopies/2 List<A1> = [$1] * $0
 
