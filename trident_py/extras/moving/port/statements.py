@@ -140,20 +140,34 @@ def assignment(node: Node, scope: Scope) -> list[str]:
     while operator == "=" and right.type == "assignment_expression" and text(child(right, "operator")) == "=":
         targets.append(child(right, "left"))
         right = child(right, "right")
-    codes = [_target(one, scope) for one in targets]
+    first, codes = _targets(targets, scope)
     if operator == "=":
         value = initial(right, codes[0].type, scope)
         _note_width(left, value, scope)
-        return break_lines(" = ".join([*(code.text for code in codes), value.text]))
+        return first + break_lines(" = ".join([*(code.text for code in codes), value.text]))
     target, value = codes[0], translate(right, scope)
     whole = compound(target, operator[:-1], value, node, scope)
     plain = operator[:-1] in ("+", "-", "*", "&", "|", "^", ">>")
     _note_width(left, value, scope)
     if whole is None and plain:
-        return break_lines(f"{target.text} {operator} {as_number(value).text}")
+        return first + break_lines(f"{target.text} {operator} {as_number(value).text}")
     if whole is None:
         raise Untranslatable(node, f"{operator} is not translated")
-    return break_lines(f"{target.text} = {whole}")
+    return first + break_lines(f"{target.text} = {whole}")
+
+
+def _targets(nodes: list[Node], scope: Scope) -> tuple[list[str], list[Code]]:
+    """Translate targets. Java computes an index before the value, Python behind it: one that counts up comes first."""
+    lines, codes = [], []
+    for node in nodes:
+        code = _target(node, scope)
+        if node.type == "array_access" and (":=" in code.text or "post_update(" in code.text):
+            array, index = translate(child(node, "array"), scope), as_number(translate(child(node, "index"), scope))
+            name = scope.frame.fresh("place")
+            lines += break_lines(f"{name} = {index.text}")
+            code = Code(f"{wrap(array.text)}[{name}]", code.type)
+        codes.append(code)
+    return lines, codes
 
 
 def _note_width(node: Node, value: Code, scope: Scope) -> None:
