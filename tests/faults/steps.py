@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ from trident_py.state.participants import participant_of
 STEPS = ("begin", "begun", "half", "written", "committed", "publish", "published")
 DRIVER = -1
 ANY = -2  # the partition that comes first
+OF_REQUESTS = "trident-drpc"
+"""Threads that answer requests, beside the batches."""
 ONE_BY_ONE = ("execute", "executemany")  # SQLite has no requests: each statement counts
 
 
@@ -139,7 +142,8 @@ def count(owner: type, name: str) -> None:
         return
 
     def telling(*arguments: Any) -> Any:
-        HOOK.statement()
+        if not threading.current_thread().name.startswith(OF_REQUESTS):
+            HOOK.statement()
         return request(*arguments)
 
     telling.counted = True  # type: ignore[attr-defined]
@@ -173,6 +177,10 @@ class Stepped(StateFactory):
     @property
     def location(self) -> Any:
         return self.factory.location
+
+    @property
+    def reading(self) -> Any:
+        return self.factory.reading
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)

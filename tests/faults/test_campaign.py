@@ -19,6 +19,7 @@ from .homes import STORES, home
 from .injections import kinds
 from .inputs import write
 from .records import table
+from .requests import History, WrongReply
 from .rounds import Round, points
 from .steps import Fault
 
@@ -48,6 +49,42 @@ def test_a_short_round_loses_and_doubles_nothing(place: Any, spout: str) -> None
     assert (record["wrong"], record["lost"], record["doubled"]) == ("", 0, 0), record
     assert record["rows"] > 0
     assert any(fault["reached"] for fault in record["faults"])
+
+
+def test_a_short_round_answers_requests(place: Any) -> None:
+    seed = next(seed for seed in range(1000) if Round(place, seed).drawn.asked)
+    record = one(place, seed, BATCHES)
+    assert (record["wrong"], record["lost"], record["doubled"]) == ("", 0, 0), record
+    assert record["answered"] > 0
+
+
+ONE = [("asked", 1), ("answered", 1, {"w": 3}), ("committed", 1, 0, "")]
+KILLED_WHILE_ASKED = [*ONE, ("asked", 2)]
+DONE = ("done", 2)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ([*ONE, ("asked", 2), ("answered", 2, {"w": None}), DONE], "w is None, at least of batch 1"),
+        ([*ONE, ("asked", 2), ("answered", 2, {"w": 8}), DONE], "w is 8, at least of batch 1"),
+        ([("asked", 1), ("answered", 1, {"w": 7}), *ONE, DONE], "w is 3, at least of batch 2"),
+        ([*KILLED_WHILE_ASKED, DONE], "had no reply"),
+        ([*ONE, ("asked", 2), ("failed", 2, "StateError", "FAILED_REQUEST: away"), DONE], "nothing was away"),
+        ([*ONE, ("asked", 2), ("failed", 2, "NoneType", "SERVER_SHUTDOWN: it failed"), DONE], "nothing was away"),
+    ],
+)
+def test_a_reply_that_may_not_be_given_is_found(told: list[tuple], words: str) -> None:
+    """After batch 1 the value is 3, after batch 2 it is 7."""
+    with pytest.raises(WrongReply, match=words):
+        History([[("w", 3)], [("w", 4)]]).judge(told, 0, may_fail=False)
+
+
+def test_replies_that_may_be_given_are_counted() -> None:
+    history = History([[("w", 3)], [("w", 4)]])
+    assert history.judge(KILLED_WHILE_ASKED, 0, may_fail=False) == {"answered": 1}
+    failed = [*ONE, ("failed", 2, "ConnectionLost", "FAILED_REQUEST: away"), ("asked", 3), ("answered", 3, {"w": 3})]
+    assert history.judge(failed, 0, may_fail=True) == {"answered": 2, "failed": 1}
 
 
 def test_a_seed_gives_a_round_again(place: Any) -> None:
