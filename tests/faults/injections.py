@@ -228,7 +228,7 @@ KINDS: dict[str, Kind] = {
     "killed at a request": Kind(
         lambda home: home.kind not in ("redis", *TOPICS), ("statement",), action="die", weight=4
     ),
-    "stopped and woken later": Kind(_everywhere, (*BETWEEN, *OF_THE_DRIVER), act=_stop, last=True, weight=2),
+    "stopped and woken later": Kind(_everywhere, (*BETWEEN, *OF_THE_DRIVER), "rest", _stop, last=True, weight=2),
     "stopped for a moment": Kind(_everywhere, act=_pause, ends=False),
     "clock jumps": Kind(_everywhere, action="jump", ends=False),
     "disk full": Kind(lambda home: home.kind in ("sqlite", "files"), action="full"),

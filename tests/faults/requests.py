@@ -22,6 +22,8 @@ from trident_py.errors import DRPCExecutionException
 from trident_py.operations.builtin import MapGet
 from trident_py.testing import Split
 
+from .steps import REQUEST
+
 FUNCTION = "total"
 PAUSE = 0.01
 PATIENCE = 60.0
@@ -62,7 +64,8 @@ def _ask(words: str, pipe: Any, over: threading.Event) -> None:
         number += 1
         pipe.send(("asked", number))
         try:
-            values = dict(default_drpc().execute(FUNCTION, words, PATIENCE))
+            with REQUEST:
+                values = dict(default_drpc().execute(FUNCTION, words, PATIENCE))
         except DRPCExecutionException as error:
             pipe.send(("failed", number, type(error.__cause__).__name__, f"{error.type}: {error}"))
         else:

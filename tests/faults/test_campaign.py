@@ -18,6 +18,7 @@ from .held import HELD
 from .homes import STORES, home
 from .injections import kinds
 from .inputs import write
+from .readings import PARTITIONS
 from .records import table
 from .requests import History, WrongReply
 from .rounds import Round, points
@@ -107,6 +108,23 @@ def test_a_driver_that_wakes_up_before_a_poisoned_batch_is_told_that_it_is_the_o
     finally:
         older.close()
     assert older.told[-1][:2] == ("error", "ZombieError"), older.told[-1]
+
+
+def test_a_driver_that_wakes_up_behind_its_last_commit_commits_nothing_in_its_spout(tmp_path: Path) -> None:
+    """Its emitters would move a position back that a newer driver has moved on."""
+    drawn = Drawn("sqlite", "committer", ("rows",), 1, False, False)
+    start = DrawnStart(f"sqlite:///{tmp_path}/store.db", tmp_path, 5, drawn=drawn)
+    older = Driver(replace(start, faults=(Fault("committed", "rows", 2, action="ask"),)))
+    try:
+        assert older.next() == "at"
+        assert run(start).told[-1] == ("done", 5)
+        older.go_on()
+        older.next()
+    finally:
+        older.close()
+    assert older.told[-1][:2] == ("error", "ZombieError"), older.told[-1]
+    for partition in range(PARTITIONS):
+        assert (tmp_path / f"committed-{partition}").read_text().split() == ["1", "2", "3", "4", "5"]
 
 
 def test_a_decision_that_a_full_disk_does_not_let_go_keeps_its_files(tmp_path: Path) -> None:
