@@ -140,7 +140,7 @@ def assignment(node: Node, scope: Scope) -> list[str]:
     while operator == "=" and right.type == "assignment_expression" and text(child(right, "operator")) == "=":
         targets.append(child(right, "left"))
         right = child(right, "right")
-    first, codes = _targets(targets, scope)
+    first, codes = _targets(targets, "++" in text(right) or "--" in text(right), scope)
     if operator == "=":
         value = initial(right, codes[0].type, scope)
         _note_width(left, value, scope)
@@ -156,12 +156,14 @@ def assignment(node: Node, scope: Scope) -> list[str]:
     return first + break_lines(f"{target.text} = {whole}")
 
 
-def _targets(nodes: list[Node], scope: Scope) -> tuple[list[str], list[Code]]:
-    """Translate targets. Java computes an index before the value, Python behind it: one that counts up comes first."""
+def _targets(nodes: list[Node], counting: bool, scope: Scope) -> tuple[list[str], list[Code]]:
+    """Translate targets. Java computes an index before the value, Python behind it: where one of them counts, it comes
+    first."""
     lines, codes = [], []
     for node in nodes:
         code = _target(node, scope)
-        if node.type == "array_access" and (":=" in code.text or "post_update(" in code.text):
+        counts = counting or ":=" in code.text or "post_update(" in code.text
+        if node.type == "array_access" and counts:
             array, index = translate(child(node, "array"), scope), as_number(translate(child(node, "index"), scope))
             name = scope.frame.fresh("place")
             lines += break_lines(f"{name} = {index.text}")
