@@ -30,13 +30,14 @@ from ...topology.topology import check_submission
 @dataclass(frozen=True)
 class Component:
     """One component. ``read``: returns its log as it is now, to be read alone; ``open``: the log, to be written.
-    ``program``: None if only the checkpoint is known, and no state."""
+    ``program``: None if only the checkpoint is known, and no state. ``root``: what ``checkpoints=`` names."""
 
     topology: str
     name: str
     read: Callable[[], BatchLog]
     open: Callable[[], BatchLog] | None = None
     program: Program | None = None
+    root: str = ""
 
     @property
     def shown(self) -> str:
@@ -69,7 +70,7 @@ def component_of(root: str, program: Program, storage: Storage | None = None) ->
     place = root, topology, program.component, own_order
     read = partial(read_log, *place, partial(find_folder, storage=storage or {}))
     opened = partial(open_log, *place, partial(open_folder, storage=storage or {}))
-    return Component(topology, program.component, read, opened, program)
+    return Component(topology, program.component, read, opened, program, root)
 
 
 def components_in(folder: Path) -> list[Component]:

@@ -1,0 +1,237 @@
+"""Cut-overs at random moments: real Storm is killed in the middle of a word count, and we go on.
+
+    make cut-overs SEED=1 ROUNDS=20
+
+Each round has a Storm of its own (LocalCluster, SIGKILL of its whole process), on one Kafka, one Redis and one
+ZooKeeper, which live on. Then `trident import offsets`, `trident import state` and a run here to the end; every key is
+compared with the fold of all sentences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import redis
+from confluent_kafka import Producer
+
+import states
+from testbed.kafka_broker import KafkaBroker
+from testbed.redis_server import RedisServer
+from testbed.storm import StormWords, ZooKeeper
+from trident_py import LocalCluster
+from trident_py.cli import trident
+from trident_py.extras.moving.checkpoint import find_moved
+from trident_py.extras.txid.components import components_in
+
+HERE = Path(__file__).parent
+WORDS = [f"w{number}" for number in range(40)]
+PATIENCE = 90.0
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a seed draws. ``kind``: of the state; ``into``: where its values go; ``watched``: whether the kill follows
+    a write of the state at once, so that a batch is likely to be under way."""
+
+    seed: int
+    kind: str
+    into: str
+    hash: str
+    partitions: int
+    tasks: int
+    pending: int
+    rows: int
+    sentences: tuple[str, ...]
+    delay: float
+    watched: bool
+
+    @classmethod
+    def draw(cls, seed: int) -> Round:
+        by = random.Random(seed)
+        sentences = [" ".join(by.choices(WORDS, k=by.randint(1, 4))) for _ in range(by.randint(200, 500))]
+        return cls(
+            seed, by.choice(["opaque", "opaque", "opaque", "transactional"]), by.choice(["sqlite", "redis", "place"]),
+            by.choice(["", "counts"]), by.randint(1, 3), by.randint(1, 3), by.choice([1, 1, 3]), by.randint(2, 8),
+            tuple(sentences), by.uniform(0, 1.5), by.random() < 0.6,
+        )  # fmt: skip
+
+    @property
+    def fold(self) -> dict[str, int]:
+        return Counter(word for sentence in self.sentences for word in sentence.split(" "))
+
+
+@dataclass(frozen=True)
+class Servers:
+    kafka: KafkaBroker
+    redis: RedisServer
+    zookeeper: ZooKeeper
+
+    @classmethod
+    @contextmanager
+    def running(cls) -> Iterator[Servers]:
+        with KafkaBroker() as kafka, RedisServer(appendfsync="no") as server, ZooKeeper() as zookeeper:
+            yield cls(kafka, server, zookeeper)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a round ended. ``differ``: the keys whose count is not that of the fold; ``txid``: the last one that Storm
+    had committed; ``under_way``: whether a batch had begun, and how many keys had it already."""
+
+    round: Round
+    differ: dict[str, tuple[int | None, int | None]]
+    txid: int
+    under_way: bool
+    touched: int
+    output: str
+    seconds: float
+
+    def line(self) -> str:
+        one = self.round
+        told = {"seed": one.seed, "kind": one.kind, "into": one.into, "txid": self.txid, "under_way": self.under_way,
+                "touched": self.touched, "differ": len(self.differ), "seconds": round(self.seconds, 1)}  # fmt: skip
+        return json.dumps(told)
+
+
+def run_round(servers: Servers, one: Round, folder: Path) -> Verdict:
+    """Let Storm run, kill it, move, go on here, compare."""
+    began, topic = time.monotonic(), f"lines-{one.seed}-{os.getpid()}"
+    servers.kafka.create_topic(topic, partitions=one.partitions)
+    _send(servers.kafka, topic, one)
+    client = redis.from_url(servers.redis.url)
+    client.flushall()
+    options = {
+        "zookeeper": servers.zookeeper.port, "kafka": servers.kafka.bootstrap, "topic": topic, "root": f"-{topic}",
+        "redis": servers.redis.port, "hash": one.hash, "kind": one.kind, "pending": one.pending, "tasks": one.tasks,
+        "rows": one.rows, "delay": 1,
+    }  # fmt: skip
+    with StormWords(**options) as storm:
+        _wait_for_moment(client, one, storm)
+        storm.kill()
+    touched = _touched(client, one)
+    output = move(servers, one, topic, folder)
+    moved = next(filter(None, map(find_moved, components_in(folder / "checkpoints"))))
+    found = run_to_end(servers, one, topic, folder)
+    keys = sorted(found.keys() | one.fold.keys())
+    differ = {key: (one.fold.get(key), found.get(key)) for key in keys if one.fold.get(key) != found.get(key)}
+    reached = sum(1 for txid in touched if txid > moved.committed)
+    return Verdict(one, differ, moved.committed, moved.under_way, reached, output, time.monotonic() - began)
+
+
+def _send(kafka: KafkaBroker, topic: str, one: Round) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    for number, sentence in enumerate(one.sentences):
+        producer.produce(topic, sentence, partition=number % one.partitions)
+    producer.flush()
+
+
+def _values(client: Any, one: Round) -> list[bytes]:
+    """What Storm's state holds now."""
+    if one.hash:
+        return list(client.hvals(one.hash))
+    names = [name for name in client.keys() if not name.startswith(b"trident:")]
+    return [text for text in (client.mget(names) if names else []) if text is not None]
+
+
+def _touched(client: Any, one: Round) -> list[int]:
+    return [json.loads(text)[0] for text in _values(client, one)]
+
+
+def _wait_for_moment(client: Any, one: Round, storm: StormWords) -> None:
+    """Wait until Storm has written, then for the drawn time; if the round is watched, until it writes again."""
+    end = time.monotonic() + PATIENCE
+    while not _values(client, one):
+        if time.monotonic() > end:
+            raise AssertionError(f"Storm wrote nothing:\n{storm.log[-3000:]}")
+        time.sleep(0.02)
+    time.sleep(one.delay)
+    before, end = _values(client, one), time.monotonic() + 1
+    while one.watched and _values(client, one) == before and time.monotonic() < end:
+        pass
+
+
+def move(servers: Servers, one: Round, topic: str, folder: Path) -> str:
+    """Do as a person does: import the offsets, then the state. Returns what was printed."""
+    os.environ |= {
+        "WORDS_KAFKA": servers.kafka.bootstrap, "WORDS_TOPIC": topic, "WORDS_KIND": one.kind,
+        "WORDS_STATES": write_states(servers, one, folder),
+    }  # fmt: skip
+    checkpoints = str(folder / "checkpoints")
+    zookeeper = ["--zookeeper", servers.zookeeper.hosts, "--root", f"/transactional-{topic}"]
+    told = call("import", "offsets", "moved_words:build", "--checkpoint", checkpoints, *zookeeper)
+    source = ["--from", servers.redis.url, "--kind", one.kind, *(["--hash", one.hash] if one.hash else [])]
+    target = ["--in-place"] if one.into == "place" else ["--into", f"{os.environ['WORDS_STATES']}:counts"]
+    match = [] if one.hash else ["--match", "w*"]
+    return told + call("import", "state", *source, *match, *target, "--checkpoint", checkpoints)
+
+
+def write_states(servers: Servers, one: Round, folder: Path) -> str:
+    place = {"type": "redis-map", "kind": one.kind, "url": servers.redis.url}
+    if one.into == "place":
+        place |= {"hash": one.hash} if one.hash else {}
+    elif one.into == "redis":
+        place["hash"] = "moved"
+    else:
+        url = f"sqlite:///{folder}/words.db"
+        place = {"type": "sql-map", "kind": one.kind, "url": url, "table": "counts", "key": "word string"}
+        place["value"] = "count bigint"
+    file = folder / "states.yaml"
+    file.write_text(json.dumps({"states": {"counts": place}}))
+    return str(file)
+
+
+def call(*arguments: str) -> str:
+    """Run a command in this process; raise AssertionError with what it said if it fails."""
+    out = StringIO()
+    with redirect_stdout(out):
+        try:
+            trident(list(arguments), prog_name="trident")
+        except SystemExit as ended:
+            assert ended.code == 0, f"trident {' '.join(arguments)} ended with {ended.code}:\n{out.getvalue()}"
+    return out.getvalue()
+
+
+def run_to_end(servers: Servers, one: Round, topic: str, folder: Path) -> dict[str, int]:
+    """Run the ported topology until it has read all; return its counts."""
+    import moved_words
+
+    topology = moved_words.build().build()
+    cluster = LocalCluster(str(folder / "checkpoints"))
+    cluster.submitTopology("moved_words", {}, topology).awaitTermination(PATIENCE)
+    stored = states.load(os.environ["WORDS_STATES"])["counts"].stored()
+    return {key[0]: value[1] for key, value in stored.items()}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--rounds", type=int, default=20)
+    given = options.parse_args()
+    sys.path.insert(0, str(HERE))
+    wrong = 0
+    with Servers.running() as servers:
+        for seed in range(given.seed, given.seed + given.rounds):
+            with tempfile.TemporaryDirectory() as folder:
+                verdict = run_round(servers, Round.draw(seed), Path(folder))
+            print(verdict.line(), flush=True)
+            if verdict.differ:
+                wrong += 1
+                print(verdict.output, verdict.differ, flush=True)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
