@@ -29,7 +29,10 @@ __all__ = ["StormWords", "ZooKeeper", "jars"]
 FOLDER = Path(__file__).parent / "jvm"
 POM, PROGRAM = FOLDER / "storm.xml", FOLDER / "StormWords.java"
 ZOOKEEPER = "org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain"
-QUIET = "-Dorg.apache.logging.log4j.level=ERROR"
+STORM, KEEPER = "storm", "zookeeper"  # the names of their archives of classes
+QUIET = """<configuration status="error"><appenders><console name="out"/></appenders>
+<loggers><root level="error"><appenderRef ref="out"/></root></loggers></configuration>
+"""
 SMALL = ("-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -40,20 +43,22 @@ def jars() -> Path:
     return wanted
 
 
-def classes() -> Path:
-    """Returns the folder with the compiled topology; compiles it first if it is missing. Raises ServiceMissing."""
+def program() -> Path:
+    """Returns the jar with the compiled topology; compiles it first if it is missing. Raises ServiceMissing."""
     wanted = cached(f"storm-words-{crc32(POM.read_bytes() + PROGRAM.read_bytes()):08x}")
     fetch_once(wanted, _compile)
-    return wanted
+    return wanted / "words.jar"
 
 
 def _compile(into: Path) -> None:
     if shutil.which("javac") is None:
         raise ServiceMissing("javac is not installed: sudo apt-get install openjdk-17-jdk-headless")
-    command = ["javac", "-nowarn", "-cp", f"{jars()}/*", "-d", str(into), str(PROGRAM)]
-    made = subprocess.run(command, capture_output=True, text=True)
-    if made.returncode != 0:
-        raise ServiceMissing(f"javac could not compile {PROGRAM}:\n{made.stderr[-2000:]}")
+    compiled = ["javac", "-nowarn", "-cp", f"{jars()}/*", "-d", f"{into}/classes", str(PROGRAM)]
+    packed = ["jar", "--create", "--file", f"{into}/words.jar", "-C", f"{into}/classes", "."]
+    for command in (compiled, packed):  # Java keeps no archive of classes that are in folders
+        made = subprocess.run(command, capture_output=True, text=True)
+        if made.returncode != 0:
+            raise ServiceMissing(f"{command[0]} failed for {PROGRAM}:\n{made.stderr[-2000:]}")
 
 
 class ZooKeeper(Service):
@@ -76,7 +81,7 @@ class ZooKeeper(Service):
         }  # fmt: skip
         text = "".join(f"{name}={value}\n" for name, value in {**settings, **self.options}.items())
         (self.folder / "zoo.cfg").write_text(text)
-        start = [*SMALL, "-Xmx256m", *class_archives.options("zookeeper"), "-Dzookeeper.forceSync=no"]
+        start = [*SMALL, "-Xmx256m", *class_archives.options(KEEPER), "-Dzookeeper.forceSync=no"]
         return [class_archives.java(), *start, "-cp", f"{jars()}/*", ZOOKEEPER, f"{self.folder}/zoo.cfg"]
 
     def _answer(self) -> None:
@@ -96,15 +101,16 @@ class StormWords(Service):
     name = "Storm"
 
     def _programs(self) -> Path:
-        classes()
-        return jars()
+        return program()
 
     def _command(self) -> list[str]:
         assert self.folder is not None
         given = [f"{name}={value}" for name, value in self.options.items()]
-        temporary = f"-Djava.io.tmpdir={tempfile.mkdtemp(dir=self.folder)}"
-        start = [*SMALL, "-Xmx512m", "-Xss512k", *class_archives.options("storm"), QUIET, temporary]
-        return [class_archives.java(), *start, "-cp", f"{classes()}:{jars()}/*", "StormWords", *given]
+        (self.folder / "log4j2.xml").write_text(QUIET)
+        places = [f"-Djava.io.tmpdir={tempfile.mkdtemp(dir=self.folder)}",
+                  f"-Dlog4j2.configurationFile={self.folder}/log4j2.xml"]  # fmt: skip
+        start = [*SMALL, "-Xmx512m", "-Xss512k", *class_archives.options(STORM), *places]
+        return [class_archives.java(), *start, "-cp", f"{program()}:{jars()}/*", "StormWords", *given]
 
     def _answer(self) -> None:
         if "submitted" not in self.log:

@@ -30,7 +30,7 @@ from confluent_kafka import Producer
 import states
 from testbed.kafka_broker import KafkaBroker
 from testbed.redis_server import RedisServer
-from testbed.storm import StormWords, ZooKeeper
+from testbed.storm import StormWords, ZooKeeper, dump
 from trident_py import LocalCluster
 from trident_py.cli import trident
 from trident_py.extras.moving.checkpoint import find_moved
@@ -96,6 +96,7 @@ class Verdict:
     txid: int
     under_way: bool
     touched: int
+    topic: str
     output: str
     seconds: float
 
@@ -128,7 +129,7 @@ def run_round(servers: Servers, one: Round, folder: Path) -> Verdict:
     keys = sorted(found.keys() | one.fold.keys())
     differ = {key: (one.fold.get(key), found.get(key)) for key in keys if one.fold.get(key) != found.get(key)}
     reached = sum(1 for txid in touched if txid > moved.committed)
-    return Verdict(one, differ, moved.committed, moved.under_way, reached, output, time.monotonic() - began)
+    return Verdict(one, differ, moved.committed, moved.under_way, reached, topic, output, time.monotonic() - began)
 
 
 def _send(kafka: KafkaBroker, topic: str, one: Round) -> None:
@@ -229,6 +230,7 @@ def main() -> None:
             print(verdict.line(), flush=True)
             if verdict.differ:
                 wrong += 1
+                print(json.dumps(dump(servers.zookeeper.hosts, f"/transactional-{verdict.topic}")))
                 print(verdict.output, verdict.differ, flush=True)
     sys.exit(1 if wrong else 0)
 

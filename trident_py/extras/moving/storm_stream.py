@@ -6,7 +6,9 @@
     <root>/<stream>/user/<partition>/<txid>      what the emitter says of it, for each partition
 
 The highest node need not be committed: an opaque spout writes it when the batch commits, a transactional one when it
-emits; ``currtx`` decides. Source in Storm: MasterBatchCoordinator, RotatingTransactionalState.
+emits; ``currtx`` decides. But Storm says that a batch has succeeded before it writes ``currtx``, and its spouts then
+drop what they know of the batch before. So a node that is gone proves that the batch of ``currtx`` is committed too.
+Source in Storm: MasterBatchCoordinator.ack, RotatingTransactionalState.cleanupBefore.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ ByTxid = dict[int, Any]
 
 @dataclass(frozen=True)
 class StormStream:
-    """One stream. ``metadata``: the coordinator's by txid; ``partitions``: the emitters' by partition and txid."""
+    """One stream. ``current``: the txid after the last committed one; ``metadata``: the coordinator's by txid;
+    ``partitions``: the emitters' by partition and txid."""
 
     name: str
-    committed: int
+    current: int
     attempts: frozenset[int] = frozenset()
     metadata: ByTxid = field(default_factory=dict)
     partitions: Mapping[str, ByTxid] = field(default_factory=dict)
@@ -36,6 +39,25 @@ class StormStream:
     def begun(self, txid: int) -> bool:
         """Return whether a batch has begun: an attempt of it, or metadata, is recorded."""
         return txid in self.attempts or txid in self.metadata or any(txid in of for of in self.partitions.values())
+
+    @property
+    def committed(self) -> int:
+        """The last txid that is committed for sure."""
+        current, before = self.current, self.current - 1
+        if before == 0 or current not in self.metadata:
+            return before
+        begins = [partition for partition, of in self.partitions.items() if min(of) == current]
+        cleaned = min(self.metadata) == current or any(map(self._was_read, begins))
+        return current if cleaned else before
+
+    def _was_read(self, partition: str) -> bool:
+        """Return whether a partition that the batch of ``current`` has was in the batch before too. Each batch has
+        metadata of each of its partitions."""
+        before, now = self.metadata.get(self.current - 1), self.metadata[self.current]
+        if before == now:
+            return True
+        topic, _, number = partition.rpartition("@")
+        return number.isdigit() and {"topic": topic, "partition": int(number)} in (before or [])
 
 
 def streams_of(nodes: Nodes, root: str) -> dict[str, StormStream]:
@@ -59,7 +81,7 @@ def _read_stream(nodes: Nodes, place: str, name: str) -> StormStream:
             metadata[int(last)] = _json(nodes, path)
         elif folder.startswith(f"{place}/user/"):
             partitions[folder.removeprefix(f"{place}/user/")][int(last)] = _json(nodes, path)
-    return StormStream(name, current - 1, frozenset(map(int, attempts)), metadata, dict(partitions))
+    return StormStream(name, current, frozenset(map(int, attempts)), metadata, dict(partitions))
 
 
 def _json(nodes: Nodes, path: str) -> Any:
