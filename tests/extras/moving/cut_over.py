@@ -143,7 +143,7 @@ def _values(client: Any, one: Round) -> list[bytes]:
     """What Storm's state holds now."""
     if one.hash:
         return list(client.hvals(one.hash))
-    names = [name for name in client.keys() if not name.startswith(b"trident:")]
+    names = [name for name in client.scan_iter() if not name.startswith(b"trident:")]
     return [text for text in (client.mget(names) if names else []) if text is not None]
 
 

@@ -148,7 +148,8 @@ def state(
     def body() -> int:
         if in_place == (into is not None):
             raise click.UsageError("name the state with --into FILE:STATE, or say --in-place")
-        moved, storms = _find_checkpoint(checkpoint), _source_of(source, StateType(kind), lay)
+        storms = _source_of(source, StateType(kind), lay)
+        moved = _find_checkpoint(checkpoint)
         if in_place:
             if not isinstance(storms, RedisSource):
                 raise click.UsageError("--in-place is for Redis, whose values our states read as they are")
