@@ -68,7 +68,8 @@ ENTRANCES = {
     "__init__", "__main__", "checkpoints/__init__", "engine/__init__", "report/__init__", "events", "topology_files",
 }  # fmt: skip
 # Extras may import every layer, and of one another only what is here.
-EXTRAS_MAY_IMPORT = {"gateway": {"drpc_server"}, "monitor": {"drpc_server"}}  # the web server and its limits
+# The web server and its limits; the components of a topology, with their checkpoints.
+EXTRAS_MAY_IMPORT = {"gateway": {"drpc_server"}, "monitor": {"drpc_server"}, "moving": {"txid"}}
 # Public names of extras that a type checker finds where users import them. At run time they come by entry point.
 TYPED = {
     "trident_py/drpc/__init__.py": "drpc_server",
@@ -84,6 +85,7 @@ STATES_MAY_IMPORT = {
 LAZY = {
     "trident_py/testing/faults/driver_process.py": "a run on LocalCluster must not load pyspark",
     "trident_py/cli/run.py": "`--local` must not load pyspark",
+    "trident_py/extras/moving/import_cli.py": "`trident --help` loads no SQLAlchemy",
     "trident_py/extras/topology_files/cli.py": "`trident --help` loads no YAML and no pydantic",
     "states/sql/dialects/registry.py": "a dialect and its driver are loaded when a URL asks for them",
     "trident_py/spark/jobs.py": "pickled by value; a worker imports when it knows the path",

@@ -113,6 +113,9 @@ class StoredValues(Protocol):
     def get(self, keys: Sequence[Key]) -> list[Any]:
         """Return the stored values in the order of the keys; None for a missing one."""
 
+    def holds(self, keys: Sequence[Key], values: Sequence[Any]) -> bool:
+        """Return whether the store has just these values. It may compare them itself."""
+
     def count(self) -> int:
         """Return how many keys the store has."""
 

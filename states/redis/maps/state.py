@@ -249,6 +249,9 @@ class StoredRedisValues:
         names = [key[0] for key in keys]
         return [self.layout.value(name, text) for name, text in zip(names, self.layout.place.read(names), strict=True)]
 
+    def holds(self, keys: Sequence[Key], values: Sequence[Any]) -> bool:
+        return self.get(keys) == list(values)
+
     def count(self) -> int:
         return self.layout.place.count()
 

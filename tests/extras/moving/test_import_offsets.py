@@ -18,7 +18,7 @@ from trident_py import LocalCluster, TridentTopology
 from trident_py.cli import trident
 from trident_py.engine.program import compile_plan
 from trident_py.extras.moving.checkpoint import find_moved
-from trident_py.extras.moving.offsets import Answers, find_position
+from trident_py.extras.moving.offsets import ImportAnswers, find_position
 from trident_py.extras.moving.storm_stream import StormStream
 from trident_py.extras.txid.components import component_of, components_in
 from trident_py.model.context import with_context
@@ -201,5 +201,5 @@ def test_own_spouts_keep_their_metadata(spout: Any, over: Any, entries: Any, beg
     topology.newStream("s", spout).each("value", lambda value: [value], "v")
     (program,) = compile_plan(topology.build().plan, with_context({}, topology="t", run="t-1", home=None))
     storm = StormStream("s", 8, frozenset({8}), {7: "a", 8: "b"}, {"p": {7: 70, 8: 80}})
-    position, _ = find_position(component_of(str(tmp_path), program), {"s": storm}, Answers())
+    position, _ = find_position(component_of(str(tmp_path), program), {"s": storm}, ImportAnswers())
     assert (position.over, position.entries, position.begun) == (over, entries, begun)

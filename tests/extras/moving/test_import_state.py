@@ -18,9 +18,10 @@ from trident_py.cli import trident
 from trident_py.errors import DefinitionError, StateError
 from trident_py.extras.moving import state_import
 from trident_py.extras.moving.checkpoint import Moved
-from trident_py.extras.moving.sources import DumpSource, RedisSource, Source, SqlSource
+from trident_py.extras.moving.sources import DumpSource, RedisSource, ValueSource
 from trident_py.extras.moving.state_import import Result, import_values, rebase_in_place
 from trident_py.extras.moving.storm_values import Rebase
+from trident_py.extras.moving.table_source import TableSource
 from trident_py.state import OpaqueValue, StateType, TransactionalValue
 from trident_py.tuples import Fields
 
@@ -38,7 +39,7 @@ def state_of(folder: Path, kind: StateType = OPAQUE) -> SqlMapState:
     return SqlMapState(f"sqlite:///{folder}/c.db", "c", Fields("word string"), Fields("count bigint"), kind)
 
 
-def take(source: Source, target: Any, moved: Moved = QUIET, split: str | None = None) -> Result:
+def take(source: ValueSource, target: Any, moved: Moved = QUIET, split: str | None = None) -> Result:
     return import_values(source, target.open_values(), moved, split, False, lambda keys: None)
 
 
@@ -127,7 +128,7 @@ def test_a_table_is_read_in_parts(text: bool, tmp_path: Path, monkeypatch: pytes
             connection.execute(sa.text("INSERT INTO t VALUES (:w, :t, :v, :p)"), every)
     engine.dispose()
     more = {} if text else {"txid": "txid", "previous": ("before",)}
-    source = SqlSource(url, "t", OPAQUE, ("word",), ("value",), **more)
+    source = TableSource(url, "t", OPAQUE, ("word",), ("value",), **more)
     state = state_of(tmp_path)
     done = take(source, state, Moved(8, 8, True))
     done.check("c")

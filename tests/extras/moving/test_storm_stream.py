@@ -9,7 +9,7 @@ import pytest
 
 from trident_py.errors import DefinitionError
 from trident_py.extras.moving.kafka_offsets import read_progress
-from trident_py.extras.moving.storm_stream import StormStream, committed_of, streams_of
+from trident_py.extras.moving.storm_stream import StormStream, find_committed, streams_of
 from trident_py.extras.moving.zookeeper import read_dump
 
 LISTED = [{"topic": "lines", "partition": 0}]
@@ -27,7 +27,7 @@ def stream(current: int, partitions: dict[str, dict[int, object]], metadata: dic
 
 def test_the_highest_node_need_not_be_committed() -> None:
     written = stream(8, {"lines@0": {7: new(10, 19), 8: new(20, 29)}})
-    progress = read_progress(written, committed_of([written]), ["lines"])
+    progress = read_progress(written, find_committed([written]), ["lines"])
     assert (progress.next, progress.after) == ({("lines", 0): 20}, {("lines", 0): 30})
 
 
@@ -44,9 +44,9 @@ def test_a_batch_whose_predecessor_was_dropped_is_committed() -> None:
 
 
 def test_streams_of_one_component_have_one_txid() -> None:
-    assert committed_of([StormStream("a", 8), StormStream("b", 9)]) == 8, "killed between the writes to a and to b"
+    assert find_committed([StormStream("a", 8), StormStream("b", 9)]) == 8, "killed between the writes to a and to b"
     with pytest.raises(DefinitionError, match="a 7, b 4"):
-        committed_of([StormStream("a", 8), StormStream("b", 5)])
+        find_committed([StormStream("a", 8), StormStream("b", 5)])
 
 
 def test_both_forms_of_offsets() -> None:

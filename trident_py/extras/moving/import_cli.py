@@ -22,8 +22,8 @@ from ...topology.user_modules import states_loading
 from ..txid.components import components_in, components_of
 from .checkpoint import Moved, find_moved, make_checkpoint
 from .kafka_offsets import Place
-from .offsets import Answers, find_group, find_position
-from .sources import REDIS, DumpSource, RedisSource, Source, SqlSource
+from .offsets import ImportAnswers, find_group, find_position
+from .sources import REDIS, DumpSource, RedisSource, ValueSource
 from .state_import import Result, import_values, rebase_in_place
 from .storm_stream import streams_of
 from .zookeeper import ROOT, read_dump, read_live
@@ -68,9 +68,9 @@ def offsets(
     def body() -> int:
         if sum(each is not None for each in (zookeeper, dump, group)) != 1:
             raise click.UsageError("name one of --zookeeper, --dump and --group")
-        answers = Answers(_pairs("--stream", streams), _parse_starts(starts), txid)
-        nodes = None if group else read_live(zookeeper, root) if zookeeper else read_dump(_given(dump), root)
-        known = {} if nodes is None else streams_of(nodes, root)
+        answers = ImportAnswers(_pairs("--stream", streams), _parse_starts(starts), txid)
+        nodes = read_live(zookeeper, root) if zookeeper else read_dump(dump, root) if dump else {}
+        known = streams_of(nodes, root)
         for component in components_of(**named):
             found = find_group(component, group, txid or 0) if group else find_position(component, known, answers)
             print("\n".join(found[1]))
@@ -81,11 +81,6 @@ def offsets(
         return 0
 
     sys.exit(run_guarded(body, full))
-
-
-def _given(dump: Path | None) -> Path:
-    assert dump is not None
-    return dump
 
 
 def _warn(moved: Moved) -> list[str]:
@@ -179,7 +174,7 @@ def _find_checkpoint(checkpoint: str) -> Moved:
     return found[0]
 
 
-def _source_of(source: str, kind: StateType, lay: Mapping[str, Any]) -> Source:
+def _source_of(source: str, kind: StateType, lay: Mapping[str, Any]) -> ValueSource:
     """Return the source that the options name. Raises UsageError for options that do not fit it."""
     redis, sql = source.startswith(REDIS), "://" in source
     wrong = [] if redis else [name for name in ("hash_", "match") if lay[name]]
@@ -194,7 +189,9 @@ def _source_of(source: str, kind: StateType, lay: Mapping[str, Any]) -> Source:
         return DumpSource(Path(source), kind)
     if not (lay["table"] and lay["key"] and lay["value"]):
         raise click.UsageError("a SQL table needs --table, --key and --value")
-    return SqlSource(source, lay["table"], kind, lay["key"], lay["value"], lay["txid"], lay["previous"])
+    from .table_source import TableSource
+
+    return TableSource(source, lay["table"], kind, lay["key"], lay["value"], lay["txid"], lay["previous"])
 
 
 def _target_of(into: str) -> tuple[str, StoredValues]:

@@ -18,11 +18,11 @@ from ...spouts.partitioned import IOpaquePartitionedTridentSpout, IPartitionedTr
 from ..txid.components import Component
 from .checkpoint import Entries, ImportedPosition, Moved
 from .kafka_offsets import KafkaProgress, Place, read_progress
-from .storm_stream import StormStream, committed_of
+from .storm_stream import StormStream, find_committed
 
 
 @dataclass(frozen=True)
-class Answers:
+class ImportAnswers:
     """What the person says. ``streams``: the stream in Storm of each of ours that has another name; ``starts``: the
     next offset of Kafka partitions that Storm does not tell; ``txid``: our last txid, None for Storm's."""
 
@@ -42,7 +42,7 @@ class Findings:
 
 
 def find_position(
-    component: Component, streams: Mapping[str, StormStream], answers: Answers
+    component: Component, streams: Mapping[str, StormStream], answers: ImportAnswers
 ) -> tuple[ImportedPosition, list[str]]:
     """Return where a component begins, and the lines that say so. Asks Kafka for the topics; changes nothing. Raises
     DefinitionError for what does not fit together."""
@@ -50,10 +50,10 @@ def find_position(
     spouts = component.program.spouts
     of_spouts = {info.id: _find_stream(info.id, streams, answers) for info in spouts}
     known = [stream for stream in of_spouts.values() if stream is not None]
-    committed = committed_of(known)
+    committed = find_committed(known)
     repeats = [info for info in spouts if _is_repeated(info, of_spouts[info.id], committed)]
     base = _choose_base(answers, committed, bool(repeats))
-    moved = Moved(committed, base, any(stream.begun(committed + 1) for stream in known), bool(repeats))
+    moved = Moved(committed, base, any(stream.has_begun(committed + 1) for stream in known), bool(repeats))
     found = Findings()
     for info in spouts:
         if (stream := of_spouts[info.id]) is None:
@@ -69,7 +69,7 @@ def _headline(component: Component, moved: Moved) -> str:
     return f"{component.shown}: Storm has committed txid {moved.committed}{ours}"
 
 
-def _find_stream(name: str, streams: Mapping[str, StormStream], answers: Answers) -> StormStream | None:
+def _find_stream(name: str, streams: Mapping[str, StormStream], answers: ImportAnswers) -> StormStream | None:
     wanted = answers.streams.get(name, name)
     if wanted not in streams and name in answers.streams:
         raise DefinitionError(f"--stream {name}={wanted}: Storm has no stream {wanted}; there are {', '.join(streams)}")
@@ -78,10 +78,10 @@ def _find_stream(name: str, streams: Mapping[str, StormStream], answers: Answers
 
 def _is_repeated(info: SpoutNodeInfo, stream: StormStream | None, committed: int) -> bool:
     """Return whether the batch under way has a content that must stay: a transactional spout has emitted it."""
-    return info.spout.kind == TRANSACTIONAL and stream is not None and stream.begun(committed + 1)
+    return info.spout.kind == TRANSACTIONAL and stream is not None and stream.has_begun(committed + 1)
 
 
-def _choose_base(answers: Answers, committed: int, repeats: bool) -> int:
+def _choose_base(answers: ImportAnswers, committed: int, repeats: bool) -> int:
     base = committed if answers.txid is None else answers.txid
     if base < committed:
         raise DefinitionError(f"--txid {base}: Storm has committed txid {committed}; ours must not be lower")
@@ -93,7 +93,7 @@ def _choose_base(answers: Answers, committed: int, repeats: bool) -> int:
     return base
 
 
-def _add_spout(found: Findings, info: SpoutNodeInfo, stream: StormStream, moved: Moved, answers: Answers) -> None:
+def _add_spout(found: Findings, info: SpoutNodeInfo, stream: StormStream, moved: Moved, answers: ImportAnswers) -> None:
     spout, before = info.spout, [txid for txid in stream.metadata if txid <= moved.committed]
     if isinstance(spout, KafkaSpout):
         _add_kafka(found, info, stream, moved, answers)
@@ -125,7 +125,7 @@ def _last_metadata(stream: StormStream, committed: int) -> Iterator[tuple[str, A
             yield partition, by_txid[max(txids)]
 
 
-def _add_kafka(found: Findings, info: SpoutNodeInfo, stream: StormStream, moved: Moved, answers: Answers) -> None:
+def _add_kafka(found: Findings, info: SpoutNodeInfo, stream: StormStream, moved: Moved, answers: ImportAnswers) -> None:
     progress = read_progress(stream, moved.committed, info.spout.topics or ())
     topics = read_topics(info)
     found.over[info.id] = _metadata(topics, {**progress.next, **answers.starts}, {})

@@ -1,4 +1,4 @@
-"""Where Storm's states keep their values: Redis, a SQL table, or a dump as JSON lines. Read in batches, once."""
+"""Where Storm's states keep their values: Redis, or a dump as JSON lines. Read in parts, once."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-import sqlalchemy as sa
-
-from ...databases.sessions import driver_of, pin_engine
-from ...errors import DefinitionError, StateError, TridentError, explain_missing
+from ...errors import DefinitionError, StateError, explain_missing
 from ...model.secrets import redact_url
 from ...state import (
     JSONNonTransactionalSerializer,
@@ -20,7 +17,7 @@ from ...state import (
     JSONTransactionalSerializer,
     StateType,
 )
-from .storm_values import PARTS, Key, check_form, decode
+from .storm_values import Key, check_form, decode
 
 OURS = b"trident:"  # begins the names of our ledger's keys
 REDIS = ("redis://", "rediss://", "unix://")
@@ -32,7 +29,7 @@ SERIALIZERS: dict[StateType, Any] = {
 Batch = tuple[list[Key], list[Any]]
 
 
-class Source(Protocol):
+class ValueSource(Protocol):
     """The values of one state. ``shown``: where they are, without secrets."""
 
     @property
@@ -104,61 +101,6 @@ class RedisSource:
         if self.hash is not None and self.match is None:
             return int(client.hlen(self.hash))
         return sum(len(names) for names, _ in self.pages(client, 10_000))
-
-
-@dataclass(frozen=True)
-class SqlSource:
-    """A table of a database. ``txid`` and ``previous`` name their columns; without ``txid`` the one column ``value``
-    holds the JSON text that Storm's serializers make."""
-
-    url: str
-    table: str
-    kind: StateType
-    key: tuple[str, ...]
-    value: tuple[str, ...]
-    txid: str | None = None
-    previous: tuple[str, ...] = ()
-
-    @property
-    def shown(self) -> str:
-        return f"table {self.table!r} at {redact_url(self.url)}"
-
-    def read(self, size: int) -> Iterator[Batch]:
-        columns = [*self.key, *([self.txid] if self.txid else []), *self.value, *self.previous]
-        table = sa.table(self.table, *map(sa.column, columns))
-        try:
-            with driver_of(sa.make_url(self.url)):
-                engine = sa.create_engine(self.url)
-            pin_engine(engine)
-            with engine.connect().execution_options(stream_results=True) as connection:
-                rows = connection.execute(sa.select(*(table.c[name] for name in columns)))
-                for part in rows.partitions(size):
-                    yield self._split(part)
-            engine.dispose()
-        except sa.exc.SQLAlchemyError as error:
-            cause = getattr(error, "orig", None) or error  # SQLAlchemy's own name
-            raise TridentError(f"{self.shown}: {type(cause).__name__}: {cause}. Check table and columns") from error
-
-    def _split(self, rows: Sequence[Any]) -> Batch:
-        width, wide = len(self.key), len(self.value)
-        keys = [tuple(row[:width]) for row in rows]
-        if self.kind is not StateType.NON_TRANSACTIONAL and self.txid is None:
-            return keys, decode(self.kind, keys, [str(row[width]).encode() for row in rows])
-        parts = PARTS.get(self.kind, 1)
-        starts = [width + (parts > 1) + wide * part for part in range(max(parts - 1, 1))]
-        heads = [[row[width]] if parts > 1 else [] for row in rows]
-        values = [
-            [*head, *(_group(row[start : start + wide]) for start in starts)]
-            for head, row in zip(heads, rows, strict=True)
-        ]
-        return keys, check_form(self.kind, keys, values if parts > 1 else [value[0] for value in values])
-
-
-def _group(values: Sequence[Any]) -> Any:
-    """Return one value, or a row of several; None if all of them are null."""
-    if len(values) == 1:
-        return values[0]
-    return None if all(value is None for value in values) else tuple(values)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -15,10 +16,10 @@ from ...errors import StateError
 from ...state.roles import StoredValues
 from ...tuples import Fields
 from .checkpoint import Moved
-from .sources import Batch, RedisSource, Source
-from .storm_values import Key, Rebase, Tally, decode
+from .sources import Batch, RedisSource, ValueSource
+from .storm_values import ImportTally, Key, Rebase, decode
 
-SIZE = 20_000  # keys of one part, which is one transaction of our state
+SIZE = 50_000  # keys of one part, which is one transaction of our state
 Tell = Callable[[int], None]
 _PARSE: dict[str, Callable[[str], Any]] = dict.fromkeys(("tinyint", "smallint", "int", "integer", "bigint"), int)
 _PARSE |= dict.fromkeys(("float", "double"), float)
@@ -29,7 +30,7 @@ class Result:
     """What an import did. ``source`` and ``target``: the digest of what was read and re-based, and of what our state
     then held; ``keys`` and ``count``: how many different keys were read and are to be there, and how many are."""
 
-    tally: Tally
+    tally: ImportTally
     keys: int
     count: int
     source: str
@@ -56,8 +57,8 @@ class Digest:
         self._hash = sha256()
         self._keys = array("q")
 
-    def add(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
-        self._hash.update(json.dumps([keys, values], default=repr).encode())
+    def add(self, text: bytes) -> None:
+        self._hash.update(text)
 
     def note(self, keys: Sequence[Key]) -> None:
         self._keys.extend(map(hash, keys))
@@ -71,23 +72,38 @@ class Digest:
         return self._hash.hexdigest()
 
 
+def as_text(keys: Sequence[Key], values: Sequence[Any]) -> bytes:
+    """Return keys and values as the text that is digested."""
+    return json.dumps([keys, values], default=repr).encode()
+
+
 def import_values(
-    source: Source, target: StoredValues, moved: Moved, split: str | None, accept: bool, tell: Tell
+    source: ValueSource, target: StoredValues, moved: Moved, split: str | None, accept: bool, tell: Tell
 ) -> Result:
     """Write all values of the source into our state, and compare. Each part is one transaction; to repeat all of it
     changes nothing. ``split``: what stands between the fields of a key in its name; ``tell`` gets the keys so far."""
     rebase = Rebase(source.kind, target.kind, moved, accept)
     sent, found = Digest(), Digest()
-    for keys, values in source.read(SIZE):
+    for keys, values in _read_ahead(source.read(SIZE)):
         keys, values = rebase(_key_fields(keys, target.key, split), values)
         if keys:
             keys, values = _drop_repeated(keys, values)
             target.put(keys, values)
-            sent.add(keys, values)
+            text = as_text(keys, values)
+            sent.add(text)
             sent.note(keys)
-            found.add(keys, target.get(keys))
+            found.add(text if target.holds(keys, values) else as_text(keys, target.get(keys)))
         tell(rebase.tally.taken)
     return Result(rebase.tally, sent.keys, target.count(), sent.text, found.text)
+
+
+def _read_ahead(parts: Iterator[Batch]) -> Iterator[Batch]:
+    """Yield the parts; the next one is read while our store writes this one."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = reader.submit(next, parts, None)
+            yield part
 
 
 def _drop_repeated(keys: list[Key], values: list[Any]) -> Batch:
@@ -130,8 +146,8 @@ def rebase_in_place(source: RedisSource, moved: Moved, accept: bool, tell: Tell)
         there, after = dict(zip(keys, before, strict=True)), dict(zip(kept, values, strict=True))
         changed = {key: value for key, value in after.items() if value != there[key]}
         source.change(client, changed, [key for key in keys if key not in after])
-        sent.add(kept, values)
+        sent.add(as_text(kept, values))
         sent.note(kept)
-        found.add(kept, decode(source.kind, kept, source.texts(client, kept)) if kept else [])
+        found.add(as_text(kept, decode(source.kind, kept, source.texts(client, kept)) if kept else []))
         tell(rebase.tally.taken)
     return Result(rebase.tally, sent.keys, source.count(client), sent.text, found.text)

@@ -36,7 +36,7 @@ class StormStream:
     metadata: ByTxid = field(default_factory=dict)
     partitions: Mapping[str, ByTxid] = field(default_factory=dict)
 
-    def begun(self, txid: int) -> bool:
+    def has_begun(self, txid: int) -> bool:
         """Return whether a batch has begun: an attempt of it, or metadata, is recorded."""
         return txid in self.attempts or txid in self.metadata or any(txid in of for of in self.partitions.values())
 
@@ -100,7 +100,7 @@ def _number(nodes: Nodes, path: str, otherwise: int) -> int:
     return otherwise if value is None else value
 
 
-def committed_of(streams: Iterable[StormStream]) -> int:
+def find_committed(streams: Iterable[StormStream]) -> int:
     """Return the last committed txid of the streams of one component. They share their txids: Storm writes the next
     one to each in turn, so after a kill it is the highest. Raises DefinitionError if they never had the same."""
     txids = {stream.committed for stream in streams}

@@ -50,11 +50,19 @@ def check_form(kind: StateType, keys: Sequence[Key], values: Sequence[Any]) -> l
     """Return the values as Storm's classes. Raises StateError for one that this kind of state does not write."""
     if kind is StateType.NON_TRANSACTIONAL:
         return list(values)
-    parts = PARTS[kind]
-    for key, value in zip(keys, values, strict=True):
-        if type(value) is not list or len(value) != parts or type(value[0]) not in (int, type(None)):
-            raise _other_form(kind, key, repr(value))
+    if not _all_have_form(values, PARTS[kind]):
+        for key, value in zip(keys, values, strict=True):
+            if not _all_have_form([value], PARTS[kind]):
+                raise _other_form(kind, key, repr(value))
     return list(map(WRAP[kind], values))
+
+
+def _all_have_form(values: Sequence[Any], parts: int) -> bool:
+    return (
+        set(map(type, values)) <= {list}
+        and set(map(len, values)) <= {parts}
+        and {type(value[0]) for value in values} <= {int, type(None)}
+    )
 
 
 def _other_form(kind: StateType, key: Key, found: str) -> StateError:
@@ -66,7 +74,7 @@ def _other_form(kind: StateType, key: Key, found: str) -> StateError:
 
 
 @dataclass
-class Tally:
+class ImportTally:
     """What was done with the keys: how many were taken, of them with their value before the batch under way, or kept
     as part of it because it is repeated; how many were left out because that batch had made them."""
 
@@ -84,7 +92,7 @@ class Rebase:
     """
 
     def __init__(self, source: StateType, target: StateType, moved: Moved, accept: bool = False) -> None:
-        self.tally = Tally()
+        self.tally = ImportTally()
         self._source, self._target, self._moved, self._accept = source, target, moved, accept
         self._check_kinds()
 
@@ -104,19 +112,17 @@ class Rebase:
         if self._source is StateType.NON_TRANSACTIONAL:
             self.tally.taken += len(values)
             return list(keys), [self._store(self._moved.committed, value) for value in values]
-        kept: list[Key] = []
-        stored: list[Any] = []
-        committed, store = self._moved.committed, self._store
-        for key, value in zip(keys, values, strict=True):
-            txid = value[0]
+        committed, kept, rest = self._moved.committed, list(keys), list(values)
+        for at, (txid, *_) in enumerate(values):
             if txid is None:
-                value = (committed, *value[1:])
-            elif txid > committed and (value := self._settle(key, value)) is None:
-                continue
-            kept.append(key)
-            stored.append(store(*value))
+                rest[at] = WRAP[self._source]((committed, *values[at][1:]))
+            elif txid > committed:
+                rest[at] = self._settle(keys[at], values[at])
+        if None in rest:
+            kept = [key for key, value in zip(keys, rest, strict=True) if value is not None]
+            rest = [value for value in rest if value is not None]
         self.tally.taken += len(kept)
-        return kept, stored
+        return kept, rest if self._source is self._target else [self._store(*value) for value in rest]
 
     def _settle(self, key: Key, value: Any) -> Any:
         """Return a value of the batch under way as it counts; None if the key did not exist before it."""
@@ -131,10 +137,10 @@ class Rebase:
                 self.tally.absent += 1
                 return None
             self.tally.previous += 1
-            return moved.committed, value[2], value[2]
+            return OpaqueValue(moved.committed, value[2], value[2])
         if moved.repeats and self._target is StateType.TRANSACTIONAL:
             self.tally.kept += 1
-            return moved.base + 1, value[1]
+            return TransactionalValue(moved.base + 1, value[1])
         raise StateError(
             f"key {list(key)!r} has txid {value[0]}, the batch that was under way in Storm: a transactional value does "
             "not say what was before it, and "
