@@ -1,6 +1,6 @@
 """Real Storm for tests that move from it: its ZooKeeper, and a word count on its LocalCluster, killed at will.
 
-    with ZooKeeper() as zookeeper, StormWords(zookeeper.port, kafka=broker.bootstrap, topic="words", ...) as storm:
+    with ZooKeeper() as zookeeper, StormWords({"zookeeper": zookeeper.port, "topic": "words", ...}) as storm:
         ...
         storm.kill()        # SIGKILL of the whole cluster; ZooKeeper is a process of its own, and stays
 
@@ -14,6 +14,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -95,17 +96,22 @@ class ZooKeeper(Service):
 
 
 class StormWords(Service):
-    """The word count on a LocalCluster, in one process; ``options`` are those of ``jvm/StormWords.java``. Started, it
-    has submitted its topology, which begins its first batch some seconds later."""
+    """Word counts on one LocalCluster, in one process; ``topologies`` have the options of ``jvm/StormWords.java``.
+    Started, it has submitted them, and they begin their first batches some seconds later."""
 
     name = "Storm"
+
+    def __init__(self, *topologies: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._topologies = topologies
 
     def _programs(self) -> Path:
         return program()
 
     def _command(self) -> list[str]:
         assert self.folder is not None
-        given = [f"{name}={value}" for name, value in self.options.items()]
+        groups = [[f"{name}={value}" for name, value in each.items()] for each in self._topologies]
+        given = [part for group in groups for part in (*group, "--")][:-1]
         (self.folder / "log4j2.xml").write_text(QUIET)
         places = [f"-Djava.io.tmpdir={tempfile.mkdtemp(dir=self.folder)}",
                   f"-Dlog4j2.configurationFile={self.folder}/log4j2.xml"]  # fmt: skip

@@ -1,8 +1,11 @@
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.storm.Config;
 import org.apache.storm.LocalCluster;
+import org.apache.storm.generated.StormTopology;
 import org.apache.storm.kafka.spout.FirstPollOffsetStrategy;
 import org.apache.storm.kafka.spout.trident.KafkaTridentSpoutConfig;
 import org.apache.storm.kafka.spout.trident.KafkaTridentSpoutOpaque;
@@ -20,10 +23,10 @@ import org.apache.storm.trident.tuple.TridentTuple;
 import org.apache.storm.tuple.Fields;
 
 /**
- * The word count on a LocalCluster: KEY=VALUE... with zookeeper and redis (ports), kafka (address), topic, kind (opaque,
- * transactional or nontransactional state; the spout is opaque or transactional), hash ("" for strings), tasks of the
- * state, root (what follows /storm and /transactional), pending, rows (records that a poll brings), delay (milliseconds
- * that each sentence takes). It runs until it is killed.
+ * Word counts on a LocalCluster, each named by KEY=VALUE..., with "--" between two of them: name, zookeeper and redis (ports),
+ * database (of Redis), kafka (address), topic, kind (opaque, transactional or nontransactional state; the spout is opaque
+ * or transactional), hash ("" for strings), tasks of the state, root (what follows /storm and /transactional), pending,
+ * rows (records that a poll brings), delay (milliseconds that each sentence takes). It runs until it is killed.
  */
 public class StormWords {
     static class Split extends BaseFunction {
@@ -49,25 +52,38 @@ public class StormWords {
     }
 
     public static void main(String[] arguments) throws Exception {
-        Map<String, String> given = new HashMap<>();
+        List<Map<String, String>> words = new ArrayList<>();
+        words.add(new HashMap<>());
         for (String argument : arguments) {
-            String[] pair = argument.split("=", 2);
-            given.put(pair[0], pair[1]);
+            if (argument.equals("--")) {
+                words.add(new HashMap<>());
+            } else {
+                String[] pair = argument.split("=", 2);
+                words.get(words.size() - 1).put(pair[0], pair[1]);
+            }
         }
+        Map<String, String> first = words.get(0);
+        LocalCluster cluster = new LocalCluster.Builder()
+            .withSupervisors(words.size())
+            .withDaemonConf(Config.STORM_ZOOKEEPER_SERVERS, Arrays.asList("127.0.0.1"))
+            .withDaemonConf(Config.STORM_ZOOKEEPER_ROOT, "/storm" + first.getOrDefault("root", ""))
+            .withDaemonConf(Config.STORM_ZOOKEEPER_PORT, Integer.parseInt(first.get("zookeeper")))
+            .build();
+        for (Map<String, String> given : words) {
+            cluster.submitTopology(given.getOrDefault("name", "words"), conf(given), topology(given));
+        }
+        System.out.println("submitted");
+        Thread.sleep(Long.MAX_VALUE);
+    }
+
+    static StormTopology topology(Map<String, String> given) {
         TridentTopology topology = new TridentTopology();
         topology.newStream("sentences", spout(given))
             .each(new Fields("value"), new Split(Integer.parseInt(given.getOrDefault("delay", "0"))), new Fields("word"))
             .groupBy(new Fields("word"))
             .persistentAggregate(state(given), new Count(), new Fields("count"))
             .parallelismHint(Integer.parseInt(given.getOrDefault("tasks", "1")));
-        LocalCluster cluster = new LocalCluster.Builder()
-            .withDaemonConf(Config.STORM_ZOOKEEPER_SERVERS, Arrays.asList("127.0.0.1"))
-            .withDaemonConf(Config.STORM_ZOOKEEPER_ROOT, "/storm" + given.getOrDefault("root", ""))
-            .withDaemonConf(Config.STORM_ZOOKEEPER_PORT, Integer.parseInt(given.get("zookeeper")))
-            .build();
-        cluster.submitTopology("words", conf(given), topology.build());
-        System.out.println("submitted");
-        Thread.sleep(Long.MAX_VALUE);
+        return topology.build();
     }
 
     static Config conf(Map<String, String> given) {
@@ -98,7 +114,8 @@ public class StormWords {
 
     static StateFactory state(Map<String, String> given) {
         JedisPoolConfig redis = new JedisPoolConfig.Builder()
-            .setHost("127.0.0.1").setPort(Integer.parseInt(given.get("redis"))).build();
+            .setHost("127.0.0.1").setPort(Integer.parseInt(given.get("redis")))
+            .setDatabase(Integer.parseInt(given.getOrDefault("database", "0"))).build();
         String hash = given.getOrDefault("hash", "");
         RedisDataTypeDescription type = hash.isEmpty()
             ? new RedisDataTypeDescription(RedisDataTypeDescription.RedisDataType.STRING)

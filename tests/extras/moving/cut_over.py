@@ -2,9 +2,9 @@
 
     make cut-overs SEED=1 ROUNDS=20
 
-Each round has a Storm of its own (LocalCluster, SIGKILL of its whole process), on one Kafka, one Redis and one
-ZooKeeper, which live on. Then `trident import offsets`, `trident import state` and a run here to the end; every key is
-compared with the fold of all sentences.
+Several topologies run in one Storm (LocalCluster, SIGKILL of its whole process), on one Kafka, one Redis and one
+ZooKeeper, which live on. Each of them is a round: then come `trident import offsets`, `trident import state` and a run
+here to the end; every key is compared with the fold of all sentences.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -33,12 +33,14 @@ from testbed.redis_server import RedisServer
 from testbed.storm import StormWords, ZooKeeper, dump
 from trident_py import LocalCluster
 from trident_py.cli import trident
+from trident_py.errors import TridentError
 from trident_py.extras.moving.checkpoint import find_moved
 from trident_py.extras.txid.components import components_in
 
 HERE = Path(__file__).parent
 WORDS = [f"w{number}" for number in range(40)]
 PATIENCE = 90.0
+TOGETHER = 4  # topologies in one Storm
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,34 @@ class Servers:
 
 
 @dataclass(frozen=True)
+class Placed:
+    """A round as one topology of a Storm: its topic, and its database of the Redis."""
+
+    round: Round
+    topic: str
+    database: int
+
+    def url(self, servers: Servers) -> str:
+        return servers.redis.url.removesuffix("0") + str(self.database)
+
+    def options(self, servers: Servers) -> dict[str, Any]:
+        one = self.round
+        return {
+            "name": f"words{self.database}", "zookeeper": servers.zookeeper.port, "kafka": servers.kafka.bootstrap,
+            "topic": self.topic, "root": f"-{self.topic}", "redis": servers.redis.port, "database": self.database,
+            "hash": one.hash, "kind": one.kind, "pending": one.pending, "tasks": one.tasks, "rows": one.rows, "delay": 1,
+        }  # fmt: skip
+
+    def values(self, servers: Servers) -> list[bytes]:
+        """What the state holds now, in Storm's bytes."""
+        client = redis.from_url(self.url(servers))
+        if self.round.hash:
+            return list(client.hvals(self.round.hash))
+        names = [name for name in client.scan_iter() if not name.startswith(b"trident:")]
+        return [text for text in (client.mget(names) if names else []) if text is not None]
+
+
+@dataclass(frozen=True)
 class Verdict:
     """How a round ended. ``differ``: the keys whose count is not that of the fold; ``txid``: the last one that Storm
     had committed; ``under_way``: whether a batch had begun, and how many keys had it already."""
@@ -107,29 +137,33 @@ class Verdict:
         return json.dumps(told)
 
 
-def run_round(servers: Servers, one: Round, folder: Path) -> Verdict:
-    """Let Storm run, kill it, move, go on here, compare."""
-    began, topic = time.monotonic(), f"lines-{one.seed}-{os.getpid()}"
-    servers.kafka.create_topic(topic, partitions=one.partitions)
-    _send(servers.kafka, topic, one)
-    client = redis.from_url(servers.redis.url)
-    client.flushall()
-    options = {
-        "zookeeper": servers.zookeeper.port, "kafka": servers.kafka.bootstrap, "topic": topic, "root": f"-{topic}",
-        "redis": servers.redis.port, "hash": one.hash, "kind": one.kind, "pending": one.pending, "tasks": one.tasks,
-        "rows": one.rows, "delay": 1,
-    }  # fmt: skip
-    with StormWords(**options) as storm:
-        _wait_for_moment(client, one, storm)
+def run_rounds(servers: Servers, rounds: Sequence[Round], folder: Path) -> Iterator[Verdict]:
+    """Let Storm run, and kill it; then for each topology: move, go on here, compare."""
+    redis.from_url(servers.redis.url).flushall()
+    placed = [Placed(one, f"lines-{one.seed}-{os.getpid()}", number) for number, one in enumerate(rounds)]
+    for each in placed:
+        servers.kafka.create_topic(each.topic, partitions=each.round.partitions)
+        _send(servers.kafka, each.topic, each.round)
+    with StormWords(*(each.options(servers) for each in placed)) as storm:
+        _wait_for_moment(servers, placed, storm)
         storm.kill()
-    touched = _touched(client, one)
-    output = move(servers, one, topic, folder)
+    for each in placed:
+        yield _go_on(servers, each, folder / str(each.round.seed))
+
+
+def _go_on(servers: Servers, placed: Placed, folder: Path) -> Verdict:
+    began, one = time.monotonic(), placed.round
+    folder.mkdir()
+    touched = [json.loads(text)[0] for text in placed.values(servers)]
+    output = move(servers, placed, folder)
     moved = next(filter(None, map(find_moved, components_in(folder / "checkpoints"))))
-    found = run_to_end(servers, one, topic, folder)
+    found = run_to_end(folder)
     keys = sorted(found.keys() | one.fold.keys())
     differ = {key: (one.fold.get(key), found.get(key)) for key in keys if one.fold.get(key) != found.get(key)}
     reached = sum(1 for txid in touched if txid > moved.committed)
-    return Verdict(one, differ, moved.committed, moved.under_way, reached, topic, output, time.monotonic() - began)
+    return Verdict(
+        one, differ, moved.committed, moved.under_way, reached, placed.topic, output, time.monotonic() - began
+    )
 
 
 def _send(kafka: KafkaBroker, topic: str, one: Round) -> None:
@@ -139,59 +173,49 @@ def _send(kafka: KafkaBroker, topic: str, one: Round) -> None:
     producer.flush()
 
 
-def _values(client: Any, one: Round) -> list[bytes]:
-    """What Storm's state holds now."""
-    if one.hash:
-        return list(client.hvals(one.hash))
-    names = [name for name in client.scan_iter() if not name.startswith(b"trident:")]
-    return [text for text in (client.mget(names) if names else []) if text is not None]
-
-
-def _touched(client: Any, one: Round) -> list[int]:
-    return [json.loads(text)[0] for text in _values(client, one)]
-
-
-def _wait_for_moment(client: Any, one: Round, storm: StormWords) -> None:
-    """Wait until Storm has written, then for the drawn time; if the round is watched, until it writes again."""
-    end = time.monotonic() + PATIENCE
-    while not _values(client, one):
+def _wait_for_moment(servers: Servers, placed: Sequence[Placed], storm: StormWords) -> None:
+    """Wait until all topologies have written, then for the drawn time; if the first one is watched, until it writes
+    again."""
+    end, first = time.monotonic() + PATIENCE, placed[0]
+    while not all(each.values(servers) for each in placed):
         if time.monotonic() > end:
-            raise AssertionError(f"Storm wrote nothing:\n{storm.log[-3000:]}")
+            raise TridentError(f"Storm wrote nothing:\n{storm.log[-3000:]}")
         time.sleep(0.02)
-    time.sleep(one.delay)
-    before, end = _values(client, one), time.monotonic() + 1
-    while one.watched and _values(client, one) == before and time.monotonic() < end:
+    time.sleep(first.round.delay)
+    before, end = first.values(servers), time.monotonic() + 1
+    while first.round.watched and first.values(servers) == before and time.monotonic() < end:
         pass
 
 
-def move(servers: Servers, one: Round, topic: str, folder: Path) -> str:
+def move(servers: Servers, placed: Placed, folder: Path) -> str:
     """Do as a person does: import the offsets, then the state. Returns what was printed."""
+    one, topic, url = placed.round, placed.topic, placed.url(servers)
     os.environ |= {
         "WORDS_KAFKA": servers.kafka.bootstrap, "WORDS_TOPIC": topic, "WORDS_KIND": one.kind,
-        "WORDS_STATES": write_states(servers, one, folder),
+        "WORDS_STATES": write_states(url, one, folder),
     }  # fmt: skip
     checkpoints = str(folder / "checkpoints")
     zookeeper = ["--zookeeper", servers.zookeeper.hosts, "--root", f"/transactional-{topic}"]
     told = call("import", "offsets", "moved_words:build", "--checkpoint", checkpoints, *zookeeper)
-    source = ["--from", servers.redis.url, "--kind", one.kind, *(["--hash", one.hash] if one.hash else [])]
+    source = ["--from", url, "--kind", one.kind, *(["--hash", one.hash] if one.hash else [])]
     target = ["--in-place"] if one.into == "place" else ["--into", f"{os.environ['WORDS_STATES']}:counts"]
     match = [] if one.hash else ["--match", "w*"]
     return told + call("import", "state", *source, *match, *target, "--checkpoint", checkpoints)
 
 
-def write_states(servers: Servers, one: Round, folder: Path) -> str:
-    place = {"type": "redis-map", "kind": one.kind, "url": servers.redis.url}
+def write_states(url: str, one: Round, folder: Path) -> str:
+    place = {"type": "redis-map", "kind": one.kind, "url": url}
     if one.into == "place":
         place |= {"hash": one.hash} if one.hash else {}
     elif one.into == "redis":
         place["hash"] = "moved"
     else:
-        url = f"sqlite:///{folder}/words.db"
-        place = {"type": "sql-map", "kind": one.kind, "url": url, "table": "counts", "key": "word string"}
+        file = f"sqlite:///{folder}/words.db"
+        place = {"type": "sql-map", "kind": one.kind, "url": file, "table": "counts", "key": "word string"}
         place["value"] = "count bigint"
-    file = folder / "states.yaml"
-    file.write_text(json.dumps({"states": {"counts": place}}))
-    return str(file)
+    definitions = folder / "states.yaml"
+    definitions.write_text(json.dumps({"states": {"counts": place}}))
+    return str(definitions)
 
 
 def call(*arguments: str) -> str:
@@ -205,7 +229,7 @@ def call(*arguments: str) -> str:
     return out.getvalue()
 
 
-def run_to_end(servers: Servers, one: Round, topic: str, folder: Path) -> dict[str, int]:
+def run_to_end(folder: Path) -> dict[str, int]:
     """Run the ported topology until it has read all; return its counts."""
     import moved_words
 
@@ -216,6 +240,23 @@ def run_to_end(servers: Servers, one: Round, topic: str, folder: Path) -> dict[s
     return {key[0]: value[1] for key, value in stored.items()}
 
 
+def _report(servers: Servers, seeds: Sequence[int]) -> int:
+    """Print a line for each round; return how many have a key that differs. A Storm that does not start is said, and
+    its rounds do not count."""
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            for verdict in run_rounds(servers, list(map(Round.draw, seeds)), Path(folder)):
+                print(verdict.line(), flush=True)
+                if verdict.differ:
+                    wrong += 1
+                    print(json.dumps(dump(servers.zookeeper.hosts, f"/transactional-{verdict.topic}")))
+                    print(verdict.output, verdict.differ, flush=True)
+        except TridentError as error:
+            print(json.dumps({"seeds": list(seeds), "did not start": str(error)[:200]}), flush=True)
+    return wrong
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--seed", type=int, default=1)
@@ -223,15 +264,10 @@ def main() -> None:
     given = options.parse_args()
     sys.path.insert(0, str(HERE))
     wrong = 0
+    end = given.seed + given.rounds
     with Servers.running() as servers:
-        for seed in range(given.seed, given.seed + given.rounds):
-            with tempfile.TemporaryDirectory() as folder:
-                verdict = run_round(servers, Round.draw(seed), Path(folder))
-            print(verdict.line(), flush=True)
-            if verdict.differ:
-                wrong += 1
-                print(json.dumps(dump(servers.zookeeper.hosts, f"/transactional-{verdict.topic}")))
-                print(verdict.output, verdict.differ, flush=True)
+        for first in range(given.seed, end, TOGETHER):
+            wrong += _report(servers, range(first, min(first + TOGETHER, end)))
     sys.exit(1 if wrong else 0)
 
 
