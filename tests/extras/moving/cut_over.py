@@ -28,6 +28,7 @@ import redis
 from confluent_kafka import Producer
 
 import states
+from testbed import service
 from testbed.kafka_broker import KafkaBroker
 from testbed.redis_server import RedisServer
 from testbed.storm import StormWords, ZooKeeper, dump
@@ -39,7 +40,7 @@ from trident_py.extras.txid.components import components_in
 
 HERE = Path(__file__).parent
 WORDS = [f"w{number}" for number in range(40)]
-PATIENCE = 90.0
+PATIENCE = 300.0  # seconds; Storm takes ten of them, but beside other work it may take minutes
 TOGETHER = 4  # topologies in one Storm
 
 
@@ -104,7 +105,8 @@ class Placed:
         return {
             "name": f"words{self.database}", "zookeeper": servers.zookeeper.port, "kafka": servers.kafka.bootstrap,
             "topic": self.topic, "root": f"-{self.topic}", "redis": servers.redis.port, "database": self.database,
-            "hash": one.hash, "kind": one.kind, "pending": one.pending, "tasks": one.tasks, "rows": one.rows, "delay": 1,
+            "hash": one.hash, "kind": one.kind, "pending": one.pending, "tasks": one.tasks, "rows": one.rows,
+            "delay": 1,
         }  # fmt: skip
 
     def values(self, servers: Servers) -> list[bytes]:
@@ -264,7 +266,7 @@ def main() -> None:
     given = options.parse_args()
     sys.path.insert(0, str(HERE))
     wrong = 0
-    end = given.seed + given.rounds
+    end, service.PATIENCE = given.seed + given.rounds, PATIENCE
     with Servers.running() as servers:
         for first in range(given.seed, end, TOGETHER):
             wrong += _report(servers, range(first, min(first + TOGETHER, end)))
