@@ -21,6 +21,7 @@ from . import key_types
 from .connection import Connection, Statement
 from .dialects.base import Dialect, insert_text
 from .store import Store, reading_only, retry_transient
+from .undo import Undo
 
 _PART_KEY = [
     *(Column(name, "varchar(190)", True) for name in ("topology", "state")),
@@ -240,9 +241,10 @@ class SqlLedger(Ledger[LedgerRow]):
 
     def __init__(
         self, location: Location, prepared: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
-        valued: Callable[[], int] = lambda: 0,
+        valued: Callable[[], int] = lambda: 0, undo: Undo | None = None,
     ) -> None:  # fmt: skip
         super().__init__(location, valued)
+        self._undo = undo
         self._prepared = prepared
         self._places = places
 
@@ -285,9 +287,21 @@ class SqlLedger(Ledger[LedgerRow]):
         receipts = transition.receipts or ()
         return sum(index in receipt.get(FILES, [0]) for receipt in receipts), transition.attempt
 
+    def can_rewind(self, conf: dict, txid: int) -> str | None:
+        if self._undo is None:
+            return super().can_rewind(conf, txid)
+        with reading_only():
+            reasons = (self._undo.why_not(store, txid) for store in self._places())
+            return next((reason for reason in reasons if reason is not None), None)
+
     def _beside(self, transition: Transition) -> Beside | None:
         """Return what is written in the transaction that changes the ledger."""
-        return None
+        if transition.back is None or self._undo is None:
+            return None
+        return partial(self._undo_beside, self._undo, transition.back)
+
+    def _undo_beside(self, undo: Undo, txid: int, connection: Connection, *rows: LedgerRow | None) -> None:
+        undo.undo(connection, txid)
 
 
 def owners_of(store: Store, connection: Connection, location: Location) -> dict[str, Owner | None]:

@@ -5,6 +5,10 @@ It is one record, replaced in one step when a batch begins and when it ends:
     driver   who owns the checkpoint: the driver that started last
     over     the last batch that is over: its txid, the spouts' metadata, the micro-batch of Spark in which it ran
     begun    the batch after it, from before its first tuple is emitted: the same, and the order of sets
+    rewind   the txid to which the component is being taken back, and from which one
+
+Beside the record, under numbers below 0, it has the last batches that are over, each with the time of its end: in a
+ring, so that a batch takes the place of one that nobody goes back to.
 
 Beside it the store has what belongs to the component: what its first start recorded, a decision, the metadata that
 came with commits. So a run moves between the clusters by being started on the other one. Docs: checkpoints.md.
@@ -14,6 +18,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -28,6 +33,7 @@ from .metadata_store import LOG, MemoryMetadataStore, ownership_error
 
 MicroBatch = Mapping[str, Any]
 _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
+_ENDED, _LEAST = "ended", "least"
 
 
 class Logged(NamedTuple):
@@ -41,9 +47,19 @@ class Logged(NamedTuple):
     order: Mapping[str, str] | None = None
 
 
+class Kept(NamedTuple):
+    """A batch to which the component can go back. ``ended``: when it was over, in seconds since 1970; None if the log
+    does not have it."""
+
+    txid: int
+    ended: int | None
+
+
 class BatchLog:
     """The log of one component. ``where`` names it in messages; ``order``: the order of sets in the processes that will
-    emit. In memory, it is kept for one run."""
+    emit. ``kept``: how many batches it can be taken back. In memory, it is kept for one run."""
+
+    kept = 0
 
     def __init__(
         self, store: MemoryMetadataStore, where: str, topology: str, order: Callable[[], Mapping[str, str]]
@@ -83,8 +99,9 @@ class BatchLog:
         decided = self.store.get(DECIDED, txid + 1) is not None
         other = None if begun is None or program is None else find_other_seed(program, begun.order, self.order["order"])
         return CheckpointState(
-            self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other
-        )
+            self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other,
+            self._find_intent(txid),
+        )  # fmt: skip
 
     def take(self) -> None:
         """Make this driver the owner. An older one is refused when it begins its next batch, or writes anything else,
@@ -136,8 +153,40 @@ class BatchLog:
         """Called after a batch. Durable with the next batch or `settle`: without it, the batch would be repeated as it
         was. If Spark's own checkpoint will have it too, this is durable first."""
         over = Logged(txid, metadata, self._micro_batch)._asdict()
+        if self.kept:
+            slot, before = self._slot(txid), self.store.peek(LOG, self._slot(txid - 1)) or {}
+            least = max(before[_LEAST], txid - self.kept) if before.get("txid") == txid - 1 else txid
+            self.store.note(LOG, slot, {**over, _ENDED: int(time.time()), _LEAST: least})
         write = self.store.put if "ends" in (self._micro_batch or {}) else self.store.note
         write(LOG, 0, {**self._record(), "over": over, "begun": None})
+
+    def list_kept(self) -> list[Kept]:
+        """Return the batches to which the component can go back, the last one first."""
+        last, base = self.last(), (self.store.get(AGREEMENT, 0) or {}).get("base", 0)
+        if last is None:
+            return [Kept(base, None)]
+        past = self._past()
+        newest = past.get(last.txid, {_LEAST: last.txid})
+        kept = [Kept(txid, past.get(txid, {}).get(_ENDED)) for txid in range(last.txid, newest[_LEAST] - 1, -1)]
+        return [*kept, Kept(base, None)] if kept[-1].txid == base + 1 else kept
+
+    def intend(self, txid: int) -> None:
+        """Record that the component goes back to a batch. From now on every start is refused, until `go_back`."""
+        last = self.last()
+        assert last is not None
+        self.store.put(LOG, 0, {**self._record(), "rewind": {"to": txid, "from": last.txid}})
+
+    def go_back(self, txid: int, run: str, forgotten: Callable[[], None] = lambda: None) -> None:
+        """Forget the batches after this one. ``run``: the token that the states have. The last write ends what `intend`
+        began; those before it may be made again. ``forgotten``: called before the last one."""
+        over = self._find_over(txid)
+        for path in self.store.paths(""):
+            for number in self.store.txids(path):
+                if self._is_later(path, number, txid):
+                    self.store.remove(path, number)
+        self.store.put(AGREEMENT, 0, {**self.store.get(AGREEMENT, 0), "run": run})
+        forgotten()
+        self.store.put(LOG, 0, {**_EMPTY, "driver": self._record()["driver"], "over": over})
 
     def settle(self) -> None:
         """Make the end of the last batch durable. Called when no other one follows at once."""
@@ -146,6 +195,33 @@ class BatchLog:
     def close(self) -> None:
         """Called when the component ends."""
         self.store.close()
+
+    def _slot(self, txid: int) -> int:
+        return -1 - txid % (self.kept + 1)
+
+    def _past(self) -> dict[int, dict[str, Any]]:
+        """Return what the ring has, by txid."""
+        numbers = [number for number in self.store.txids(LOG) if number < 0]
+        return {batch["txid"]: batch for batch in (self.store.get(LOG, number) for number in numbers)}
+
+    def _find_over(self, txid: int) -> dict[str, Any] | None:
+        """Return the record of a batch to which the component goes back; None if that is before its first one."""
+        last = self.last()
+        if last is not None and last.txid == txid:
+            return last._asdict()
+        batch = self._past().get(txid)
+        return None if batch is None else {name: batch[name] for name in Logged._fields}
+
+    def _is_later(self, path: str, number: int, txid: int) -> bool:
+        """Return whether an entry is of a batch after this one."""
+        if path == LOG:
+            return number < 0 and bool(self.store.peek(path, number)["txid"] > txid)
+        return path != AGREEMENT and number > txid
+
+    def _find_intent(self, committed: int) -> int | None:
+        """Return the txid to which the component is being taken back."""
+        intent = self._record().get("rewind")
+        return None if intent is None or intent["from"] != committed else int(intent["to"])
 
     def _record(self) -> Mapping[str, Any]:
         record: Mapping[str, Any] = self.store.peek(LOG, 0) or _EMPTY

@@ -47,6 +47,16 @@ class Agreement(NamedTuple):
         }  # fmt: skip
 
 
+def check_rewound(standing: CheckpointState) -> None:
+    """Raise LineageError if the checkpoint is between two txids: some of its states may have gone back."""
+    if standing.rewinds is not None:
+        raise LineageError(
+            f"the checkpoint {standing.where} is on its way back from txid {standing.committed} to {standing.rewinds}, "
+            f"and some of its states may be there already. Finish that first: trident txid rewind --to "
+            f"{standing.rewinds}, with the same topology. Nothing was changed"
+        )
+
+
 def agree(
     conf: Mapping[str, Any],
     standing: CheckpointState,

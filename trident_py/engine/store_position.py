@@ -132,7 +132,8 @@ class Seeded(NamedTuple):
 @dataclass(frozen=True)
 class CheckpointState:
     """The content of a checkpoint. ``record``: what its first start recorded; None for a new checkpoint. ``committed``:
-    the last committed txid. ``begun``, ``decided``, ``seeded`` describe the txid after it."""
+    the last committed txid. ``begun``, ``decided``, ``seeded`` describe the txid after it. ``rewinds``: the txid to
+    which it is being taken back, and is not yet."""
 
     where: str
     topology: str
@@ -142,6 +143,7 @@ class CheckpointState:
     begun: bool = False
     decided: bool = False
     seeded: Seeded | None = None
+    rewinds: int | None = None
 
     @classmethod
     def new(cls, where: str, topology: str) -> CheckpointState:
