@@ -126,6 +126,14 @@ class BatchLog:
         """Return the last committed batch."""
         return self._read_logged("over")
 
+    def find_over(self, txid: int) -> Logged | None:
+        """Return this batch if it is over and one of those that are kept."""
+        last = self.last()
+        if last is None or txid >= last.txid:
+            return last if last is not None and last.txid == txid else None
+        batch = self._past().get(txid)
+        return None if batch is None else Logged(**{name: batch[name] for name in Logged._fields})
+
     def find_begun(self, txid: int) -> Logged | None:
         """Return this batch if it has started and is not committed."""
         begun = self._read_logged("begun")
@@ -179,14 +187,14 @@ class BatchLog:
     def go_back(self, txid: int, run: str, forgotten: Callable[[], None] = lambda: None) -> None:
         """Forget the batches after this one. ``run``: the token that the states have. The last write ends what `intend`
         began; those before it may be made again. ``forgotten``: called before the last one."""
-        over = self._find_over(txid)
+        over = self.find_over(txid)
         for path in self.store.paths(""):
             for number in self.store.txids(path):
                 if self._is_later(path, number, txid):
                     self.store.remove(path, number)
         self.store.put(AGREEMENT, 0, {**self.store.get(AGREEMENT, 0), "run": run})
         forgotten()
-        self.store.put(LOG, 0, {**_EMPTY, "driver": self._record()["driver"], "over": over})
+        self.store.put(LOG, 0, {**_EMPTY, "driver": self._record()["driver"], "over": over and over._asdict()})
 
     def settle(self) -> None:
         """Make the end of the last batch durable. Called when no other one follows at once."""
@@ -203,14 +211,6 @@ class BatchLog:
         """Return what the ring has, by txid."""
         numbers = [number for number in self.store.txids(LOG) if number < 0]
         return {batch["txid"]: batch for batch in (self.store.get(LOG, number) for number in numbers)}
-
-    def _find_over(self, txid: int) -> dict[str, Any] | None:
-        """Return the record of a batch to which the component goes back; None if that is before its first one."""
-        last = self.last()
-        if last is not None and last.txid == txid:
-            return last._asdict()
-        batch = self._past().get(txid)
-        return None if batch is None else {name: batch[name] for name in Logged._fields}
 
     def _is_later(self, path: str, number: int, txid: int) -> bool:
         """Return whether an entry is of a batch after this one."""

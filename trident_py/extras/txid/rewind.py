@@ -51,7 +51,7 @@ def rewind(component: Component, txid: int) -> list[str]:
     with closing(_open(component)) as log:
         begun = log.read_state(None).rewinds
     if begun is None:
-        _check(component, component.read(), txid)
+        check(component, component.read(), txid)
         shut_out(component, partial(_intend, component, txid))
     elif begun != txid:
         raise LineageError(f"{component.shown} is on its way back to txid {begun}: finish that first")
@@ -60,13 +60,13 @@ def rewind(component: Component, txid: int) -> list[str]:
 
 def _intend(component: Component, txid: int, log: BatchLog) -> None:
     """Called when all older drivers are shut out: what the states have stays as it is."""
-    _check(component, log, txid)
+    check(component, log, txid)
     _step(component, "fenced", txid)
     log.intend(txid)
     _step(component, "intended", txid)
 
 
-def _check(component: Component, log: BatchLog, txid: int) -> None:
+def check(component: Component, log: BatchLog, txid: int) -> None:
     """Raise LineageError if the log, a spout or a state cannot go back to the batch."""
     assert component.program is not None
     kept = [each.txid for each in log.list_kept()]
