@@ -157,6 +157,7 @@ class RedisLedger(Ledger[LedgerRow]):
 
     records_each_attempt = True
     row_type = LedgerRow
+    stays = "Redis has no step that takes back many keys at once"
 
     def __init__(self, place: RedisPlace, valued: Callable[[], int]) -> None:
         super().__init__(place.location, valued)

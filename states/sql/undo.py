@@ -22,6 +22,19 @@ class Undo(Protocol):
 
 
 @dataclass(frozen=True)
+class Never:
+    """A table that cannot go back, and why."""
+
+    why: str
+
+    def why_not(self, store: Store, txid: int) -> str | None:
+        return self.why
+
+    def undo(self, connection: Connection, txid: int) -> None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
 class RowUndo:
     """Rows with the txid that wrote them in a column: those of later batches are deleted."""
 

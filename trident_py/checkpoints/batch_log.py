@@ -180,9 +180,7 @@ class BatchLog:
 
     def intend(self, txid: int) -> None:
         """Record that the component goes back to a batch. From now on every start is refused, until `go_back`."""
-        last = self.last()
-        assert last is not None
-        self.store.put(LOG, 0, {**self._record(), "rewind": {"to": txid, "from": last.txid}})
+        self.store.put(LOG, 0, {**self._record(), "rewind": {"to": txid, "from": self.list_kept()[0].txid}})
 
     def go_back(self, txid: int, run: str, forgotten: Callable[[], None] = lambda: None) -> None:
         """Forget the batches after this one. ``run``: the token that the states have. The last write ends what `intend`

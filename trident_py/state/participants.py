@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import DefinitionError
 from .base import StateFactory
@@ -71,10 +71,12 @@ class BatchParticipant(ABC):
     decides: bool = False
     keeps_receipts: bool = False
     """Whether the receipts are plain JSON values, and `publish` compares them with what the store has."""
+    stays: ClassVar[str] = "it keeps neither earlier values nor the batch of a row"
+    """Why it cannot go back to any batch."""
 
     def can_rewind(self, conf: dict, txid: int) -> str | None:
         """Return why the state cannot go back to how it was after this batch; None if it can. Reads only."""
-        return "it keeps neither earlier values nor the batch of a row"
+        return self.stays
 
     def rewind(self, txid: int) -> None:
         """Go back to how the state was after this batch, as the driver that has called `open`. Called again if its

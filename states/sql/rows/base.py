@@ -33,7 +33,7 @@ from ..table import (
     shape_of,
 )
 from ..transaction import Transaction
-from ..undo import RowUndo, Undo
+from ..undo import Never, RowUndo, Undo
 from .row_checks import SUFFIX, Checked
 
 
@@ -143,8 +143,10 @@ class RowFactory(TableFactory):
         return Fields() if self.txid is None else Fields.of_columns(f"{self.txid} bigint")
 
     @property
-    def _undo(self) -> Undo | None:
-        return None if self.txid is None else RowUndo(self.table, self.txid)
+    def _undo(self) -> Undo:
+        if self.txid is None:
+            return Never("its rows do not tell their batch; with txid=COLUMN those tell it that it writes from then on")
+        return RowUndo(self.table, self.txid)
 
     def _check_choice(self, name: str, value: str, choices: Sequence[str]) -> None:
         if value not in choices:

@@ -28,7 +28,7 @@ from ..ledger import Beside, SqlFence, SqlLedger
 from ..store import ConnectionLost, Store, retry_transient
 from ..table import Shape, TablePlace, create, one_key, read_columns
 from ..transaction import naming
-from ..undo import Undo
+from ..undo import Never, Undo
 from .base import RowFactory, RowPartition, count_rows, fields_of
 from .row_checks import check_rows
 
@@ -352,6 +352,10 @@ class BatchState(RowFactory):
     @property
     def _key(self) -> Fields:
         return Fields() if self.key is None else Fields.of_columns(self.key)
+
+    @property
+    def _undo(self) -> Undo:
+        return Never("a row has replaced the one of its key") if len(self._key) else super()._undo
 
     @property
     def _shared(self) -> str:

@@ -7,15 +7,19 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from faults.forks import Start
-from faults.readings import Readings
+from faults.readings import PARTITIONS, Readings
 from faults.steps import Stepped
-from faults.stores import build
+from faults.stores import ROW, Source, build
 
+from states.files import FileState
+from states.sql import RowUpdater
 from states.sql.store import close_stores
 from states.sql.undo import OpaqueUndo, RowUndo
+from trident_py import TridentTopology
 from trident_py.engine.program import compile_plan
 from trident_py.extras.txid.components import Component, component_of
 from trident_py.extras.txid.rewind import rewind
@@ -36,6 +40,27 @@ class Noting(Start):
 
     def topology(self) -> Any:
         return build(self.url, Readings(self.seed), self.last, self.partitions, self.only, wrap=noting)
+
+
+@dataclass(frozen=True)
+class Filing(Start):
+    """A start of a topology whose rows go into files."""
+
+    visible: str = "files"
+
+    @property
+    def files(self) -> Path:
+        return self.folder / "files"
+
+    def state(self) -> FileState:
+        return FileState(str(self.files), format="json", columns=ROW, visible=self.visible)
+
+    def topology(self) -> Any:
+        topology = TridentTopology()
+        stream = topology.newStream("readings", Source(Readings(self.seed), self.last)).parallelismHint(PARTITIONS)
+        stepped = Stepped("files", self.state())
+        stream.partitionPersist(stepped, ROW.names, RowUpdater(), stateName="files").parallelismHint(self.partitions)
+        return topology.build()
 
 
 def component(start: Start, watcher: Any = None, topology: Any = None, name: str = "faults") -> Component:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import sqlite3
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +15,8 @@ from faults.forks import Driver, run
 from faults.readings import Fold, Readings
 from faults.steps import Fault
 from faults.stores import differences, read
+from going_back import Filing, Noting, component, killed
 
-from going_back import Noting, component, killed
 from states.sql.store import close_stores
 from trident_py.errors import LineageError
 from trident_py.extras.txid.inspection import look
@@ -42,6 +46,11 @@ def go_on(start: Noting) -> None:
     assert differences(start.url, Fold(Readings(SEED), LAST), start.only) == []
 
 
+def content(folder: Path) -> dict[Path, bytes]:
+    """SQLite's file of locks is no content."""
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.suffix != ".db-shm"}
+
+
 def sqlite(folder: Path) -> str:
     return f"sqlite:///{folder}/store.db"
 
@@ -68,3 +77,105 @@ def test_a_rewind_that_is_killed_is_finished_by_the_same_command(
     assert (found.committed, found.begun, found.next.sentence) == (BACK, None, f"continues after txid {BACK}")
     assert differences(database, Fold(Readings(SEED), BACK), ROWS) == []
     go_on(start)
+
+
+@pytest.mark.parametrize("step", ["undone", "rewind rewound"])
+def test_opaque_values_go_back_one_batch_and_no_further(database: str, tmp_path: Path, step: str) -> None:
+    start = begin(database, tmp_path, ("opaque", "general"), state="opaque")
+    with pytest.raises(LineageError, match="opaque cannot go back to txid 4: it has values of batch 6, and keeps one"):
+        rewind(component(start), 4)
+    assert killed(start, 5, step, "opaque")
+    rewind(component(start), 5)
+    words = {word: value[0] for word, value in Fold(Readings(SEED), 5).sums().items()}
+    assert dict(read(database, "SELECT word, total FROM opaque")) == words
+    with pytest.raises(LineageError, match="it went back to batch 5 before, and has no values from before that"):
+        rewind(component(start), 4)
+    go_on(start)
+    rewind(component(start), LAST - 1)
+    go_on(start)
+
+
+def test_if_one_state_cannot_go_back_none_does(tmp_path: Path) -> None:
+    start = begin(sqlite(tmp_path), tmp_path, (*ROWS, "opaque", "trans", "keyed", "sequence"))
+    before = content(tmp_path)
+    with pytest.raises(LineageError) as refused:
+        rewind(component(start), BACK)
+    told = dict(each.split(f" cannot go back to txid {BACK}: ") for each in str(refused.value).split("; "))
+    assert {state: why.split(". So none of them")[0] for state, why in told.items()} == {
+        "opaque": "it has values of batch 5, and keeps one value before that: it can go back to 4",
+        "transactional": "it keeps no value before the last one",
+        "keyed": "a row has replaced the one of its key",
+        "in_order": "which rows waited behind a gap is not kept by batch",
+    }
+    assert str(refused.value).endswith("So none of them goes back. Nothing was changed")
+    with pytest.raises(LineageError, match="is at txid 5, and its log reaches back to txid 0"):
+        rewind(component(start), 6)
+    assert content(tmp_path) == before
+    go_on(start)
+
+
+@pytest.mark.parametrize("fault", [("recorded", ""), ("committed", "append"), ("publish", "append")])
+def test_a_driver_of_before_ends_and_writes_nothing(tmp_path: Path, fault: tuple[str, str]) -> None:
+    step, state = fault
+    start = Noting(sqlite(tmp_path), tmp_path, LAST, (Fault(step, state, 6, action="ask"),), SEED, only=ROWS)
+    older = Driver(start)
+    assert older.next() == "at"
+    rewind(component(start), BACK)
+    older.go_on()
+    older.next()
+    older.close()
+    assert older.told[-1][:2] == ("error", "ZombieError")
+    assert differences(start.url, Fold(Readings(SEED), BACK), ROWS) == []
+    go_on(Noting(start.url, tmp_path, LAST, seed=SEED, only=ROWS))
+
+
+def test_it_goes_back_again_and_before_the_first_batch(tmp_path: Path) -> None:
+    start = begin(sqlite(tmp_path), tmp_path)
+    for txid in (4, 2, 0):
+        rewind(component(start), txid)
+        assert differences(start.url, Fold(Readings(SEED), txid), ROWS) == []
+        assert list_kept(component(start))[0].txid == txid
+    go_on(start)
+
+
+def test_a_batch_that_was_decided_is_undone(tmp_path: Path) -> None:
+    start = Noting(sqlite(tmp_path), tmp_path, LAST, (Fault("published", "batch", 6),), SEED, only=ROWS)
+    assert run(start).process.exitcode == -signal.SIGKILL
+    start = Noting(start.url, tmp_path, LAST, seed=SEED, only=ROWS)
+    assert look(component(start)).next.kind == "publishes"
+    rewind(component(start), 5)
+    assert differences(start.url, Fold(Readings(SEED), 5), ROWS) == []
+    go_on(start)
+
+
+def test_rows_of_an_unknown_batch_are_told_before_anything_is_changed(tmp_path: Path) -> None:
+    start = begin(sqlite(tmp_path), tmp_path)
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.execute("INSERT INTO appended (id) VALUES ('mine')")
+    assert examine(component(start), 4)["appended"] == (
+        "1 rows have no batch in the column 'batch'; set it, to 0 for rows that stay wherever it goes back to"
+    )
+
+
+@pytest.mark.parametrize("visible", ["files", "batches", "manifest"])
+@pytest.mark.parametrize("step", ["recorded", "publish", "published"])
+def test_files_go_back_by_their_ledger(tmp_path: Path, visible: str, step: str) -> None:
+    fault = Fault(step, "" if step == "recorded" else "files", 6)
+    start = Filing(sqlite(tmp_path), tmp_path, LAST, (fault,), SEED, visible=visible)
+    assert run(start).process.exitcode == -signal.SIGKILL
+    start = replace(start, faults=())
+    for kill in ("rewind opened", "rewind rewound"):
+        assert killed(start, BACK, kill, "" if kill == "rewind opened" else "files")
+    rewind(component(start), BACK)
+    check_files(start, BACK)
+    assert run(start).told[-1] == ("done", LAST)
+    check_files(start, LAST)
+
+
+def check_files(start: Filing, last: int) -> None:
+    """The ledger, and a reader who lists the folder, have the rows of a plain fold."""
+    expected = Fold(Readings(SEED), last).counted()
+    assert start.state().stored() == expected
+    if start.visible != "manifest":
+        listed = [json.loads(line) for file in start.files.rglob("*part-*") for line in file.read_text().splitlines()]
+        assert Counter(tuple(row.values()) for row in listed) == expected

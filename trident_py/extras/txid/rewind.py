@@ -48,8 +48,7 @@ def examine(component: Component, txid: int) -> dict[str, str | None]:
 def rewind(component: Component, txid: int) -> list[str]:
     """Go back to a batch; return the states that have gone. Raises LineageError, before anything is changed, if one of
     them cannot, and what a start raises."""
-    with closing(_open(component)) as log:
-        begun = log.read_state(None).rewinds
+    begun = component.read().read_state(None).rewinds
     if begun is None:
         check(component, component.read(), txid)
         shut_out(component, partial(_intend, component, txid))
@@ -69,6 +68,9 @@ def _intend(component: Component, txid: int, log: BatchLog) -> None:
 def check(component: Component, log: BatchLog, txid: int) -> None:
     """Raise LineageError if the log, a spout or a state cannot go back to the batch."""
     assert component.program is not None
+    opening = _make_startup(component.program, log)
+    if opening.standing.is_new:
+        raise LineageError(f"{component.shown} has no checkpoint in {log.where}")
     kept = [each.txid for each in log.list_kept()]
     if txid not in kept:
         reach = f"back to txid {kept[-1]}" if len(kept) > 1 else "no further back"
@@ -76,7 +78,7 @@ def check(component: Component, log: BatchLog, txid: int) -> None:
             f"{component.shown} is at txid {kept[0]}, and its log reaches {reach} (topology.txid.kept). Nothing was "
             "changed"
         )
-    asked = _examine(_make_startup(component.program, log), txid)
+    asked = _examine(opening, txid)
     refused = [f"{name} cannot go back to txid {txid}: {why}" for name, why in asked.items() if why is not None]
     if refused:
         raise LineageError("; ".join(refused) + ". So none of them goes back. Nothing was changed")
