@@ -186,6 +186,7 @@ class BatchLog:
         """Forget the batches after this one. ``run``: the token that the states have. The last write ends what `intend`
         began; those before it may be made again. ``forgotten``: called before the last one."""
         over = self.find_over(txid)
+        self._bound(txid)
         for path in self.store.paths(""):
             for number in self.store.txids(path):
                 if self._is_later(path, number, txid):
@@ -209,6 +210,15 @@ class BatchLog:
         """Return what the ring has, by txid."""
         numbers = [number for number in self.store.txids(LOG) if number < 0]
         return {batch["txid"]: batch for batch in (self.store.get(LOG, number) for number in numbers)}
+
+    def _bound(self, txid: int) -> None:
+        """Note that the ways back from an earlier batch are those that are left now."""
+        last = self.last()
+        now = self._past().get(last.txid, {}) if last is not None else {}
+        for number in self.store.txids(LOG):
+            batch = self.store.get(LOG, number)
+            if number < 0 and batch["txid"] == txid and now.get(_LEAST, 0) > batch[_LEAST]:
+                self.store.put(LOG, number, {**batch, _LEAST: now[_LEAST]})
 
     def _is_later(self, path: str, number: int, txid: int) -> bool:
         """Return whether an entry is of a batch after this one."""

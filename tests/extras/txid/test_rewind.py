@@ -9,18 +9,28 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from faults import story
+from faults.disk import kill_before
 from faults.forks import Driver, run
 from faults.readings import Fold, Readings
+from faults.spouts import ROW as story_row
+from faults.spouts import Drifting, Repeating
 from faults.steps import Fault
 from faults.stores import differences, read
-from going_back import Filing, Noting, component, killed
+from going_back import Filing, Noting, component, dies, killed
+from remotes import Remote
 
+from states.sql import AppendState, BatchState, RowUpdater
 from states.sql.store import close_stores
+from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import LineageError
 from trident_py.extras.txid.inspection import look
 from trident_py.extras.txid.rewind import examine, list_kept, rewind
+from trident_py.spouts.interfaces import NON_TRANSACTIONAL
+from trident_py.testing import FixedBatchSpout
 
 SEED, LAST = 5, 7
 ROWS = ("append", "rows", "batch")
@@ -179,3 +189,79 @@ def check_files(start: Filing, last: int) -> None:
     if start.visible != "manifest":
         listed = [json.loads(line) for file in start.files.rglob("*part-*") for line in file.read_text().splitlines()]
         assert Counter(tuple(row.values()) for row in listed) == expected
+
+
+def spouting(url: str, folder: Path, last: int) -> Any:
+    """A spout that repeats a batch, and one that never does: where either has read to is kept beside the log."""
+    topology = TridentTopology()
+    repeating = topology.newStream("repeating", Repeating(last)).parallelismHint(2)
+    drifting = topology.newStream("drifting", Drifting(last, str(folder))).parallelismHint(2)
+    seen = BatchState(url, "seen", columns=story_row, txid="batch")
+    topology.merge(repeating, drifting).partitionBy("id").partitionPersist(seen, story_row.names, RowUpdater())
+    return topology.build()
+
+
+@pytest.mark.parametrize("on", ["local", "spark"])
+def test_spouts_go_on_from_where_they_were(on: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    url, place = sqlite(tmp_path), str(tmp_path / "checkpoints")
+
+    def run_to(last: int) -> None:
+        cluster = LocalCluster(place) if on == "local" else request.getfixturevalue("spark_cluster")(place)
+        cluster.submitTopology("spouts", {}, spouting(url, tmp_path, last)).awaitTermination(60)
+
+    def check_seen(last: int) -> None:
+        seen = Counter(read(url, "SELECT id, word, n FROM seen"))
+        counts = [sum(id_.startswith(f"d{partition}-") for id_, _, _ in seen) for partition in range(story.PARTITIONS)]
+        assert seen == Counter([row for n in range(1, last + 1) for row in story.batch(n)] + story.drifted(counts))
+        assert {txid for (txid,) in read(url, "SELECT batch FROM seen")} == set(range(1, last + 1))
+
+    run_to(6)
+    start = Noting(url, tmp_path, 6)
+    rewind(component(start, topology=spouting(url, tmp_path, 6), name="spouts"), 2)
+    check_seen(2)
+    run_to(5)
+    check_seen(5)
+
+
+def test_a_log_in_hdfs_or_s3_goes_back(place_of_uri: Remote, tmp_path: Path) -> None:
+    fault = (Fault("committed", "append", 6),)
+    start = Noting(sqlite(tmp_path), tmp_path, LAST, fault, SEED, only=("append",), **place_of_uri.of_start)
+    assert run(start).process.exitcode == -signal.SIGKILL
+    start = replace(start, faults=())
+    assert killed(start, BACK, "rewind forgotten")
+    assert look(component(start)).next.kind == "refused"
+    rewind(component(start), BACK)
+    assert differences(start.url, Fold(Readings(SEED), BACK), start.only) == []
+    go_on(start)
+
+
+@pytest.mark.whole("test_a_rewind_that_is_killed_is_finished_by_the_same_command")
+@pytest.mark.parametrize("call", range(1, 60))
+def test_a_rewind_killed_before_any_call_of_the_disk_is_finished(tmp_path: Path, call: int) -> None:
+    start = begin(sqlite(tmp_path), tmp_path)
+
+    def action() -> None:
+        kill_before(call, 1 << 18)
+        rewind(component(start), BACK)
+
+    dies(action)
+    found = look(component(start))
+    if found.committed == 5:
+        assert found.next.kind in ("refused", "repeats")
+        rewind(component(start), BACK)
+    assert differences(start.url, Fold(Readings(SEED), BACK), ROWS) == []
+    go_on(start)
+
+
+def test_what_no_spout_emits_again_does_not_go_back(tmp_path: Path) -> None:
+    class Once(FixedBatchSpout):
+        kind = NON_TRANSACTIONAL
+
+    topology = TridentTopology()
+    stream = topology.newStream("in", Once(Fields("word string"), 1, ("a",), ("b",)))
+    stream.partitionPersist(AppendState(sqlite(tmp_path), "words", txid="batch"), "word", RowUpdater())
+    start, built = Noting(sqlite(tmp_path), tmp_path, 2), topology.build()
+    with LocalCluster(start.place) as cluster:
+        cluster.submitTopology("once", {}, built).awaitTermination(60)
+    with pytest.raises(LineageError, match="spout in cannot go back to txid 1: it does not emit a batch again"):
+        rewind(component(start, topology=built, name="once"), 1)
