@@ -7,7 +7,7 @@ file names. Third-party packages add types through the entry point group ``tride
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from trident_py.model.replaced import absent
+from trident_py.entry_points import absent
 
 from .diagnostics import Checkable, Finding
 from .rows import InsertIgnoreUpdater, RowUpdater

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 # layers of their own.
 LAYERED = {"checkpoints", "engine", "model", "report"}
 LAYERS = [
-    {"errors", "engine/phases", "model/context", "model/pickling", "model/__init__", "model/replaced", "model/secrets"},
+    {"errors", "engine/phases", "model/context", "model/pickling", "model/__init__", "model/secrets"},
     {"model/canonical", "entry_points", "model/fault_points"},
     {"config"},
     {"tuples", "databases", "metrics", "model/names", "model/requirements", "model/retry"},
@@ -77,7 +77,7 @@ TYPED = {
 }
 STATES_MAY_IMPORT = {
     "errors", "entry_points", "tuples", "operations", "state", "rpc", "documents", "kafka", "databases", "filesystems",
-    "windowing", "model/canonical", "model/chunks", "model/context", "model/names", "model/replaced",
+    "windowing", "model/canonical", "model/chunks", "model/context", "model/names",
     "model/requirements", "model/retry", "model/secrets",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .config import Config
+from .entry_points import answer
 from .errors import (
     DefinitionError,
     DRPCExecutionException,
@@ -14,7 +15,6 @@ from .errors import (
     TopologyError,
     TridentError,
 )
-from .model.replaced import answer
 from .state.package_check import check_states
 from .topology import GroupedStream, JoinOutFieldsMode, JoinType, Stream, Topology, TridentState, TridentTopology
 from .tuples import Fields, TransactionAttempt, TridentTuple, Values

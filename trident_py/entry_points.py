@@ -13,13 +13,13 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
+from types import MappingProxyType
 from typing import Any
 
 from .errors import DefinitionError, explain_missing, explain_missing_extra
-from .model.replaced import absent
 
 NAME = "trident-py"
 EXTRAS, COMMANDS = "trident_py.extras", "trident_py.commands"
@@ -65,6 +65,34 @@ def names_of(module: str, extra: str, part: str | None = None) -> Callable[[str]
         return getattr(found, name)  # no probe: what is missing is raised
 
     return name_of
+
+
+def absent(module: str, name: str) -> Exception:
+    """Return the error for a name that a module has not."""
+    extra = find("storm_names") if name[:1].isupper() else None  # a class, no module that is only now imported
+    instead = extra.describe(module, name) if extra is not None else None
+    if instead is None:
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    # An AttributeError's text would be lost in `from module import name`. So `hasattr` raises, too.
+    return ImportError(instead, name=name)
+
+
+def answer(
+    module: str, later: Mapping[str, str | Callable[[str], Any]] = MappingProxyType({})
+) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module from which ported code imports.
+
+    ``later``: names that are loaded when they are asked for, and the modules below it that have them, or who returns
+    them by name.
+    """
+
+    def answer_for(name: str) -> Any:
+        if name not in later:
+            raise absent(module, name)
+        source = later[name]
+        return vars(importlib.import_module(f".{source}", module))[name] if isinstance(source, str) else source(name)
+
+    return answer_for
 
 
 def find_points(group: str) -> list[EntryPoint]:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from trident_py.model.replaced import answer
+from trident_py.entry_points import answer
 
 from ..rows import InsertIgnoreUpdater, RowUpdater
 from .maps.state import SqlMapState

@@ -12,10 +12,10 @@ import sys
 
 import click
 
+from .check import check
 from .commands import Commands
 from .explain import explain
 from .run import run
-from .states import check, states
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,7 +24,7 @@ def trident() -> None:
     """Storm Trident topologies on Spark."""
 
 
-for _command in (check, explain, run, states):
+for _command in (check, explain, run):
     trident.add_command(_command)
 
 

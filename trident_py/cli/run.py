@@ -17,11 +17,11 @@ from ..model.context import with_context
 from ..report.guarantees import Guarantees, require
 from ..report.progress import RunningTopology
 from ..topology.topology import check_submission
+from .check import looks_of, show_looks
 from .display import ProgressLine, follow, terminable
 from .failures import run_guarded
 from .json_lines import JsonLines, Write, events_in_log, file_of_events, log_as_json, now
 from .spark_options import SparkOptions, absolute, spark_options
-from .states import looks_of, show_looks
 from .targets import Chosen, Target, leaving_no_trace, name_option, settings_option, target_argument, traceback_option
 
 FAILED, WRONG = 1, 2

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..entry_points import names_of
-from ..model.replaced import answer
+from ..entry_points import answer, names_of
 from .local_drpc import LocalDRPC, default_drpc
 
 __all__ = ["DRPCClient", "LocalDRPC", "default_drpc"]

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..entry_points import names_of
-from ..model.replaced import answer
+from ..entry_points import answer, names_of
 from .consumed_offsets import Consumed, consumed, partitions_of_task
 from .coordinator import KafkaSpout
 from .formats import Bytes, Format, Json, Text

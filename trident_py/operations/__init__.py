@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from ..entry_points import answer
 from ..metrics import IMetricsContext
-from ..model.replaced import answer
 from .base import (
     Aggregator,
     Assembly,

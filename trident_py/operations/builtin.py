@@ -18,9 +18,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from ..entry_points import absent
 from ..errors import DefinitionError, TridentError
 from ..model.canonical import UnkeyableError, identity, is_null, to_plain
-from ..model.replaced import absent
 from ..tuples import TridentTuple
 from .base import CombinerAggregator, Filter, TridentOperationContext
 from .columnar import Columnar

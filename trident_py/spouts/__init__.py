@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..entry_points import names_of
-from ..model.replaced import answer
+from ..entry_points import answer, names_of
 from ..model.requirements import Needs
 from ..tuples import RichSpoutBatchId
 from .collectors import SpoutOutputCollector, WrongNumberOfValues

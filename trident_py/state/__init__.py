@@ -6,7 +6,7 @@ the txid logic. Memory states are in `trident_py.testing`, states with a store o
 
 from typing import TYPE_CHECKING
 
-from ..model.replaced import answer
+from ..entry_points import answer
 from ..model.requirements import Needs
 from .base import (
     BackingMap,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..entry_points import answer
 from ..errors import TridentError
-from ..model.replaced import answer
 from ..state.roles import Shows
 from .failing import failing
 from .failures import Crashing

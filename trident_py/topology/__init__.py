@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..model.replaced import answer
+from ..entry_points import answer
 from .per_tuple import ChainedAggregatorDeclarer
 from .stream import GroupedStream, Stream, TridentState
 from .topology import JoinOutFieldsMode, JoinType, Topology, TridentTopology

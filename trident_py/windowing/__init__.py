@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..model.replaced import answer
+from ..entry_points import answer
 from .config import (
     CountWindow,
     Duration,

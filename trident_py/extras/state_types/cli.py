@@ -1,28 +1,18 @@
-"""The commands for states: `trident states`, `trident states --schema`, `trident states check FILE`.
-
-Exit codes of check: 0 the states can start; 1 a finding would stop the start; 2 the file is wrong.
-"""
+"""`trident states` lists the installed types of states, with their guarantees and settings."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import click
 
-from ..entry_points import find
-from ..errors import DefinitionError
-from ..model.plan import Plan, ProcessorNode
-from ..report.guarantees import find_declared_cell
-from ..report.guarantees.matrix import cell
-from ..topology.user_modules import NotFound
-from ..topology.user_modules import states_loading as loading
-from .json_lines import print_record
-from .targets import Target, leaving_no_trace
+from ...cli.check import check
+from ...errors import DefinitionError
+from ...report.guarantees import find_declared_cell
+from ...report.guarantees.matrix import cell
+from ...topology.user_modules import states_loading as loading
 
-STOPS, WRONG = 1, 2
 SPOUTS = ("transactional", "opaque", "non-transactional")
 
 
@@ -39,43 +29,6 @@ def states(context: click.Context, as_json: bool, schema: bool) -> None:
         return
     records = [to_record(installed) for installed in loading().find_types().values()]
     print(json.dumps(records, indent=2) if as_json else "\n\n".join(map(describe_type, records)))
-
-
-@click.command()
-@click.argument("file", metavar="[FILE]", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(file: str | None, as_json: bool) -> None:
-    """Check the store of each state in a states file or a topology file: what exists, and what would be created.
-
-    Writes nothing. Without FILE: the trident.yml of this folder, or of the nearest one above it.
-    """
-    try:
-        files = find("topology_files")
-        if file is None or (files is not None and files.is_topology(file)):
-            with leaving_no_trace():
-                loaded = Target.of(file).load()
-            looks = looks_of(loaded.topology.plan, loaded.hide)
-        else:
-            looks = loading().look(file)
-    except (DefinitionError, NotFound) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(WRONG)
-    sys.exit(show_looks(looks, "list" if as_json else "text"))
-
-
-def looks_of(plan: Plan, hide: Callable[[str], str]) -> list[Any]:
-    """Return the findings at the store of each state of a topology. Connects, and writes nothing."""
-    used = [node.state for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
-    return [loading().look_at(state.name, state.factory, hide) for state in {use.id: use for use in used}.values()]
-
-
-def show_looks(looks: list[Any], form: Literal["text", "list", "events"]) -> int:
-    """Print the findings: as text, as a JSON list, or as a JSON event per line. Returns the exit code."""
-    if form == "list":
-        print(json.dumps(list(map(as_record, looks)), indent=2))
-    for look in looks if form != "list" else ():
-        print(describe_look(look)) if form == "text" else print_record("state", **as_record(look))
-    return STOPS if any(look.stops for look in looks) else 0
 
 
 states.add_command(check)
@@ -135,14 +88,3 @@ def sentence(setting: dict[str, Any]) -> str:
     shown = ", ".join(default) if isinstance(default, list) else default
     end = "required" if setting["required"] else "" if shown is None else f"default: {shown}"
     return ". ".join(part for part in (setting.get("description", ""), choices, end) if part)
-
-
-def describe_look(look: Any) -> str:
-    """Return the findings of one state as text."""
-    findings = (f"  {finding.level + ':':8} {finding.text}" for finding in look.findings)
-    return "\n".join([f"{look.name} ({look.type}): {look.state}", *findings])
-
-
-def as_record(look: Any) -> dict[str, Any]:
-    findings = [{"level": finding.level, "text": finding.text} for finding in look.findings]
-    return {"state": look.name, "type": look.type, "stops": look.stops, "findings": findings}

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from test_api import HOMES
 
-from trident_py.model.replaced import TABLE
+from trident_py.extras.storm_names.replaced import TABLE
 
-GUIDE = (Path(__file__).parent.parent / "docs" / "porting.md").read_text()
+GUIDE = (Path(__file__).parents[3] / "docs" / "porting.md").read_text()
 NAMES = {name: instead for names, instead in TABLE.items() for name in names.split()}
 PACKAGES = (*HOMES, "trident_py.kafka", "states", "states.sql", "states.kafka", "states.redis", "states.files")
 REPORTED = """

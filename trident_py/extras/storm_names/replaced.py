@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
-from types import MappingProxyType
-from typing import Any
-
 _ROWS = "`states.sql.InsertIgnoreState`, `AppendState` or `BatchState`, with `states.RowUpdater`"
 _HBASE = "`states.sql.SqlMapState`, or a `State` of your own: there is no state over HBase or Cassandra"
 
@@ -55,27 +50,8 @@ TABLE = {
 _REPLACEMENTS = {name: instead for names, instead in TABLE.items() for name in names.split()}
 
 
-def absent(module: str, name: str) -> Exception:
-    """Return the error for a name that a module has not."""
-    if name in _REPLACEMENTS:
-        # An AttributeError's text would be lost in `from module import name`. So `hasattr` raises, too.
-        return ImportError(f"Storm's {name} is not in {module}. In its place: {_REPLACEMENTS[name]}", name=name)
-    return AttributeError(f"module {module!r} has no attribute {name!r}")
-
-
-def answer(
-    module: str, later: Mapping[str, str | Callable[[str], Any]] = MappingProxyType({})
-) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module from which ported code imports.
-
-    ``later``: names that are loaded when they are asked for, and the modules below it that have them, or who returns
-    them by name.
-    """
-
-    def answer_for(name: str) -> Any:
-        if name not in later:
-            raise absent(module, name)
-        source = later[name]
-        return vars(import_module(f".{source}", module))[name] if isinstance(source, str) else source(name)
-
-    return answer_for
+def describe(module: str, name: str) -> str | None:
+    """Return what takes the place of a name that ported code asks a module for; None: it is no name of Storm's."""
+    if name not in _REPLACEMENTS:
+        return None
+    return f"Storm's {name} is not in {module}. In its place: {_REPLACEMENTS[name]}"

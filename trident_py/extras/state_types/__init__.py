@@ -1,0 +1,1 @@
+"""The extra ``state_types``: `trident states`."""
