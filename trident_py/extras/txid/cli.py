@@ -201,7 +201,10 @@ def _choose(components: Sequence[Component], name: str | None) -> Component:
 
 
 def _show_ways_back(component: Component, to: int | None) -> int:
-    kept = list_kept(component)
+    kept, start = list_kept(component), look(component).next
+    if start.kind == REFUSED:
+        print(f"{component.shown}: the next start {start.sentence}", file=sys.stderr)
+        return FAILED
     if to is not None:
         check(component, component.read(), to)
         print(f"{component.shown} can go back from txid {kept[0].txid} to {to}; nothing was changed")

@@ -51,7 +51,7 @@ def ways_back(component: Component, kept: Sequence[Kept]) -> list[str]:
         table.append((str(batch.txid), clock(batch.ended), *answers))
     reasons = {(name, why): batch for batch in reversed(kept) for name, why in asked[batch.txid].items() if why}
     told = (f"{name} cannot go back to txid {batch.txid}: {why}" for (name, why), batch in sorted(reasons.items()))
-    return [f"{component.shown}, which is at txid {kept[0].txid}, can go back to", *align(table), *told]
+    return [f"{component.shown} is at txid {kept[0].txid}; can it go back?", *align(table), *told]
 
 
 def clock(seconds: int | None) -> str:
