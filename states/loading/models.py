@@ -45,7 +45,7 @@ OnBadRow = Annotated[
 ]
 TxidColumn = Annotated[
     str | None,
-    Field(description="Column that gets the txid of the row's batch, so that `trident txid rewind` can take rows back; "
+    Field(description="Column that gets the txid of the row's batch, so that trident txid rewind can take rows back; "
                       "default: none"),
 ]  # fmt: skip
 Files = Annotated[

@@ -33,7 +33,7 @@ CHECK_WAIT = 5.0  # seconds without a batch between two looks for another driver
 
 def take_over(
     log: BatchLog,
-    program: Program,
+    program: Program | None,
     examine: Callable[[CheckpointState], object],
     open_states: Callable[[CheckpointState], T],
 ) -> tuple[CheckpointState, T]:

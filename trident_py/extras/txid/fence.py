@@ -15,15 +15,17 @@ from ...spouts.coordination import Coordination
 from .components import Component
 
 
-def shut_out(component: Component, then: Callable[[BatchLog], None] = lambda log: None) -> dict[str, int]:
+def shut_out(component: Component, then: Callable[[BatchLog], None] | None = None) -> dict[str, int]:
     """Take the log, and raise the generation of every state. Returns the generations. Raises as a start does, and
-    leaves log and states as they are if a start is refused. ``then`` gets the log while no other driver has it."""
+    leaves log and states as they are if a start is refused. ``then`` gets the log while no other driver has it; it
+    gives up the batch that has begun, whose hash seed does not matter then."""
     assert component.program is not None and component.open is not None
     with closing(component.open()) as log:
         program = replace(component.program, conf=with_context(component.program.conf, metadata=log.store))
         running, run = RunningTopology(component.topology, [component.name]), RunContext.of(program.conf).run
         loop = BatchLoop(program, Coordination((), program.conf, log.store), running, run)
         loop.check_owner = log.check
-        take_over(log, program, loop.examine, loop.open)
-        then(log)
+        take_over(log, program if then is None else None, loop.examine, loop.open)
+        if then is not None:
+            then(log)
         return loop.generations or {}

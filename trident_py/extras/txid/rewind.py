@@ -59,14 +59,14 @@ def rewind(component: Component, txid: int) -> list[str]:
 
 def _intend(component: Component, txid: int, log: BatchLog) -> None:
     """Called when all older drivers are shut out: what the states have stays as it is."""
-    check(component, log, txid)
+    check(component, log, txid, "A driver has gone on meanwhile; it is shut out now, and the next start goes on")
     _step(component, "fenced", txid)
     log.intend(txid)
     _step(component, "intended", txid)
 
 
-def check(component: Component, log: BatchLog, txid: int) -> None:
-    """Raise LineageError if the log, a spout or a state cannot go back to the batch."""
+def check(component: Component, log: BatchLog, txid: int, then: str = "Nothing was changed") -> None:
+    """Raise LineageError, which ends with ``then``, if the log, a spout or a state cannot go back to the batch."""
     assert component.program is not None
     opening = _make_startup(component.program, log)
     if opening.standing.is_new:
@@ -75,13 +75,12 @@ def check(component: Component, log: BatchLog, txid: int) -> None:
     if txid not in kept:
         reach = f"back to txid {kept[-1]}" if len(kept) > 1 else "no further back"
         raise LineageError(
-            f"{component.shown} is at txid {kept[0]}, and its log reaches {reach} (topology.txid.kept). Nothing was "
-            "changed"
+            f"{component.shown} is at txid {kept[0]}, and its log reaches {reach} (topology.txid.kept). {then}"
         )
     asked = _examine(opening, txid)
     refused = [f"{name} cannot go back to txid {txid}: {why}" for name, why in asked.items() if why is not None]
     if refused:
-        raise LineageError("; ".join(refused) + ". So none of them goes back. Nothing was changed")
+        raise LineageError("; ".join(refused) + f". So none of them goes back. {then}")
 
 
 def _examine(opening: Startup, txid: int) -> dict[str, str | None]:
