@@ -14,6 +14,7 @@ from trident_py.state import Location, Remembered
 
 from ..columns.values import Column, recordable
 from ..ledger.fence import FIELDS, Fence, LedgerRow
+from ..ledger.format import check_format
 from ..ledger.owner import Owner
 from ..ledger.protocol import Ledger
 from ..ledger.store import LedgerStore, Trace, Transition, utc_now
@@ -69,7 +70,11 @@ def select_row(topology: str, state: str, lock: str = "", run: str = RUN) -> Sta
 
 def has_run(engine: sa.Engine) -> bool:
     """Return whether trident_fence has the column ``run``."""
-    return RUN in {column["name"] for column in sa.inspect(engine).get_columns("trident_fence")}
+    return RUN in _columns(engine)
+
+
+def _columns(engine: sa.Engine) -> set[str]:
+    return {column["name"] for column in sa.inspect(engine).get_columns("trident_fence")}
 
 
 def parse_ledger_row(answer: Any) -> LedgerRow | None:
@@ -200,7 +205,11 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
             if not sa.inspect(self.store.engine).has_table("trident_fence"):
                 return Trace()
             run = RUN if has_run(self.store.engine) else "''"
+            later = "format" in _columns(self.store.engine)
             with self.store.reading() as connection:
+                if later:
+                    (found,) = connection.execute("SELECT max(format) FROM trident_fence").fetchone()
+                    check_format(self._location.shown, found)
                 row = parse_ledger_row(connection.execute(*select_row(*self._own, run=run)))
                 text = "SELECT max(txid), max(CASE WHEN part >= 0 AND token <> '' THEN txid END) FROM trident_part"
                 begun, part = connection.execute(f"{text} {_OWN}", self._own).fetchone()
