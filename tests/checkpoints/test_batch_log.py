@@ -18,6 +18,7 @@ from trident_py.checkpoints.location import open_log
 from trident_py.checkpoints.metadata_store import LOG, SharedMetadataStore
 from trident_py.checkpoints.versioned_store import VersionedStore
 from trident_py.engine.startup import AGREEMENT
+from trident_py.engine.store_position import Rewinding
 from trident_py.errors import TridentError, ZombieError
 
 Made = Callable[[Path], BatchLog]
@@ -284,12 +285,12 @@ def test_a_log_that_went_back_has_forgotten_what_was_later(made: Made, tmp_path:
     for txid in (6, 8, 9):
         log.store.put("s/positions", txid, {"at": txid})
     log.begin(10, {"n": 10})
-    log.intend(7)
-    assert made(tmp_path).read_state(None).rewinds == 7
+    log.intend(Rewinding(7, ("s",)))
+    assert made(tmp_path).read_state(None).rewinding == Rewinding(7, ("s",))
     log.go_back(7, "new")
     for found in (log, made(tmp_path)):
         standing = found.read_state(None)
-        assert (standing.committed, standing.begun, standing.rewinds) == (7, False, None)
+        assert (standing.committed, standing.begun, standing.rewinding) == (7, False, None)
         assert ways_back(found) == [(7, {"n": 7}), (6, {"n": 6}), (5, {"n": 5})]
         assert found.store.txids("s/positions") == [6]
         assert standing.record is not None and standing.record["run"] == "new"

@@ -5,7 +5,7 @@ It is one record, replaced in one step when a batch begins and when it ends:
     driver   who owns the checkpoint: the driver that started last
     over     the last batch that is over: its txid, the spouts' metadata, the micro-batch of Spark in which it ran
     begun    the batch after it, from before its first tuple is emitted: the same, and the order of sets
-    rewind   the txid to which the component is being taken back, and from which one
+    rewind   the txid to which the component is being taken back, from which one, and with which states
 
 Beside the record, under numbers below 0, it has the last batches that are over, each with the time of its end: in a
 ring, so that a batch takes the place of one that nobody goes back to.
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from ..engine.program import Program
 from ..engine.startup import AGREEMENT
-from ..engine.store_position import BASE, FORMAT, CheckpointState
+from ..engine.store_position import BASE, FORMAT, CheckpointState, Rewinding
 from ..engine.two_phase import DECIDED
 from ..errors import LineageError, ZombieError
 from .hash_seed import find_other_seed
@@ -178,9 +178,10 @@ class BatchLog:
         kept = [Kept(txid, past.get(txid, {}).get(_ENDED)) for txid in range(last.txid, newest[_LEAST] - 1, -1)]
         return [*kept, Kept(base, None)] if kept[-1].txid == base + 1 else kept
 
-    def intend(self, txid: int) -> None:
+    def intend(self, rewinding: Rewinding) -> None:
         """Record that the component goes back to a batch. From now on every start is refused, until `go_back`."""
-        self.store.put(LOG, 0, {**self._record(), "rewind": {"to": txid, "from": self.list_kept()[0].txid}})
+        intent = {**rewinding._asdict(), "from": self.list_kept()[0].txid}
+        self.store.put(LOG, 0, {**self._record(), "rewind": intent})
 
     def go_back(self, txid: int, run: str, forgotten: Callable[[], None] = lambda: None) -> None:
         """Forget the batches after this one. ``run``: the token that the states have. The last write ends what `intend`
@@ -226,10 +227,12 @@ class BatchLog:
             return number < 0 and bool(self.store.peek(path, number)["txid"] > txid)
         return path != AGREEMENT and number > txid
 
-    def _find_intent(self, committed: int) -> int | None:
-        """Return the txid to which the component is being taken back."""
+    def _find_intent(self, committed: int) -> Rewinding | None:
+        """Return what `intend` has recorded. A version without it may have gone on since: then no state went back."""
         intent = self._record().get("rewind")
-        return None if intent is None or intent["from"] != committed else int(intent["to"])
+        if intent is None or intent["from"] != committed:
+            return None
+        return Rewinding(intent["to"], tuple(intent["states"]))
 
     def _record(self) -> Mapping[str, Any]:
         record: Mapping[str, Any] = self.store.peek(LOG, 0) or _EMPTY

@@ -81,6 +81,10 @@ def test_a_rewind_that_is_killed_is_finished_by_the_same_command(
     if step not in ("rewind fenced", "rewind over"):
         assert found.next.kind == "refused" and f"on its way back from txid 5 to {BACK}" in found.next.sentence
         assert found.next.sentence.removeprefix("is refused: ") in run(start).told[-1][2]
+        with pytest.raises(LineageError, match=f"on its way back to txid {BACK}: finish that first"):
+            rewind(component(start), BACK - 1)
+        with pytest.raises(LineageError, match="Finish it with the topology with which it began"):
+            rewind(component(replace(start, only=ROWS[:1])), BACK)
     if step != "rewind over":
         assert sorted(rewind(component(start), BACK)) == ["appended", "batched", "rows_by_id"]
     found = look(component(start))

@@ -19,7 +19,7 @@ from ...checkpoints.batch_log import BatchLog, Kept
 from ...engine.program import Program
 from ...engine.recovery import Agreement
 from ...engine.startup import Startup, participants_of
-from ...engine.store_position import CheckpointState
+from ...engine.store_position import CheckpointState, Rewinding
 from ...errors import LineageError
 from ...model.context import RunContext, with_context
 from ...model.fault_points import steps_of_driver
@@ -48,12 +48,12 @@ def examine(component: Component, txid: int) -> dict[str, str | None]:
 def rewind(component: Component, txid: int) -> list[str]:
     """Go back to a batch; return the states that have gone. Raises LineageError, before anything is changed, if one of
     them cannot, and what a start raises."""
-    begun = component.read().read_state(None).rewinds
+    begun = component.read().read_state(None).rewinding
     if begun is None:
         check(component, component.read(), txid)
         shut_out(component, partial(_intend, component, txid))
-    elif begun != txid:
-        raise LineageError(f"{component.shown} is on its way back to txid {begun}: finish that first")
+    elif begun.to != txid:
+        raise LineageError(f"{component.shown} is on its way back to txid {begun.to}: finish that first")
     return _finish(component, txid)
 
 
@@ -61,7 +61,8 @@ def _intend(component: Component, txid: int, log: BatchLog) -> None:
     """Called when all older drivers are shut out: what the states have stays as it is."""
     check(component, log, txid, "A driver has gone on meanwhile; it is shut out now, and the next start goes on")
     _step(component, "fenced", txid)
-    log.intend(txid)
+    assert component.program is not None
+    log.intend(Rewinding(txid, tuple(component.program.states())))
     _step(component, "intended", txid)
 
 
@@ -110,10 +111,8 @@ def _finish(component: Component, txid: int) -> list[str]:
     with closing(_open(component)) as log:
         log.take()
         opening = _make_startup(program, log)
-        standing = opening.standing
-        if standing.rewinds != txid:
-            raise LineageError(f"{component.shown} was taken back by another command meanwhile")
-        opening.raise_fences(Agreement(standing.committed, {}, {}))
+        _check_states(component, opening.standing.rewinding, set(program.states()))
+        opening.raise_fences(Agreement(opening.standing.committed, {}, {}))
         _step(component, "opened", txid)
         for name, participant in opening.participants.items():
             opening.patience.wait_until_available(f"state {name}", partial(participant.rewind, txid))
@@ -121,6 +120,16 @@ def _finish(component: Component, txid: int) -> list[str]:
         log.go_back(txid, RunContext.of(program.conf).token, partial(_step, component, "forgotten", txid))
         _step(component, "over", txid)
         return list(opening.participants)
+
+
+def _check_states(component: Component, begun: Rewinding | None, states: set[str]) -> None:
+    if begun is None:
+        raise LineageError(f"{component.shown} was taken back by another command meanwhile")
+    if set(begun.states) != states:
+        raise LineageError(
+            f"{component.shown} is on its way back to txid {begun.to} with the states {', '.join(begun.states)}; this "
+            f"topology has {', '.join(sorted(states))}. Finish it with the topology with which it began"
+        )
 
 
 def _open(component: Component) -> BatchLog:
