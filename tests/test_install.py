@@ -26,6 +26,7 @@ _ENVIRONMENT = {
 DISTRIBUTIONS = {
     "yaml": "pyyaml",
     "prometheus_client": "prometheus-client",
+    "opentelemetry": "opentelemetry-api",
     "confluent_kafka": "confluent-kafka",
     "py4j": "pyspark",
     "pydantic_core": "pydantic",
@@ -44,6 +45,7 @@ EXTRAS = {
     "states/redis": ("redis",),
     "states/sql/dialects/mysql": ("mysql",),
     "trident_py/extras/monitor": ("monitor",),
+    "trident_py/extras/opentelemetry": ("opentelemetry",),
     "trident_py/extras/run_report": ("report",),
     "states/sql/dialects/postgresql": ("postgresql",),
 }
@@ -62,6 +64,7 @@ ALONE = {
     "drpc": "import trident_py.extras.drpc_server.shared_servers",
     "monitor": "import trident_py.extras.monitor.monitor",
     "moving": "import kazoo.client, trident_py.extras.moving.import_cli",
+    "opentelemetry": "import trident_py.extras.opentelemetry.spans",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
     "testing": "import trident_py.testing.pytest_plugin",
     "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).folder()",

@@ -67,6 +67,7 @@ class Config(dict[str, Any]):
     # Keys of trident_py that Storm does not have.
     TOPOLOGY_MAX_BATCH_ATTEMPTS = "topology.max.batch.attempts"
     TOPOLOGY_TXID_BASE = "topology.txid.base"
+    TOPOLOGY_TXID_KEPT = "topology.txid.kept"
     TOPOLOGY_LINEAGE_ACCEPT = "topology.lineage.accept"
     TOPOLOGY_OWNER_REPLACE = "topology.owner.replace"
     TOPOLOGY_LINEAGE_ABANDON = "topology.lineage.abandon"
@@ -90,6 +91,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_POISON_MAX_TUPLES = "topology.poison.max.tuples"
     TOPOLOGY_PROFILE = "topology.profile"
     TOPOLOGY_HTTP = "topology.http"
+    TOPOLOGY_OPENTELEMETRY = "topology.opentelemetry"
     TOPOLOGY_HTTP_READY_SECONDS = "topology.http.ready.seconds"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -217,6 +219,7 @@ def _names(value: Any) -> bool:
 CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_MAX_BATCH_ATTEMPTS: (_counts, "a number of attempts, at least 1"),
     Config.TOPOLOGY_MAX_TASK_PARALLELISM: (_counts, "a number of partitions, at least 1"),
+    Config.TOPOLOGY_TXID_KEPT: (lambda value: _counts(value, 0), "a number of batches, or 0"),
     Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds, at least 0"),
@@ -234,6 +237,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_CLOCK: (callable, "a function without parameters that returns milliseconds since 1970"),
     Config.TOPOLOGY_PROFILE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HTTP: (_address, "[HOST:]PORT; port 0: any free one"),
+    Config.TOPOLOGY_OPENTELEMETRY: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HTTP_READY_SECONDS: (_more, "a number of seconds, more than 0"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -212,12 +213,14 @@ def test_one_batch_is_shown_with_what_the_log_keeps_of_it(tmp_path: Path) -> Non
     asked = component(start)
     found, log = look(asked), asked.read()
     shown = {txid: about(found, log, txid) for txid in (1, 2, 3, 4)}
-    heads = [told[0].removeprefix("faults/readings: ") for told in shown.values()]
+    heads = [re.sub(r", since 20.*Z$", "", told[0].removeprefix("faults/readings: ")) for told in shown.values()]
+    assert all(re.search(r", since 20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ$", shown[txid][0]) for txid in (1, 2))
     assert heads == [
         "txid 1 is over", "txid 2 is over", "txid 3 has begun and is not over", "txid 4 has not begun",
     ]  # fmt: skip
     assert any(each.startswith("  spout readings: ") for each in shown[2]) and "  opaque has it complete" in shown[2]
-    assert not any("spout readings" in each for each in shown[1])
+    assert any(each.startswith("  spout readings: ") for each in shown[1])
+    assert not any("spout readings" in each for each in shown[4])
 
 
 def test_a_watch_prints_what_has_changed(
@@ -264,10 +267,30 @@ def test_a_driver_that_is_fenced_ends_and_the_next_start_goes_on(
     kind, name, words = drivers[0].told[-1]
     assert (kind, name) == ("error", "ZombieError")
     assert "has taken it over since this one started" in words or "a newer one with generation 2" in words
+    assert "`trident txid fence`" in words
     after = look(shut)
     assert (after.committed, after.next, after.driver) == (told.committed, told.next, told.driver)
     assert run(replace(start, faults=())).told[-1] == ("done", LAST)
     assert differences(start.url, Fold(Readings(SEED), LAST), start.only) == []
+
+
+@pytest.mark.parametrize(("typed", "told"), [
+    (["ls", "counted:build", "--checkpoint", "empty"], "/empty holds no checkpoint of topology 'counted'"),
+    (["show", "1", "counted:build", "--checkpoint", "none"], "--checkpoint none: there is no folder "),
+    (["ls", "empty"], "empty is no folder with a checkpoint"),
+    (["ls", "chekpoints"], "nor is there a folder chekpoints with a checkpoint"),
+])  # fmt: skip
+def test_a_wrong_folder_is_named(typed: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "counted.py").write_text(
+        "from trident_py import TridentTopology\nfrom trident_py.testing import FixedBatchSpout\n"
+        "def build():\n    made = TridentTopology()\n"
+        "    made.newStream('s', FixedBatchSpout('a', 1, (1,))).peek(print)\n    return made\n"
+    )
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    done = CliRunner().invoke(cli.txid, typed)
+    assert done.exit_code == 2 and told in done.stderr, done.output
 
 
 def test_a_fence_that_is_refused_changes_nothing(tmp_path: Path) -> None:
