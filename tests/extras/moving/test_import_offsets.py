@@ -113,6 +113,10 @@ def test_a_dry_run_makes_nothing_and_a_second_import_changes_nothing(left: Left)
     assert journal.read_bytes() == before
     assert left.state().exit_code == 0
     left.run()
+    alone = left.call("offsets", f"{left.folder}/checkpoints", "--dump", f"{left.folder}/nodes.jsonl")
+    assert (alone.exit_code, "name the topology" in alone.output) == (2, True)
+    refused = left.state()
+    assert (refused.exit_code, "its states may hold newer values" in refused.output) == (1, True)
     refused = left.offsets()
     assert (refused.exit_code, "is there already, and not from this import" in refused.output) == (1, True)
 

@@ -72,6 +72,17 @@ def find_moved(component: Component) -> Moved | None:
     return None if found is None else Moved(**found)
 
 
+def check_unused(component: Component) -> None:
+    """Raise LineageError if a topology has started on the checkpoint: its states may be newer than Storm's."""
+    log = component.read()
+    if log.store.get(AGREEMENT, 0)["run"]:
+        raise LineageError(
+            f"a topology has started on the checkpoint {log.where} since it was imported: its states may hold newer "
+            "values, which Storm's would replace. To begin anew, remove the checkpoint and the state, and import the "
+            "offsets again. Nothing was changed"
+        )
+
+
 def make_checkpoint(component: Component, position: ImportedPosition) -> bool:
     """Make the checkpoint; return False if the same import has made it before, and nothing has run on it. Raises
     LineageError if there is another one."""

@@ -20,7 +20,7 @@ from ...state import StateType
 from ...state.roles import OpensValues, StoredValues
 from ...topology.user_modules import states_loading
 from ..txid.components import components_in, components_of
-from .checkpoint import Moved, find_moved, make_checkpoint
+from .checkpoint import Moved, check_unused, find_moved, make_checkpoint
 from .kafka_offsets import Place
 from .offsets import ImportAnswers, find_group, find_position
 from .sources import REDIS, DumpSource, RedisSource, ValueSource
@@ -71,7 +71,9 @@ def offsets(
         answers = ImportAnswers(_pairs("--stream", streams), _parse_starts(starts), txid)
         nodes = read_live(zookeeper, root) if zookeeper else read_dump(dump, root) if dump else {}
         known = streams_of(nodes, root)
-        for component in components_of(**named):
+        for component in components_of(**named, new=True):
+            if component.program is None:
+                raise click.UsageError("a checkpoint alone does not say what its streams read: name the topology")
             found = find_group(component, group, txid or 0) if group else find_position(component, known, answers)
             print("\n".join(found[1]))
             print("\n".join(_warn(found[0].moved)))
@@ -165,13 +167,16 @@ def _tell(keys: int) -> None:
 
 
 def _find_checkpoint(checkpoint: str) -> Moved:
-    found = [moved for each in components_in(Path(checkpoint)) if (moved := find_moved(each)) is not None]
+    found = [each for each in components_in(Path(checkpoint)) if find_moved(each) is not None]
     if len(found) != 1:
         raise DefinitionError(
             f"{checkpoint} has {len(found)} checkpoints that `trident import offsets` has made; name the folder of "
             "one, such as checkpoints/words/sentences"
         )
-    return found[0]
+    check_unused(found[0])
+    moved = find_moved(found[0])
+    assert moved is not None
+    return moved
 
 
 def _source_of(source: str, kind: StateType, lay: Mapping[str, Any]) -> ValueSource:

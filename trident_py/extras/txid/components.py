@@ -46,9 +46,10 @@ class Component:
 
 
 def components_of(
-    target: str | None, checkpoint: str | None, name: str | None, settings: tuple[str, ...]
+    target: str | None, checkpoint: str | None, name: str | None, settings: tuple[str, ...], new: bool = False
 ) -> list[Component]:
-    """Return the components that the arguments of a command name. Leaves no trace of the user's modules."""
+    """Return the components that the arguments of a command name. Leaves no trace of the user's modules. ``new``: the
+    checkpoint need not be there yet."""
     if target is not None and (found := components_in(Path(target))):
         return found
     if target is not None and (Path(target).is_dir() or ("/" in target and not Path(target).exists())):
@@ -62,7 +63,7 @@ def components_of(
     except NotFound as error:
         nor = "" if target is None or ":" in target else f"; nor is there a folder {target} with a checkpoint"
         raise NotFound(f"{error}{nor}") from None
-    if checkpoint is not None:
+    if checkpoint is not None and not new:
         _check_folder(checkpoint, loaded.storage or "", topology)
     check_submission(topology, conf, loaded.topology)
     run = f"{topology}-{uuid.uuid4().hex[:12]}"
