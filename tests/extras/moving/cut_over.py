@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 import states
 from testbed import service
@@ -41,6 +41,7 @@ from trident_py.extras.txid.components import components_in
 HERE = Path(__file__).parent
 WORDS = [f"w{number}" for number in range(40)]
 PATIENCE = 300.0  # seconds; Storm takes ten of them, but beside other work it may take minutes
+PATIENT = {"broker.session.timeout.ms": 60_000}  # of a broker that gets no processor for a while
 TOGETHER = 4  # topologies in one Storm
 
 
@@ -85,7 +86,7 @@ class Servers:
     @classmethod
     @contextmanager
     def running(cls) -> Iterator[Servers]:
-        with KafkaBroker() as kafka, RedisServer(appendfsync="no") as server, ZooKeeper() as zookeeper:
+        with KafkaBroker(**PATIENT) as kafka, RedisServer(appendfsync="no") as server, ZooKeeper() as zookeeper:
             yield cls(kafka, server, zookeeper)
 
 
@@ -254,7 +255,7 @@ def _report(servers: Servers, seeds: Sequence[int]) -> int:
                     wrong += 1
                     print(json.dumps(dump(servers.zookeeper.hosts, f"/transactional-{verdict.topic}")))
                     print(verdict.output, verdict.differ, flush=True)
-        except TridentError as error:
+        except (TridentError, KafkaException) as error:
             print(json.dumps({"seeds": list(seeds), "did not start": str(error)[:200]}), flush=True)
     return wrong
 
