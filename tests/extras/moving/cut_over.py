@@ -170,7 +170,8 @@ def _go_on(servers: Servers, placed: Placed, folder: Path) -> Verdict:
 
 
 def _send(kafka: KafkaBroker, topic: str, one: Round) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    """Send each sentence once: a client that is not idempotent sends again what a slow broker has not answered."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "log_level": 0, "enable.idempotence": True})
     for number, sentence in enumerate(one.sentences):
         producer.produce(topic, sentence, partition=number % one.partitions)
     producer.flush()
