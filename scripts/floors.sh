@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 floors=build/floors
-extras=mysql,postgresql,kafka,avro,sql,events,drpc,monitor,redis,report,hdfs,s3,testing
+extras=mysql,postgresql,kafka,avro,sql,events,drpc,monitor,opentelemetry,redis,report,hdfs,s3,testing
 
 [ -x $floors/bin/python ] || .venv/bin/python -m venv $floors
 sed -n 's/^ *\([a-z0-9-]*\)\(\[[a-z]*\]\)\{0,1\}>=\([0-9.]*\).*/\1==\3/p' setup.cfg | sort -u > $floors/lowest.txt

@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +27,9 @@ from trident_py.report.progress import Event, Progress
 ROOT = Path(__file__).parent.parent
 
 GOOD = """
-from trident_py import Fields, TridentTopology
+import time
+
+from trident_py import FailedException, Fields, TridentTopology
 from trident_py.operations.builtin import Count
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
@@ -45,6 +48,29 @@ def failing():
 
 def boom(word):
     raise ValueError(f"cannot read {word!r}")
+
+def noisy():
+    tried = []
+
+    def speak(word):
+        print("printed", word, end="" if word == "c" else "\\n")
+        if word == "b" and not tried:
+            tried.append(word)
+            raise FailedException("a reason that is longer than a line of a terminal is wide, and that stays one line")
+        if word == "c":
+            raise ValueError("the end")
+        return [word]
+
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout(Fields("word"), 1, ("a",), ("b",), ("c",)))
+    words.each("word", speak, "other")
+    return topology
+
+def hanging():
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout(Fields("word"), 1, ("a",), ("b",)))
+    words.each("word", lambda word: [time.sleep(600 if word == "b" else 0)], "other")
+    return topology
 
 def leaving():
     topology = TridentTopology()
@@ -144,6 +170,23 @@ def test_events_are_in_a_file_and_the_log_is_json(folder: Path) -> None:
     assert again.returncode == 2 and "--events no/such/folder: the events cannot be written there" in again.stderr
 
 
+def test_with_a_json_log_every_line_is_json(folder: Path) -> None:
+    done = trident(folder, "run", "good:noisy", "--local", "--log-format", "json", "--http", "0")
+    told = [json.loads(line) for line in [*done.stdout.splitlines(), *done.stderr.splitlines()]]
+    assert done.returncode == 1 and all(each["topology"] == "good" and each["host"] for each in told)
+    assert [each["message"] for each in told if each["event"] == "stdout"] == [f"printed {word}" for word in "abbc"]
+    assert [each["txid"] for each in told if each["event"] == "replay"] == [2]
+    assert not [each for each in told if each["event"] == "log" and "replaying" in each["message"]]
+    page, failure = [each["message"] for each in told if each["event"] == "stderr"]
+    assert page.startswith("page at http://127.0.0.1:") and failure.startswith("ValueError: the end\n")
+
+
+def test_a_replay_is_told_once_and_in_one_line(folder: Path) -> None:
+    told = trident(folder, "run", "good:noisy", "--local").stderr
+    (line,) = [line for line in told.splitlines() if "a reason" in line]
+    assert line.startswith("replay: txid 2, attempt 0: ") and "and that stays one line (at " in line
+
+
 def test_an_event_with_a_reason_is_printed_and_only_a_commit_is_the_progress(capsys: pytest.CaptureFixture) -> None:
     kinds = set(re.findall(r'"([a-z-]+)"', (Event.__doc__ or "").partition("``kind``")[2])) - {"in the driver"}
     assert {"started", "committed", "failed", "ended", "replay"} < kinds
@@ -225,7 +268,7 @@ def test_ours_is_what_stands_in_our_two_packages(tmp_path: Path) -> None:
     ("target", "told"),
     [
         ("god:build", "in this folder there are: broken, good"),
-        ("good:bild", "it has: another_checkpoint, boom, build, endless, failing, leave, leaving, nothing, wrong"),
+        ("good:bild", "it has: another_checkpoint, boom, build, endless, failing, hanging, leave, leaving, noisy, "),
         ("good:nothing", "returned NoneType"),
         ("broken:build", "no_such_package"),
     ],
@@ -260,6 +303,25 @@ def test_a_signal_ends_a_run_after_its_batch_and_without_a_traceback(
     tracebacks = told.split("Traceback (most recent call last)")[1:]
     assert [each for each in tracebacks if "pyspark/sql/streaming/python_streaming_source_runner.py" not in each] == []
     assert "\tat " not in told, "a Java stack trace"
+
+
+def test_a_second_signal_ends_a_run_whose_batch_hangs_and_says_so(folder: Path) -> None:
+    command = [sys.executable, "-m", "trident_py", "run", "good:hanging", "--local", "--log-format", "json"]
+    with subprocess.Popen(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stderr is not None
+        while '"committed"' not in running.stderr.readline():
+            assert running.poll() is None
+        time.sleep(0.2)
+        running.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.wait(1)
+        running.send_signal(signal.SIGTERM)
+        _, told = running.communicate(timeout=60)
+    assert running.returncode == 143, told
+    said = "ended in the middle of a batch, which the next start repeats; last committed txid: 1"
+    assert [json.loads(line)["message"] for line in told.splitlines()] == [said]
 
 
 def test_local_runs_do_not_load_pyspark(folder: Path) -> None:

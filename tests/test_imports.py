@@ -16,6 +16,7 @@ import pytest
 from trident_py.entry_points import COMMANDS, EXTRAS, find_points
 from trident_py.filesystems.registry import FILESYSTEMS
 from trident_py.model.context import KEYS
+from trident_py.report.progress import MONITORS
 
 ROOT = Path(__file__).parent.parent
 
@@ -68,7 +69,11 @@ ENTRANCES = {
     "__init__", "__main__", "checkpoints/__init__", "engine/__init__", "report/__init__", "events", "topology_files",
 }  # fmt: skip
 # Extras may import every layer, and of one another only what is here.
-EXTRAS_MAY_IMPORT = {"gateway": {"drpc_server"}, "monitor": {"drpc_server"}}  # the web server and its limits
+EXTRAS_MAY_IMPORT = {
+    "gateway": {"drpc_server"},  # the web server and its limits
+    "monitor": {"drpc_server", "event_lines"},  # and the file of events, for batches of long ago
+    "opentelemetry": {"monitor"},  # the timeline of a component
+}
 # Public names of extras that a type checker finds where users import them. At run time they come by entry point.
 TYPED = {
     "trident_py/drpc/__init__.py": "drpc_server",
@@ -256,7 +261,7 @@ def test_nothing_names_a_module_of_another_extra() -> None:
 
 def test_every_extra_is_found_by_an_entry_point() -> None:
     folders = {path.parent.name for path in (ROOT / "trident_py" / "extras").glob("*/__init__.py")}
-    points = [point for group in (EXTRAS, COMMANDS, FILESYSTEMS) for point in find_points(group)]
+    points = [point for group in (EXTRAS, COMMANDS, FILESYSTEMS, MONITORS) for point in find_points(group)]
     found = {extra(point.module) for point in points if point.module.startswith("trident_py.")}
     assert found == folders, "trident_py/entry_points.txt lacks one"
     assert all(callable(point.load()) for point in find_points(COMMANDS))

@@ -26,6 +26,7 @@ _ENVIRONMENT = {
 DISTRIBUTIONS = {
     "yaml": "pyyaml",
     "prometheus_client": "prometheus-client",
+    "opentelemetry": "opentelemetry-api",
     "confluent_kafka": "confluent-kafka",
     "py4j": "pyspark",
     "pydantic_core": "pydantic",
@@ -43,6 +44,7 @@ EXTRAS = {
     "states/redis": ("redis",),
     "states/sql/dialects/mysql": ("mysql",),
     "trident_py/extras/monitor": ("monitor",),
+    "trident_py/extras/opentelemetry": ("opentelemetry",),
     "trident_py/extras/run_report": ("report",),
     "states/sql/dialects/postgresql": ("postgresql",),
 }
@@ -60,6 +62,7 @@ ALONE = {
     "sql": "import trident_py.operations; trident_py.operations.expr('upper(word)')",
     "drpc": "import trident_py.extras.drpc_server.shared_servers",
     "monitor": "import trident_py.extras.monitor.monitor",
+    "opentelemetry": "import trident_py.extras.opentelemetry.spans",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
     "testing": "import trident_py.testing.pytest_plugin",
     "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).folder()",

@@ -23,8 +23,9 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.M)
 # What is another one each time: places, processes, lineages, numbers, and whether batches got slower just now.
 OTHERWISE = {r"process \d+ on host [\w.-]+": "process 9 on host mill", r"\b[0-9a-f]{32}\b": "lineage",
-             r", (growing|shrinking)": "", r"\d[\d,.:]*": "9", r"[ \t]+": " "}  # fmt: skip
-INPUT = [f"the cow {number} jumped" for number in range(20_000)]
+             r", (growing|shrinking)": "", r"\d[\d,.:]*": "9", r"[ \t]+": " ",
+             r"at this rate in 9 \w+": "at this rate in 9 seconds"}  # fmt: skip
+INPUT = [f"the cow {number} jumped" for number in range(30_000)]
 INPUT[300] = "odd one out"
 TRIES = 3
 

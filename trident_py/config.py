@@ -91,6 +91,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_POISON_MAX_TUPLES = "topology.poison.max.tuples"
     TOPOLOGY_PROFILE = "topology.profile"
     TOPOLOGY_HTTP = "topology.http"
+    TOPOLOGY_OPENTELEMETRY = "topology.opentelemetry"
     TOPOLOGY_HTTP_READY_SECONDS = "topology.http.ready.seconds"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -236,6 +237,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_CLOCK: (callable, "a function without parameters that returns milliseconds since 1970"),
     Config.TOPOLOGY_PROFILE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HTTP: (_address, "[HOST:]PORT; port 0: any free one"),
+    Config.TOPOLOGY_OPENTELEMETRY: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HTTP_READY_SECONDS: (_more, "a number of seconds, more than 0"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),

@@ -131,7 +131,7 @@ def newer_driver(shown: str, generation: int, newer: int) -> ZombieError:
     """Return the error for a driver that another one has replaced."""
     return ZombieError(
         f"{shown}: this driver has generation {generation}, but a newer one with generation {newer} has taken over; "
-        "nothing more is written. Stop this driver"
+        "nothing more is written. Stop this driver: a start, or `trident txid fence`, has shut it out"
     )
 
 

@@ -61,6 +61,7 @@ def test_a_run_goes_from_one_cluster_to_the_other_in_the_middle_of_a_batch(
 
 
 @pytest.mark.spark
+@pytest.mark.whole("test_a_run_goes_from_one_cluster_to_the_other_in_the_middle_of_a_batch")
 def test_a_run_in_hdfs_or_s3_goes_from_one_cluster_to_the_other_in_the_middle_of_a_batch(
     remote: Remote, spark_cluster: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -95,7 +96,7 @@ def test_a_run_that_is_killed_on_each_cluster_and_moved_every_time_is_exact(data
 
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-@pytest.mark.whole("test_a_run_in_hdfs_or_s3_goes_from_one_cluster_to_the_other_in_the_middle_of_a_batch")
+@pytest.mark.whole("test_a_run_goes_from_one_cluster_to_the_other_in_the_middle_of_a_batch")
 def test_a_run_in_hdfs_or_s3_that_is_killed_on_each_cluster_and_moved_every_time_is_exact(
     remote: Remote, tmp_path: Path
 ) -> None:

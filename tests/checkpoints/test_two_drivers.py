@@ -57,6 +57,9 @@ def test_a_driver_that_was_stopped_and_wakes_up_writes_nothing(
         assert re.search(rf"process {newer.pid} on host \S+ has taken it over .* Nothing more is written", said)
 
 
+@pytest.mark.whole(
+    "test_a_driver_that_was_stopped_and_wakes_up_writes_nothing[", "test_a_start_takes_over_from_a_driver_in_full_run"
+)
 @pytest.mark.parametrize("step", OF_THE_DRIVER)
 def test_a_driver_that_was_stopped_and_wakes_up_writes_nothing_in_hdfs_and_s3(
     place_of_uri: Remote, tmp_path: Path, drivers: list[Driver], step: str

@@ -35,7 +35,7 @@ def test_requests_are_answered_while_batches_run_on_spark(spark_cluster: Callabl
     complete, begun = [0], [0]
 
     def ask() -> None:
-        while not over.is_set():
+        while not over.wait(0.01):
             for function in ("memory", "sql"):
                 least = complete[0]
                 found, most = drpc.execute(function, "b", 60)[0][0], begun[0]

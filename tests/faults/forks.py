@@ -61,9 +61,8 @@ class Driver:
 
     def __init__(self, start: Start, heard: Callable[[tuple], None] = lambda event: None) -> None:
         self.heard = heard
-        _warm()
         self.pipe, theirs = _CONTEXT.Pipe()
-        self.process = _CONTEXT.Process(target=drive, args=(start, theirs), daemon=True)
+        self.process = fork(drive, start, theirs)
         self.process.start()
         theirs.close()
         self.told: list[tuple] = []
@@ -97,6 +96,12 @@ class Driver:
 
     def of(self, kind: str) -> list[tuple]:
         return [event for event in self.told if event[0] == kind]
+
+
+def fork(target: Callable[..., Any], *arguments: Any) -> Any:
+    """A process that calls this; not started yet. Module and arguments travel by pickle."""
+    _warm()
+    return _CONTEXT.Process(target=target, args=arguments, daemon=True)
 
 
 @functools.cache

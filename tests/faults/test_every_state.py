@@ -28,11 +28,15 @@ PLACES = [
 ]
 
 
+@pytest.mark.parametrize("third", range(3))
 @pytest.mark.parametrize("state", EXACT)
-def test_a_driver_killed_at_any_step_loses_and_doubles_nothing(database: str, tmp_path: Path, state: str) -> None:
-    last = len(PLACES) + 2
+def test_a_driver_killed_at_any_step_loses_and_doubles_nothing(
+    database: str, tmp_path: Path, state: str, third: int
+) -> None:
+    places = PLACES[third::3]
+    last = len(places) + 2
     trace = Trace(database, tmp_path, Readings(SEED), last)
-    for txid, (step, partition) in enumerate(PLACES, 2):
+    for txid, (step, partition) in enumerate(places, 2):
         fault = Fault(step, state, txid, partition)
         driver = run(Start(database, tmp_path, last, (fault,), SEED))
         trace.after(driver)

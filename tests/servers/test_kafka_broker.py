@@ -30,6 +30,9 @@ sys.stdin.read()
 """
 
 
+pytestmark = pytest.mark.whole("test_a_broker_killed_around_commit")  # it is used there
+
+
 def write(broker: Any, topic: str, *values: str) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for value in values:

@@ -33,6 +33,7 @@ print(server.pid, server.folder, flush=True)
 {end}
 """
 each = pytest.mark.parametrize("kind", databases.SERVERS)
+pytestmark = pytest.mark.whole("test_a_server_killed_in_the_middle_of_a_batch")  # it is used there
 NAMES = {"mariadb": "MariaDb", "mysql": "MySql", "postgresql": "PostgreSql"}
 
 

@@ -1,18 +1,11 @@
-"""A process that runs a window over a SQL table and kills itself at a step of one batch; started by the test.
-
-    python killed.py URL FOLDER STEP TXID CONFIG
-"""
+"""A process that runs a window over a SQL table and kills itself at a step of one batch; forked by the test."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
-
-if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 from states.sql import SqlWindowsStoreFactory
 from trident_py import Config, LocalCluster, TridentTopology
@@ -80,7 +73,3 @@ def main(url: str, folder: str, at: str, txid: str, config: str) -> None:
     with LocalCluster(folder) as cluster:
         conf = Config({Config.TOPOLOGY_CLOCK: clock})
         cluster.submitTopology("killed", conf, topology.build()).awaitTermination(60)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

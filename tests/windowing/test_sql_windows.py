@@ -6,8 +6,6 @@ import itertools
 import json
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -17,6 +15,7 @@ import databases
 import pytest
 from contracts.backups import put_back, tables_of
 from contracts.taking import leaving_out
+from faults.forks import fork
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -30,12 +29,11 @@ from trident_py.tuples import Fields, TransactionAttempt
 from trident_py.windowing import Duration as D
 from trident_py.windowing import SlidingCountWindow, TumblingDurationWindow, WindowConfig
 
-from .killed import BATCHES, CONFIGS
+from .killed import BATCHES, CONFIGS, main
 from .naive import Batch, expected
 from .stories import POINTS, stories
 from .support import CrashingStore, windows
 
-HERE = Path(__file__).parent
 _numbers = itertools.count()
 EVENT_TIME = TumblingDurationWindow.of(D.of(1_000)).withTimestampField("time")
 EACH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
@@ -77,9 +75,10 @@ def test_a_process_killed_at_any_step_loses_and_doubles_no_tuple(
 ) -> None:
     """The driver is killed in each batch once; the next one goes on from the checkpoint."""
     for start in range(len(BATCHES) + 1):
-        command = [sys.executable, str(HERE / "killed.py"), database, str(tmp_path), at, str(start + 1), name]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert ended.returncode == (-signal.SIGKILL if start < len(BATCHES) else 0), ended.stderr[-2000:]
+        process = fork(main, database, str(tmp_path), at, str(start + 1), name)
+        process.start()
+        process.join()
+        assert process.exitcode == (-signal.SIGKILL if start < len(BATCHES) else 0)
     lines = [json.loads(line) for line in (tmp_path / "emitted.jsonl").read_text().splitlines()]
     wanted = expected(CONFIGS[name], BATCHES)[0]
     emitted: dict[int, dict[int, list]] = {}

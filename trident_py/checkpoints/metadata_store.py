@@ -72,7 +72,7 @@ def ownership_error(where: str, record: dict | None) -> ZombieError:
     other = record.get("driver", {})
     return other_driver_error(
         f" {where}: process {other.get('pid')} on host {other.get('host')} has taken it over since this one "
-        "started. Nothing more is written"
+        "started, by a start or by `trident txid fence`. Nothing more is written"
     )
 
 

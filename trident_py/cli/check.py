@@ -17,7 +17,7 @@ from ..errors import DefinitionError
 from ..model.plan import Plan, ProcessorNode
 from ..topology.user_modules import NotFound
 from ..topology.user_modules import states_loading as loading
-from .json_lines import print_record
+from .display import now
 from .targets import Target, leaving_no_trace
 
 STOPS, WRONG = 1, 2
@@ -56,7 +56,8 @@ def show_looks(looks: list[Any], form: Literal["text", "list", "events"]) -> int
     if form == "list":
         print(json.dumps(list(map(as_record, looks)), indent=2))
     for look in looks if form != "list" else ():
-        print(describe_look(look)) if form == "text" else print_record("state", **as_record(look))
+        event = {"event": "state", "time": now().isoformat(timespec="milliseconds"), **as_record(look)}
+        print(describe_look(look) if form == "text" else json.dumps(event))
     return STOPS if any(look.stops for look in looks) else 0
 
 

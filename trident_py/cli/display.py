@@ -1,25 +1,42 @@
-"""Displays a run: one live line for people."""
+"""Displays a run: one live line for people. Extras have other displays."""
 
 from __future__ import annotations
 
 import copy
+import logging
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.status import Status
 
+from ..model.retry import TOLD
 from ..report.progress import Event, Progress, RunningTopology
-from .json_lines import JsonLines, now
 
 News = tuple[datetime, Event, Progress | None]
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 POLL_SECONDS = 0.1
+
+
+class Display(Protocol):
+    """Shows a run."""
+
+    def event(self, time: datetime, event: Event, progress: Progress | None) -> None:
+        """Called with each event of the run."""
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def is_no_event(record: logging.LogRecord) -> bool:
+    """Return whether a record of the log says what no event does."""
+    return not TOLD.items() <= vars(record).items()
 
 
 class Terminated(KeyboardInterrupt):
@@ -40,28 +57,31 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def follow(running: RunningTopology, *displays: Display) -> int:
-    """Display a run until it ends, and return the exit code. Ctrl-C and SIGTERM stop the run after its batch.
+def follow(running: RunningTopology, displays: Sequence[Display]) -> int:
+    """Display a run until it ends, and return the exit code. Ctrl-C and SIGTERM stop the run after its batch. After a
+    second one it returns though the batch runs.
 
     Raises TopologyError if the run failed.
     """
     news: SimpleQueue[News] = SimpleQueue()
     running.addListener(lambda event, progress: news.put((now(), event, copy.deepcopy(progress))))
     early, begun = list(running.events), now()  # events from before the listener was added
-    with ExitStack() as shown_on:
-        for display in displays:
-            shown_on.enter_context(display)
-            for event in early:
-                display.event(begun, event, None)
-        shown = {id(event) for event in early}
-        try:
-            while not running.awaitTermination(timeout=POLL_SECONDS):
-                drain(news, shown, displays)
-        except KeyboardInterrupt as stopped:
-            print(f"stopped; last committed txid: {running.txid}", file=sys.stderr)
-            return exit_code(stopped)
-        finally:
+    for display in displays:
+        for event in early:
+            display.event(begun, event, None)
+    shown = {id(event) for event in early}
+    fallback = logging.lastResort or logging.NullHandler()
+    fallback.addFilter(is_no_event)  # the displays have the events
+    try:
+        while not running.awaitTermination(timeout=POLL_SECONDS):
             drain(news, shown, displays)
+    except KeyboardInterrupt as stopped:
+        how = "ended in the middle of a batch, which the next start repeats" if running.isActive else "stopped"
+        print(f"{how}; last committed txid: {running.txid}", file=sys.stderr, flush=True)
+        return TERMINATED if running.isActive and isinstance(stopped, Terminated) else exit_code(stopped)
+    finally:
+        drain(news, shown, displays)
+        fallback.removeFilter(is_no_event)
     return 0
 
 
@@ -110,15 +130,12 @@ class ProgressLine:
                 pass
             case _:
                 at = "" if event.txid is None else f"txid {event.txid}, attempt {event.attempt}: "
-                self.console.print(f"{event.kind}: {at}{event.reason}", markup=False)
+                self.console.print(f"{event.kind}: {at}{event.reason}", markup=False, soft_wrap=True)
 
     def _show_committed(self, event: Event, progress: Progress | None) -> None:
         if progress is not None:
             self.last = f"{self.name}: {format_progress(progress)}"
             self.status.update(self.last)
-
-
-Display = JsonLines | ProgressLine
 
 
 def format_progress(progress: Progress) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..config import Config
+from ..entry_points import load
 from ..local import LocalCluster
 from ..model.context import with_context
 from ..report.guarantees import Guarantees, require
@@ -20,7 +23,6 @@ from ..topology.topology import check_submission
 from .check import looks_of, show_looks
 from .display import ProgressLine, follow, terminable
 from .failures import run_guarded
-from .json_lines import JsonLines, Write, events_in_log, file_of_events, log_as_json, now
 from .spark_options import SparkOptions, absolute, spark_options
 from .targets import Chosen, Target, leaving_no_trace, name_option, settings_option, target_argument, traceback_option
 
@@ -30,7 +32,8 @@ FAILED, WRONG = 1, 2
 @dataclasses.dataclass(frozen=True)
 class RunCommand:
     """The options that the commands that run a topology share. ``more``: what else the command puts into the conf.
-    ``log_format``: "text" or "json". ``write_event`` gets each event as a line of JSON, too."""
+    ``lines``: what shows the run to programs (the extra ``event_lines``), and is open while the command runs.
+    ``log_format``: "text" or "json"."""
 
     target: str | None
     local: bool
@@ -42,8 +45,9 @@ class RunCommand:
     full: bool
     spark: SparkOptions
     more: Config = dataclasses.field(default_factory=Config)
+    events: str | None = None
     log_format: str = "text"
-    write_event: Write | None = None
+    lines: Any = None
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> RunCommand:
@@ -52,7 +56,20 @@ class RunCommand:
         own = {name: options.pop(name) for name in named}
         command = cls(**own, spark=SparkOptions(**options))
         command.check()
+        if command.quiet or command.events:
+            extra = load("--json, --events or --log-format", "event_lines")
+            lines = extra.EventLines(command.as_json, command.events, command.log_format == "json")
+            command = dataclasses.replace(command, lines=lines)
         return command
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is shown to people."""
+        return self.as_json or self.log_format == "json"
+
+    def open_lines(self) -> AbstractContextManager[Any]:
+        """Open the lines for programs, if there are any."""
+        return self.lines or nullcontext()
 
     def check(self) -> None:
         """Raise UsageError for options that contradict each other."""
@@ -81,8 +98,6 @@ class RunCommand:
     def __call__(self) -> int:
         """Run the topology to its end."""
         name, loaded, conf = self.load()
-        if self.log_format == "json":
-            log_as_json(name)
         self.show_guarantees(loaded.topology.guarantees(conf), conf, name)
         with cluster_for(self.local, loaded.storage) as cluster:
             return self.follow(self.submit(cluster, name, conf, loaded), name)
@@ -92,29 +107,24 @@ class RunCommand:
         return cluster.submitTopology(name, conf, loaded.topology, **only_now)
 
     def follow(self, running: RunningTopology, name: str) -> int:
-        """Show the progress until the run ends; returns the exit code."""
-        if running.http and self.log_format == "json":
-            events_in_log(name).tell("page", url=running.http)
-        elif running.http:
+        """Show the progress until the run ends; returns the exit code. After a second Ctrl-C or SIGTERM it ends the
+        process in the middle of a batch, as a crash does."""
+        if running.http:
             print(f"page at {running.http}", file=sys.stderr, flush=True)
-        by_line = self.as_json or self.log_format == "json"
-        return follow(running, *self.lines(name), *([] if by_line else [ProgressLine(name)]))
-
-    def lines(self, name: str) -> list[JsonLines]:
-        """Return what writes the events as JSON."""
-        found = [JsonLines(name, self.write_event)] if self.write_event is not None else []
-        found += [events_in_log(name)] if self.log_format == "json" else []
-        return [*found, JsonLines(name)] if self.as_json else found
+        lines = [self.lines] if self.lines else []
+        with nullcontext() if self.quiet else ProgressLine(name) as line:
+            code = follow(running, [*lines, line] if line else lines)
+        if running.isActive:
+            os._exit(code)
+        return code
 
     def show_guarantees(self, guarantees: Guarantees, conf: Config, name: str) -> None:
         """Print the guarantee of each state before anything starts. Raises DefinitionError if one is below the
         conf's."""
         require(guarantees, conf)
-        moment = now()
-        for lines in self.lines(name):
-            for guarantee in guarantees:
-                lines.tell("guarantee", moment, **dataclasses.asdict(guarantee))
-        if guarantees and not self.as_json and self.log_format == "text":
+        if self.lines:
+            self.lines.begin(name, guarantees)
+        if guarantees and not self.quiet:
             print(guarantees, file=sys.stderr)
 
     def dry(self) -> int:
@@ -156,7 +166,7 @@ _RUN = (
 @click.option("--http", metavar="[HOST:]PORT", help="Show the run on a page there, with metrics; 0: any free port.")
 @click.option("--events", metavar="FILE", help="Add each event to FILE, as a line of JSON; it is rotated.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", help="json: JSON lines on stderr.")
-def run(dry_run: bool, http: str | None, events: str | None, **options: Any) -> None:
+def run(dry_run: bool, http: str | None, **options: Any) -> None:
     """Run the topology of FILE, or that the function build of MODULE returns, until its spouts end, or Ctrl-C.
 
     Without an argument: the trident.yml of this folder, or of the nearest one above it.
@@ -165,16 +175,8 @@ def run(dry_run: bool, http: str | None, events: str | None, **options: Any) -> 
     if http is not None:
         chosen.more[Config.TOPOLOGY_HTTP] = http
 
-    def run_topology() -> int:
-        if dry_run:
-            return chosen.dry()
-        if events is None:
-            return chosen()
-        with file_of_events(events) as write:
-            return dataclasses.replace(chosen, write_event=write)()
-
-    with terminable():
-        sys.exit(run_guarded(run_topology, chosen.full))
+    with terminable(), chosen.open_lines():
+        sys.exit(run_guarded(chosen.dry if dry_run else chosen, chosen.full))
 
 
 def settings_of(settings: tuple[str, ...]) -> Config:

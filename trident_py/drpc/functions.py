@@ -92,6 +92,12 @@ class Functions:
         """How many requests wait for a thread."""
         return self._workers.waiting
 
+    @property
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """By function: how often it was asked, and how many of these requests are over."""
+        asked, over = self._workers.asked, self._workers.over
+        return {function: (asked[function], over[function]) for function in self._programs}
+
     def ask(self, function: str, args: str, timeout: float | None) -> tuple[Future[str], float]:
         """Ask; returns the answer to come, and for how many seconds to wait for it. Raises DRPCExecutionException."""
         seconds = self._timeout if timeout is None else timeout

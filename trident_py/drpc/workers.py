@@ -7,6 +7,7 @@ import queue
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
@@ -130,6 +131,8 @@ class Workers:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._unserved = 0  # requests that wait or run
+        self.asked: Counter[str] = Counter()
+        self.over: Counter[str] = Counter()
         self._ended = ""
 
     @property
@@ -142,6 +145,7 @@ class Workers:
             if self._ended:
                 raise DRPCExecutionException(self._ended, "SERVER_SHUTDOWN")
             self._unserved += 1
+            self.asked[request.function] += 1
             if self._unserved > len(self._threads) < self._limit:
                 name = f"trident-drpc-{len(self._threads)}"
                 thread = threading.Thread(target=self._serve, name=name, daemon=True)
@@ -173,6 +177,7 @@ class Workers:
             finally:
                 with self._lock:
                     self._unserved -= 1
+                    self.over[request.function] += 1
         for engine in engines.values():
             with contextlib.suppress(Exception):  # the others must be closed too
                 engine.close()

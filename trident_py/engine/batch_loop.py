@@ -15,7 +15,7 @@ from ..errors import ReportedFailedException, StateError, TopologyError
 from ..model.context import RunContext
 from ..model.fault_points import steps_of_driver
 from ..model.plan import SpoutNode, describe
-from ..model.retry import Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
+from ..model.retry import TOLD, Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
 from ..report.progress import RunningTopology, Stopwatch
 from ..spouts.coordination import Coordination, Descriptor
 from .attempts import Attempted, ChosenTuples, Execute, Work, make_policy
@@ -116,7 +116,7 @@ class BatchLoop:
         return wrap_start(opening, info)
 
     def _warn(self, txid: int, text: str) -> None:
-        log.warning("%s", text)
+        log.warning("%s", text, extra=TOLD)
         self.running.event(self.program.component, "reported", txid, None, text)
 
     def run(self, txid: int, execute: Execute, previous: dict | None = None) -> dict:
@@ -274,19 +274,20 @@ class BatchLoop:
         others = [describe(nodes[node]) for node in sorted({report.node for report in reports} - {first.node})]
         more = f" (also: {', '.join(others)})" if others else ""
         reason = f"{describe(nodes[first.node])} in partition {first.partition} {first.value}{more}"
-        log.warning("txid %d: %s", batch.txid, reason)
+        log.warning("txid %d: %s", batch.txid, reason, extra=TOLD)
         self.tell("unsteady", batch, reason)
 
     def _record_success(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
         progress = self.progress
-        progress.receipts = {}
+        progress.receipts, progress.commits = {}, {}
         for report in outcome.reports:
             if report.kind == "emitted":
                 spout = self._spouts[report.node]
-                progress.emitted[spout] = progress.emitted.get(spout, 0) + report.value
+                progress.count(progress.emitted, spout, report.partition, report.value)
             elif report.kind == "persisted":
-                name, (count, new_values, receipt) = self._names[report.node], report.value
-                progress.persisted[name] = progress.persisted.get(name, 0) + count
+                name, (count, new_values, receipt, took) = self._names[report.node], report.value
+                progress.count(progress.persisted, name, report.partition, count)
+                progress.commits[name] = max(took, progress.commits.get(name, 0.0))
                 progress.new_values[name] = progress.new_values.get(name, 0) + new_values
                 progress.receipts.setdefault(name, []).append(receipt)
         progress.txid, progress.seconds = batch.txid, seconds
@@ -334,7 +335,7 @@ class BatchLoop:
         work.failures += 1
         reason = f"{failure.operation} failed in partition {failure.partition}: {failure.error}"
         reason += f" (at {failure.origin})" if failure.origin else ""
-        log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason)
+        log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason, extra=TOLD)
         self.tell("replay", batch, reason)
 
     def _describe_abort(

@@ -13,7 +13,7 @@ from ..checkpoints.batch_log import BatchLog
 from ..checkpoints.metadata_store import kept_batches
 from ..errors import LineageError, TridentError, ZombieError
 from ..model.context import with_context
-from ..model.retry import Stopped
+from ..model.retry import TOLD, Stopped
 from ..report.progress import RunningTopology
 from ..spouts.coordination import Coordination
 from ..spouts.inspection import SpoutNodeInfo
@@ -199,7 +199,7 @@ class ComponentRun:
                 "of your functions that depend on the order of a set, or on hash(), may differ now. Set "
                 "PYTHONHASHSEED=0 for every start"
             )
-            log.warning("%s", text)
+            log.warning("%s", text, extra=TOLD)
             self.running.event(self.program.component, "reported", txid, None, text)
 
     def _report(self, spout: str, error: BaseException) -> None:

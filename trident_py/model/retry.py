@@ -22,6 +22,8 @@ log = logging.getLogger("trident_py")
 T = TypeVar("T")
 START_WAIT = "topology.start.wait.secs"
 START_WAIT_SECONDS = 60.0
+TOLD = {"told": True}
+"""The extra of a record of the log that says what an event of the run says too."""
 
 
 class Stopped(Exception):
@@ -64,7 +66,7 @@ class Patience:
                         "Fix the cause, or wait longer. No batch was begun"
                     ) from error
                 line = f"waiting for {store}, up to {left:.0f} s more ({START_WAIT}): {error}"
-                log.warning(line)
+                log.warning(line, extra=TOLD)
                 self.tell(line)
                 if self.stopping.wait(min(back_off_seconds(failures), left)):
                     raise Stopped from error

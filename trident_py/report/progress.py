@@ -22,6 +22,10 @@ from ..model.retry import Stopped
 log = logging.getLogger("trident_py")
 
 KEPT = 1_000  # batches of a profile
+MONITORS = "trident_py.monitors"
+"""The group of entry points that refer to what watches a run."""
+MONITORED = {Config.TOPOLOGY_OPENTELEMETRY: "opentelemetry", Config.TOPOLOGY_HTTP: "monitor"}
+"""Which of them a setting asks for."""
 
 
 class Event(NamedTuple):
@@ -45,7 +49,8 @@ class Progress:
     ``dead_letters``: tuples that were excluded from their batches. ``backlog``: by spout and partition, the backlog
     when the last batch was defined, for spouts that can measure it. ``metrics``: what user code registered, by name
     (`trident_py.metrics`). ``profiled``: with ``topology.profile``, what was measured in the last batches.
-    ``generations``: the fencing token of each state, from the start on.
+    ``generations``: the fencing token of each state, from the start on. ``partitions``: the tuples of each spout and
+    state by partition. ``commits``: of the last batch, the seconds of each state's slowest partition.
     """
 
     component: str
@@ -62,7 +67,15 @@ class Progress:
     metrics: dict[str, Any] = field(default_factory=dict)
     generations: Mapping[str, int] = field(default_factory=dict)
     profiled: deque[Seen] = field(default_factory=lambda: deque(maxlen=KEPT), repr=False, compare=False)
+    partitions: dict[str, dict[int, int]] = field(default_factory=dict, repr=False)
+    commits: dict[str, float] = field(default_factory=dict, repr=False)
     tallies: Tallies = field(default_factory=Tallies, repr=False, compare=False)
+
+    def count(self, counts: dict[str, int], name: str, partition: int, tuples: int) -> None:
+        """Count the tuples of a partition of a spout or a state."""
+        counts[name] = counts.get(name, 0) + tuples
+        of = self.partitions.setdefault(name, {})
+        of[partition] = of.get(partition, 0) + tuples
 
     def add(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
         """Add what the partitions reported of their metrics in one attempt, which took so long."""
@@ -78,6 +91,10 @@ class Requests(Protocol):
 
     @property
     def waiting(self) -> int: ...
+
+    @property
+    def counts(self) -> Mapping[str, tuple[int, int]]:
+        """By function: how often it was asked, and how many of these requests are over."""
 
     def end(self, reason: str) -> None:
         """Answer no further requests. Those that wait fail with this reason. Called once or more."""
@@ -315,15 +332,33 @@ class RunningTopology:
             self.requests.end(f"topology {self.name!r} answers no more: {reason}")
 
 
+class RunMonitor(Protocol):
+    """Watches a run. Made of the plan, the conf and the programs of the run."""
+
+    @property
+    def programs(self) -> list[Program]:
+        """The programs to run in place of those."""
+
+    def begin(self, running: RunningTopology) -> None:
+        """Called before the run starts. If it raises DefinitionError, the run is over."""
+
+
 def add_monitor(
     plan: Plan, conf: Mapping[str, Any], programs: list[Program]
 ) -> tuple[list[Program], Callable[[RunningTopology], None]]:
-    """Return the programs of a run, and what is called with the run before it starts. With ``topology.http`` the extra
-    `monitor` sees both; it raises DefinitionError if it cannot serve, and the run is then over."""
-    if conf.get(Config.TOPOLOGY_HTTP) is None:
-        return programs, lambda running: None
-    monitor = load(Config.TOPOLOGY_HTTP, "monitor").Monitor(plan, conf, programs)
-    return monitor.programs, monitor.begin
+    """Return the programs of a run, and what is called with the run before it starts. The extras that the conf asks for
+    see both; one that cannot serve raises DefinitionError, and the run is then over."""
+    monitors: list[RunMonitor] = []
+    for setting, extra in MONITORED.items():
+        if conf.get(setting) is not None and conf[setting] is not False:
+            monitors.append(load(setting, extra, MONITORS)(plan, conf, programs))
+            programs = monitors[-1].programs
+
+    def begin(running: RunningTopology) -> None:
+        for monitor in monitors:
+            monitor.begin(running)
+
+    return programs, begin
 
 
 class Stopwatch:

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -221,6 +222,7 @@ class SparkComponent:
         middle if it takes longer than the grace. A query that is just starting is stopped once it has begun."""
         while not self._finished.wake.wait(CHECK_WAIT):
             self._notice_newer()
+            self._notice_stop()
         while not self._over.is_set():
             if self._started.is_set():
                 self._stop_query()
@@ -235,6 +237,12 @@ class SparkComponent:
             self._finished.wake.set()
         except TridentError:
             pass  # its store does not answer: the next batch will tell
+
+    def _notice_stop(self) -> None:
+        """End a call that waits while the run is paused, and whose query was stopped from outside."""
+        with suppress(Exception):  # Java may be gone, which the call notices itself
+            if self.running.inactive.is_set() and self._busy.locked() and not self.query.isActive:
+                self.inline.ended.set()
 
     def _stop_query(self) -> None:
         if self._busy.acquire(timeout=self._grace):

@@ -181,6 +181,16 @@ def test_a_log_written_with_more_tasks_is_shared_among_the_present_ones(kind, sp
     assert all(again.payload(1, task)["ranges"] for task in range(2))
 
 
+def test_the_backlog_is_the_rows_of_the_rest_about(kind, spout_of, tmp_path):
+    write(tmp_path / "a", kind, numbers(300, 100))
+    write(tmp_path / "b", kind, numbers(300, 400))
+    player, waiting = Player(spout_of(tmp_path, batchSize=150)), []
+    for txid in range(1, 5):
+        player.emit(txid)
+        waiting.append(player.coordination.backlog().get("s0", {"rows": 0})["rows"])
+    assert waiting == [pytest.approx(450, rel=0.05), pytest.approx(300, rel=0.05), pytest.approx(150, rel=0.05), 0]
+
+
 def test_the_coordinator_forgets_the_files_that_are_read(kind, spout_of, tmp_path, monkeypatch):
     known = []
     inner = FileCoordinator.initializeTransaction

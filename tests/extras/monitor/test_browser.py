@@ -46,6 +46,11 @@ def read(browser: Any, element: str) -> str:
     return str(browser.execute_script("return document.getElementById(arguments[0]).innerText", element))
 
 
+def nodes(browser: Any) -> list[Any]:
+    """The operations in the picture."""
+    return list(until(lambda: browser.find_elements("css selector", "#picture g.node[tabindex]")))
+
+
 def rows(browser: Any, element: str) -> list[list[str]]:
     every = "[...document.querySelectorAll(`#${arguments[0]} tbody tr`)]"
     script = f"return {every}.map(row => [...row.cells].map(each => each.innerText))"
@@ -70,6 +75,17 @@ def test_the_page_shows_what_happens_and_acts_when_it_is_told(browser: Any) -> N
         assert "<script>document.title = 'run'</script>" in event[5]  # as text
         assert browser.title.startswith("words: ")
         assert not browser.execute_script("return document.querySelector('img, td script')")
+        each = next(node for node in nodes(browser) if "Checked" in node.get_attribute("aria-label"))
+        each.send_keys(ENTER)  # the picture, by keyboard
+        shown = read(browser, "operation")
+        assert "each Checked" in shown and "last failures" in shown and "replay of txid 2, attempt 0" in shown
+        browser.find_element("css selector", "#operations button").click()  # and without a picture
+        until(lambda: "FeederBatchSpout" in read(browser, "operation"))
+        assert "0: 3" in read(browser, "operation") and "the largest has 1 times the mean" in read(browser, "operation")
+        rates = browser.find_elements("css selector", "#picture text.rate")
+        assert rates and all(rate.get_attribute("textContent").endswith("/s") for rate in rates)
+        browser.find_element("id", "txid").send_keys("77" + ENTER)
+        until(lambda: read(browser, "note") == "there is no batch 77 here")
         browser.find_element("id", "pause").send_keys(ENTER)
         assert browser.switch_to.active_element.get_attribute("id") == "no"
         browser.find_element("id", "yes").send_keys(ENTER)

@@ -194,7 +194,8 @@ def test_the_holder_is_what_takes_most_of_the_time(view: ComponentView) -> None:
         return
     spent: dict[Phase, float] = {view.phase: view.now - view.since}
     for each in [*view.within(NOW - 60, NOW), *([view.current] if view.current else [])]:
-        spent[WAITING] = spent.get(WAITING, 0.0) + each.waited
+        before = max(0.0, NOW - 60 - each.began + each.waited)  # the last minute
+        spent[WAITING] = spent.get(WAITING, 0.0) + max(0.0, each.waited - before)
         for phase, seconds in (pair for attempt in each.attempts for pair in attempt.phases.items()):
             spent[phase] = spent.get(phase, 0.0) + seconds
     names = {"commit into counts": COMMIT, "commit into totals": ("commit", "totals"), "functions": EXECUTE,

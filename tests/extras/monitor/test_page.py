@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import logging
@@ -20,7 +21,10 @@ from click.testing import CliRunner
 from states.sql import SqlMapState
 from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
 from trident_py.cli import trident
+from trident_py.cli.display import now
 from trident_py.errors import FailedException, TopologyError
+from trident_py.extras.event_lines.lines import EventLines
+from trident_py.extras.monitor import app, timeline
 from trident_py.extras.monitor.monitor import TOKEN, address_of_page
 from trident_py.extras.monitor.views import configuration
 from trident_py.metrics import CountMetric
@@ -305,14 +309,70 @@ def test_a_stop_ends_the_run_after_its_batch(run: Run, feeder: FeederBatchSpout,
         get(running.http, "/healthz")
 
 
-def test_the_log_level_is_set_in_the_driver(run: Run) -> None:
+def test_the_log_level_is_set_in_the_driver(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    fallback = logging.StreamHandler()
+    fallback.setLevel(logging.WARNING)
+    monkeypatch.setattr(logging, "lastResort", fallback)
     running, log = run(), logging.getLogger("trident_py.there.is.none")
     body = json.dumps({"namedLoggerLevels": {log.name: {"target_level": "DEBUG"}}})
     assert act(running, "logconfig", body)[0] == 200 and log.level == logging.DEBUG
     log.setLevel(logging.NOTSET)
+    assert fallback.level == logging.DEBUG  # what prints where nobody has set up logging
     for wrong in ("", "[]", '{"namedLoggerLevels": {"a": {"target_level": "LOUD"}}}', "x" * 100_000):
         status, answer = act(running, "logconfig", wrong)
         assert status in (400, 413) and "level" in answer["errorMessage"]
+
+
+def test_debug_tells_what_a_batch_does(run: Run, feeder: FeederBatchSpout, caplog: pytest.LogCaptureFixture) -> None:
+    running = run()
+    with caplog.at_level(logging.DEBUG, "trident_py"):
+        feeder.feed([("a",)])
+        until(lambda: told(running)["committed"])
+    said = [record.message for record in caplog.records if record.levelno == logging.DEBUG]
+    phases = ["describe", "execute", "execute", "commit counts", "execute", "finish"]
+    assert [text for text in said if "txid 1, " in text][:6] == [f"words: txid 1, attempt 0: {each}" for each in phases]
+
+
+def status_of_stream(running: Any) -> int:
+    with contextlib.closing(http.client.HTTPConnection(running.http.removeprefix("http://"), timeout=30)) as connection:
+        connection.request("GET", "/api/stream")
+        return connection.getresponse().status
+
+
+@pytest.mark.parametrize(("size", "grace"), [(10, 60), (30_000_000, 0.5)])
+def test_a_page_that_stays_open_gives_its_place_back(
+    run: Run, monkeypatch: pytest.MonkeyPatch, size: int, grace: float
+) -> None:
+    for name, value in {"STREAMS": 1, "STREAM_SECONDS": 0.5, "STREAM_GRACE": grace}.items():
+        monkeypatch.setattr(app, name, value)
+    monkeypatch.setattr(app.views, "live", lambda record: "x" * size)
+    running = run()
+    with socket.create_connection(("127.0.0.1", int(running.http.rpartition(":")[2]))) as idle:
+        idle.sendall(b"GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        until(lambda: idle.recv(1))  # and reads no more
+        assert status_of_stream(running) == 503
+        until(lambda: status_of_stream(running) == 200)
+
+
+def test_an_old_batch_comes_from_the_file_of_events_or_the_page_says_where_it_would_be(
+    run: Run, feeder: FeederBatchSpout, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeline, "KEPT", 2)
+    running = run()
+    with EventLines(False, str(tmp_path / "events.jsonl"), False) as lines:
+        for batch in ([("a",)], [("bad",)], [("b",)], [("c",)]):
+            feeder.feed(batch)
+        until(lambda: running.txid == 4)
+        assert [each["txid"] for each in get(running.http, "/api/batches")[1]["batches"]] == [3, 4]
+        found = get(running.http, "/api/batches?txid=2")[1]
+        assert found["batches"] == [] and "older than the" in found["note"] and "--events FILE" in found["note"]
+        lines.begin(running.name, counting(feeder).build().guarantees())
+        for event in running.events:
+            lines.event(now(), event, running.progress["words"])
+        (batch,) = get(running.http, "/api/batches?txid=2")[1]["batches"]
+        assert [each["outcome"] for each in batch["attempts"]] == ["replay", "committed"] and batch["ended"]
+        assert "bad" in batch["attempts"][0]["reason"]
+        assert get(running.http, "/api/batches?txid=9")[1] == {"batches": [], "note": "there is no batch 9 here"}
 
 
 def test_another_topology_or_path_is_not_there(run: Run) -> None:
@@ -426,7 +486,7 @@ def test_a_terminal_shows_a_run_and_the_exit_code_says_whether_it_is_well(run: R
     until(lambda: told(running)["committed"] == 1)
     shown_well = CliRunner().invoke(trident, ["status", running.http])
     assert shown_well.exit_code == 0, shown_well.output
-    assert re.search(r"^words +1 +2 +1 +\d\d:\d\d:\d\d$", shown_well.stdout, re.M)
+    assert re.search(r"^words +1 +2 +1 +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d$", shown_well.stdout, re.M)
     assert re.search(r"replay: txid 1, attempt 0: .*bad tuple", shown_well.stdout)
     as_json = json.loads(CliRunner().invoke(trident, ["status", running.http, "--json"]).stdout)
     assert as_json["components"][0]["txid"] == 1

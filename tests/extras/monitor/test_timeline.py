@@ -7,7 +7,8 @@ import pickle
 
 import pytest
 
-from trident_py.extras.monitor.timeline import KEPT, Timeline, Unwatched
+from trident_py.extras.monitor.operations import oldest_of
+from trident_py.extras.monitor.timeline import KEPT, BatchRecord, Timeline, Unwatched
 from trident_py.model.fault_points import DRIVER
 from trident_py.report.progress import Event, Progress
 
@@ -161,3 +162,33 @@ def test_another_watcher_is_told_too() -> None:
     Also.steps.clear()
     Told(Also()).at(1, "described", "recorded")
     assert Also.steps == ["described", "recorded"]
+
+
+@pytest.mark.parametrize(("commits", "execute"), [({"counts": 4.0, "totals": 1.0}, 5), ({"counts": 30.0}, 0)])
+def test_a_job_tells_how_long_its_commits_took(told: Told, commits: dict[str, float], execute: float) -> None:
+    told.at(5, "described")
+    told.at(1, "recorded")
+    told.at(10, "processed")
+    told.at(1, "over")
+    told.progress.commits = commits
+    told.commit()
+    (attempt,) = told.timeline.batches[0].attempts
+    committed = {state: seconds for (phase, state), seconds in attempt.phases.items() if phase == "commit"}
+    assert attempt.where == "job" and committed == (commits if execute else {"counts": 10})
+    assert attempt.phases["execute", ""] == execute and attempt.ended is not None
+    assert sum(attempt.phases.values()) == attempt.ended - attempt.began
+
+
+def test_the_oldest_record_of_a_backlog_waits_since_the_first_backlog_that_had_it() -> None:
+    taken = [(10, 0, 5), (20, 5, 10), (30, 10, 10), (40, 10, 10)]  # began, tuples, backlog
+    batches = [BatchRecord(at, float(began), 0.0, ended=began + 1.0, tuples={"s": tuples}, backlog={"s": backlog})
+               for at, (began, tuples, backlog) in enumerate(taken)]  # fmt: skip
+    # the last ten became known with batch 3: those before were taken by it and by batch 2
+    assert oldest_of(batches, "s", 100.0) == 60
+    assert oldest_of(batches[:3], "s", 100.0) == 70
+    assert oldest_of(batches[:2], "s", 100.0) == 80
+    assert oldest_of(batches, "other", 100.0) is None
+    batches.append(BatchRecord(4, 50.0, 0.0, ended=51.0, tuples={"s": 4}, backlog={"s": 6}))
+    assert oldest_of(batches, "s", 100.0) == 60
+    batches.append(BatchRecord(5, 60.0, 0.0, ended=61.0, tuples={"s": 6}, backlog={}))
+    assert oldest_of(batches, "s", 100.0) == 0

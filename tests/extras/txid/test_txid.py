@@ -267,10 +267,30 @@ def test_a_driver_that_is_fenced_ends_and_the_next_start_goes_on(
     kind, name, words = drivers[0].told[-1]
     assert (kind, name) == ("error", "ZombieError")
     assert "has taken it over since this one started" in words or "a newer one with generation 2" in words
+    assert "`trident txid fence`" in words
     after = look(shut)
     assert (after.committed, after.next, after.driver) == (told.committed, told.next, told.driver)
     assert run(replace(start, faults=())).told[-1] == ("done", LAST)
     assert differences(start.url, Fold(Readings(SEED), LAST), start.only) == []
+
+
+@pytest.mark.parametrize(("typed", "told"), [
+    (["ls", "counted:build", "--checkpoint", "empty"], "/empty holds no checkpoint of topology 'counted'"),
+    (["show", "1", "counted:build", "--checkpoint", "none"], "--checkpoint none: there is no folder "),
+    (["ls", "empty"], "empty is no folder with a checkpoint"),
+    (["ls", "chekpoints"], "nor is there a folder chekpoints with a checkpoint"),
+])  # fmt: skip
+def test_a_wrong_folder_is_named(typed: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "counted.py").write_text(
+        "from trident_py import TridentTopology\nfrom trident_py.testing import FixedBatchSpout\n"
+        "def build():\n    made = TridentTopology()\n"
+        "    made.newStream('s', FixedBatchSpout('a', 1, (1,))).peek(print)\n    return made\n"
+    )
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    done = CliRunner().invoke(cli.txid, typed)
+    assert done.exit_code == 2 and told in done.stderr, done.output
 
 
 def test_a_fence_that_is_refused_changes_nothing(tmp_path: Path) -> None:

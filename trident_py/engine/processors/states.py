@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -71,9 +72,10 @@ class PersistProcessor(Processor[PartitionPersist]):
         state = self.context.state()
         assert isinstance(self.attempt, TransactionAttempt)  # a DRPC stream with an update is not built
         updater = _ThenEmit(self, rows)
+        began = time.perf_counter()
         with phase("state update", self.context.state_name):
             receipt = persist(state, self.attempt.txid, updater, tuples, collector, self.spec.always, self._step)
-        self.context.report("persisted", (len(tuples), len(rows), receipt))
+        self.context.report("persisted", (len(tuples), len(rows), receipt, time.perf_counter() - began))
 
     def _step(self, step: str) -> None:
         """Tell the run's watcher."""

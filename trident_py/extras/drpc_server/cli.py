@@ -56,7 +56,7 @@ def serve(port: int, host: str | None, acl: str | None, **options: Any) -> None:
         chosen.more[Config.DRPC_HTTP_HOST] = host
     if acl is not None:
         chosen.more[Config.DRPC_AUTHORIZER_ACL_FILENAME] = acl
-    with terminable():
+    with terminable(), chosen.open_lines():
         sys.exit(run_guarded(chosen, chosen.full))
 
 

@@ -142,6 +142,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         self._first: tuple[list[SourceFile], int] | None = None
         self._next: tuple[list[SourceFile], int] | None = None
         self._kind = ""
+        self._waiting = 0
 
     def restore(self, txid: int, metadata: Any) -> None:
         if metadata is not None:
@@ -169,6 +170,10 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
     def metadataForTasks(self, metadata: Any, numTasks: int) -> list[Any]:
         """Share the metadata among tasks: a log written with more tasks is shared among the present ones."""
         return [_part(metadata, metadata["tasks"][index::numTasks]) for index in range(numTasks)]
+
+    def backlog(self) -> dict[str, int]:
+        """Estimate the rows of the rest: as many a byte as the last batch had. Nothing before the first batch."""
+        return {"rows": self._waiting} if self._waiting else {}
 
     def tuplesAtMost(self, metadata: Any) -> int:
         return self._spout.batchSize if any(metadata["tasks"]) else 0
@@ -221,11 +226,22 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
             segments.append(Segment(len(files) - len(rest), at, end, taken))
             missing -= taken
             rest, at = self._normalize(rest, end)
+        size, left = self._bytes(files, start), self._bytes(rest, at)
+        taken = sum(segment.rows for segment in segments)
+        self._waiting = round(taken * left / (size - left)) if size > left else 0
         tasks = self._split(segments, files)
         used = len(files) - len(rest)
         for file in files[:used]:
             self._rows.pop(file, None)
         return {"files": [list(file) for file in files], "tasks": tasks, "next": [used, at]}
+
+    def _bytes(self, files: list[SourceFile], position: int) -> float:
+        """Return how many bytes the files have from a position in the first of them on."""
+        if not files:
+            return 0.0
+        rows, first = self._rows_of(files[0]), files[0]
+        part = (rows.end - position) / max(rows.end - rows.begin, 1)
+        return first.size * part + sum(file.size for file in files[1:])
 
     def _split(self, segments: list[Segment], files: list[SourceFile]) -> list[list[list[int]]]:
         """Split the rows into equal shares, in order. A Parquet cut may move by a quarter of a share."""

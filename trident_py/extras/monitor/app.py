@@ -12,7 +12,7 @@ import logging
 import pkgutil
 import re
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -26,12 +26,14 @@ from ...report.progress import RunningTopology
 from ..drpc_server.web_server import LOCAL, digest, read_body
 from . import views
 from .metrics import text_of
+from .openapi import document
 from .run_record import EVENTS, RunRecord
 from .timeline import KEPT
 
 log = logging.getLogger("trident_py")
 
 STREAMS = 32  # pages that are open at a time
+STREAM_SECONDS, STREAM_GRACE = 300.0, 10.0  # then a page asks again; one that reads nothing has gone
 TICK_SECONDS, STILL_TICKS = 0.25, 8
 LEVELS_BYTES = 64 * 2**10
 PROBES = ("/healthz", "/readyz")
@@ -109,7 +111,9 @@ class RunPage:
     async def batches(self, request: Request) -> Response:
         component, txid = request.query_params.get("component"), _number(request, "txid")
         found = views.batches(self._record, component, txid, _number(request, "limit") or KEPT)
-        return _json({"batches": found})
+        if found or txid is None:
+            return _json({"batches": found, "note": ""})
+        return _json(await asyncio.to_thread(views.past, self._record, component, txid))
 
     async def events(self, request: Request) -> Response:
         asked = request.query_params
@@ -125,6 +129,9 @@ class RunPage:
     async def explain(self, request: Request) -> Response:
         return Response(self._record.explained, 200, None, "text/plain")
 
+    async def describe(self, request: Request) -> Response:
+        return _json(document())
+
     async def metrics(self, request: Request) -> Response:
         return Response(text_of(self._record), 200, None, CONTENT_TYPE_LATEST)
 
@@ -139,22 +146,21 @@ class RunPage:
         """Return the page's content as server-sent events, until the run ends."""
         if self._streams >= STREAMS:
             raise HTTPException(503, f"{STREAMS} pages of this run are open already")
-        return StreamingResponse(self._changes(), 200, None, "text/event-stream")
+        return _Stream(self._changes(), self._count)
+
+    def _count(self, more: int) -> None:
+        self._streams += more
 
     async def _changes(self) -> AsyncIterator[str]:
-        self._streams += 1
-        try:
-            while True:
-                over, seen = self._record.over, self._record.changes
-                yield f"data: {json.dumps(views.live(self._record), default=str)}\n\n"
-                if over:
-                    return
-                for tick in range(STILL_TICKS):
-                    await asyncio.sleep(TICK_SECONDS)
-                    if self._record.over or (tick >= 3 and self._record.changes != seen):
-                        break
-        finally:
-            self._streams -= 1
+        until = asyncio.get_running_loop().time() + STREAM_SECONDS
+        over = False
+        while not over and asyncio.get_running_loop().time() < until:
+            over, seen = self._record.over, self._record.changes
+            yield f"data: {json.dumps(views.live(self._record), default=str)}\n\n"
+            for tick in range(0 if over else STILL_TICKS):
+                await asyncio.sleep(TICK_SECONDS)
+                if self._record.over or (tick >= 3 and self._record.changes != seen):
+                    break
 
     # -- to do ------------------------------------------------------------------------------------------------
 
@@ -180,6 +186,8 @@ class RunPage:
             raise HTTPException(400, f"the body is JSON such as {form}; levels: {', '.join(known)}") from None
         for name, level in levels.items():
             logging.getLogger(None if name == "ROOT" else name).setLevel(level)
+            if logging.lastResort is not None:  # prints on stderr where nobody has set up logging
+                logging.lastResort.setLevel(min(logging.lastResort.level, level))
             log.info("the level of %s is %s, as the page of the run was told", name, logging.getLevelName(level))
         return self._confirm("logconfig")
 
@@ -199,13 +207,39 @@ class RunPage:
             raise HTTPException(404, f"there is no topology {request.path_params['id']!r} here: {self._record.id}")
 
 
+class _Stream(StreamingResponse):
+    """Server-sent events. They end after a while, also for a client that has stopped reading. ``count`` is told of
+    each open one."""
+
+    def __init__(self, events: AsyncIterator[str], count: Callable[[int], None]) -> None:
+        super().__init__(events, 200, None, "text/event-stream")
+        self._count = count
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self._count(1)
+        try:
+            async with asyncio.timeout(STREAM_SECONDS + STREAM_GRACE):
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            log.info("a page that did not read for %g s is left alone", STREAM_GRACE)
+        finally:
+            self._count(-1)
+
+
 def application(record: RunRecord, token: str) -> Any:
     """Return an ASGI application that shows a run."""
-    page, topology = RunPage(record), "/api/v1/topology"
+    app = Starlette(routes=routes_of(RunPage(record)), exception_handlers={HTTPException: _refuse})
+    return _check_access(app, PageAccess(token))
+
+
+def routes_of(page: RunPage) -> list[Route]:
+    """Return what there is to ask. `openapi` describes that of ``/api``."""
+    topology = "/api/v1/topology"
     seen = {
         "/": page.page, f"{topology}/summary": page.summary, f"{topology}/{{id}}": page.topology,
         "/api/batches": page.batches, "/api/events": page.events, "/api/stream": page.stream,
         "/api/topology.svg": page.picture, "/api/topology.txt": page.explain,
+        "/api/openapi.json": page.describe,
         "/metrics": page.metrics, "/healthz": page.alive, "/readyz": page.ready,
     }  # fmt: skip
     done = {
@@ -213,8 +247,7 @@ def application(record: RunRecord, token: str) -> Any:
         f"{topology}/{{id}}/kill/{{wait}}": page.kill, f"{topology}/{{id}}/logconfig": page.set_levels,
     }  # fmt: skip
     routes = [Route(path, answer, methods=["GET"]) for path, answer in seen.items()]
-    routes += [Route(path, answer, methods=["POST"]) for path, answer in done.items()]
-    return _check_access(Starlette(routes=routes, exception_handlers={HTTPException: _refuse}), PageAccess(token))
+    return routes + [Route(path, answer, methods=["POST"]) for path, answer in done.items()]
 
 
 def _check_access(app: Any, access: PageAccess) -> Any:

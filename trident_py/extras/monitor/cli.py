@@ -95,8 +95,8 @@ def _get(base: str, path: str) -> dict[str, Any]:
 
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the page shows, as text."""
-    yield f"{found['name']}: {found['status']}, up {found['uptime']}"
+    """Yield what the page shows, as text. Times are those of the driver's clock, as in its sentences."""
+    yield f"{found['name']}: {found['status']}, up {found['uptime']}, at {_clock(found['time'])} (driver)"
     yield f"  {found['diagnosis']['sentence']}"
     yield from _table(
         ("component", "txid", "attempts", "replays", "last commit"),
@@ -104,8 +104,10 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
           _clock(each["lastCommit"])) for each in found["components"]],
     )  # fmt: skip
     yield from _table(
-        ("spout", "type", "tuples", "tuples/s", "backlog"),
-        [(each["spoutId"], each["type"], f"{each['emitted']:,}", f"{each['rate']:,.0f}", each.get("backlog"))
+        ("spout", "type", "tuples", "tuples/s", "backlog", "oldest waits"),
+        [(each["spoutId"], each["type"], f"{each['emitted']:,}", f"{each['rate']:,.0f}",
+          f"{each['backlog']:,}" if "backlog" in each else None,
+          f"{each['oldestSeconds']:,.0f} s" if each.get("oldestSeconds") else None)
          for each in found["spouts"]],
     )  # fmt: skip
     yield from _table(
@@ -120,7 +122,7 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _clock(moment: str | None) -> str | None:
-    return None if moment is None else f"{datetime.fromisoformat(moment).astimezone():%H:%M:%S}"
+    return moment and datetime.fromisoformat(moment).isoformat(" ", "seconds")
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:

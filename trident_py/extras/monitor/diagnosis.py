@@ -207,7 +207,7 @@ def _list_phases(batch: BatchRecord) -> Iterator[tuple[Phase, float]]:
         yield from attempt.phases.items()
 
 
-def _add_up(batches: Iterable[BatchRecord]) -> dict[Phase, float]:
+def add_up(batches: Iterable[BatchRecord]) -> dict[Phase, float]:
     """Return the seconds of batches by phase."""
     spent: dict[Phase, float] = defaultdict(float)
     for phase, seconds in (each for batch in batches for each in _list_phases(batch)):
@@ -219,7 +219,7 @@ def _measure(view: ComponentView, batches: Sequence[BatchRecord]) -> dict[Phase,
     """Return the seconds by phase in these batches, and in what goes on now; of the time before them, the last
     minute."""
     measured = [*batches, *([view.current] if view.current is not None else [])]
-    spent = _add_up(measured)
+    spent = add_up(measured)
     if measured:
         first = measured[0]
         spent[WAITING] -= min(max(0.0, view.now - WINDOW - first.began + first.waited), first.waited)
@@ -237,7 +237,7 @@ def _find_begin(view: ComponentView, holder: Phase) -> float:
     """Return since when it has taken most of the time, minute by minute."""
     until, since = view.now, view.since
     while batches := view.within(until - WINDOW, until):
-        if until != view.now and _find_holder(_add_up(batches))[0] != holder:
+        if until != view.now and _find_holder(add_up(batches))[0] != holder:
             break
         since, until = batches[0].began, until - WINDOW
     return since

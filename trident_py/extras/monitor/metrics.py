@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from .operations import oldest_of
 from .run_record import RunRecord
 from .timeline import SECONDS, Buckets, Timeline
 
@@ -70,12 +71,14 @@ def _cumulate(buckets: Buckets) -> list[tuple[str, float]]:
 def _tuples(lines: Iterable[Timeline]) -> Iterator[Metric]:
     emitted = CounterMetricFamily("trident_tuples", "Tuples in committed batches", labels=["spout"])
     backlog = GaugeMetricFamily("trident_backlog", "Records behind the last batch, if it can be told", labels=["spout"])
+    oldest = GaugeMetricFamily("trident_oldest_seconds", "How long the oldest of them waits", labels=["spout"])
     for line in lines:
         for spout, number in dict(line.progress.emitted).items():
             emitted.add_metric([spout], number)
         for spout, waiting in line.progress.backlog.items():
             backlog.add_metric([spout], sum(waiting.values()))
-    yield from (emitted, backlog)
+            oldest.add_metric([spout], oldest_of(line.batches, spout, line.now()) or 0.0)
+    yield from (emitted, backlog, oldest)
 
 
 def _states(lines: Iterable[Timeline]) -> Iterator[Metric]:

@@ -15,9 +15,10 @@ from ...config import Config
 from ...engine.program import Program
 from ...errors import TridentError
 from ...model.context import RunContext, with_context
-from ...model.plan import Plan
+from ...model.plan import Node, Plan
 from ...model.secrets import hide
 from ...report.explain import render
+from ...report.explain.sketch import Sketch, sketch
 from ...report.guarantees import guarantees
 from ...report.progress import Event, Progress, RunningTopology
 from .diagnosis import ComponentView, diagnose
@@ -25,7 +26,8 @@ from .timeline import Timeline, make_clock
 
 log = logging.getLogger("trident_py")
 
-EVENTS = 10_000
+EVENTS, FAILURES = 10_000, 100
+FAILED = ("replay", "task-retry", "poison", "failed")
 LONGEST = 2_000  # characters of a reason
 READY_SECONDS = 60.0
 
@@ -54,12 +56,15 @@ class RunRecord:
         # now, as it reads the code of modules, and the run imports some
         self.guarantees = {each.state: each for each in guarantees(plan, conf)}
         self.name, self.id = context.topology, f"{re.sub('[^A-Za-z0-9_.-]', '_', context.topology)}-{context.token}"
-        keys = [(context.run, program.component) for program in programs]
-        self.timelines = {key[1]: Timeline(key, context.watcher, self.now) for key in keys}
+        self.timelines = {
+            each.component: Timeline((context.run, each.component), RunContext.of(each.conf).watcher, self.now)
+            for each in programs
+        }
         self.programs = [
             replace(each, conf=with_context(each.conf, watcher=self.timelines[each.component])) for each in programs
         ]
         self.events: deque[RunEvent] = deque(maxlen=EVENTS)
+        self.failures: deque[RunEvent] = deque(maxlen=FAILURES)
         self.began = self.now()
         self.changes = 0
         self._lock = threading.Lock()
@@ -84,6 +89,8 @@ class RunRecord:
         with self._lock:  # components have threads of their own
             self.changes += 1
             self.events.append(RunEvent(self.changes, self.now(), component, event))
+            if event.kind in FAILED:
+                self.failures.append(self.events[-1])
 
     # -- what follows -----------------------------------------------------------------------------------------
 
@@ -100,6 +107,16 @@ class RunRecord:
     def explained(self) -> str:
         """The topology as text."""
         return render(self.plan)
+
+    @cached_property
+    def sketch(self) -> Sketch:
+        """The topology as it runs: stages, arrows, states."""
+        return sketch(self.plan)
+
+    @cached_property
+    def nodes(self) -> dict[int, tuple[str, Node]]:
+        """The operations by their number, each with its component."""
+        return {node.id: (each.component, node) for each in self.programs for node in each.lowered.plan.nodes}
 
     def program(self, component: str) -> Program:
         return next(program for program in self.programs if program.component == component)

@@ -6,6 +6,7 @@ where it is told nothing: only steps in the driver's process count.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from bisect import bisect_left
@@ -16,6 +17,8 @@ from weakref import WeakValueDictionary
 
 from ...model.fault_points import Watcher
 from ...report.progress import Event, Progress
+
+log = logging.getLogger("trident_py")
 
 KEPT = 1_000  # batches
 ATTEMPTS = 40  # of a batch: the first and the last ones
@@ -156,7 +159,7 @@ class Timeline:
             del self._batch.attempts[ATTEMPTS // 2]
         self._batch.attempts.append(self._attempt)
         self.attempts += 1
-        self.phase, self.since = ("describe", ""), now
+        self._set_phase(("describe", ""), now)
         self._in_process = False
         self._open.clear()
         return self._attempt
@@ -165,7 +168,13 @@ class Timeline:
         if self._attempt is not None:
             spent = self._attempt.phases
             spent[self.phase] = spent.get(self.phase, 0.0) + now - self.since
+        self._set_phase(phase, now)
+
+    def _set_phase(self, phase: Phase, now: float) -> None:
         self.phase, self.since = phase, now
+        if self._batch is not None and log.isEnabledFor(logging.DEBUG):
+            name, attempt = " ".join(filter(None, phase)), self._batch.attempts[-1].number
+            log.debug("%s: txid %d, attempt %d: %s", self.component, self._batch.txid, attempt, name)
 
     # -- events -----------------------------------------------------------------------------------------------
 
@@ -196,6 +205,8 @@ class Timeline:
         driver = self._in_process or event.reason == "in the driver"
         batch, progress = self._end("committed", "", now), self.progress
         batch.attempts[-1].where = "driver" if driver else "job"
+        if not driver:
+            _split(batch.attempts[-1].phases, progress.commits)
         batch.ended = self.committed = now
         batch.seconds = progress.seconds
         batch.tuples = _new(progress.emitted, self._emitted)
@@ -222,6 +233,15 @@ class Timeline:
         self.outcomes[outcome] += 1
         self._attempt = None
         return batch
+
+
+def _split(phases: dict[Phase, float], commits: Mapping[str, float]) -> None:
+    """Take the commits out of the time of a job: of each state the slowest partition, together no more than the job."""
+    job, whole = phases.get(("execute", ""), 0.0), sum(commits.values())
+    share = min(1.0, job / whole) if whole else 0.0
+    for state, seconds in commits.items():
+        phases["commit", state] = phases.get(("commit", state), 0.0) + seconds * share
+        phases["execute", ""] = phases.get(("execute", ""), 0.0) - seconds * share
 
 
 def _new(counts: Mapping[str, int], known: dict[str, int]) -> dict[str, int]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+import os
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from ...engine.program import Program
 from ...model.context import without_context
 from ...model.secrets import HIDDEN, hide, is_secret, redact_url
-from .diagnosis import WINDOW, ComponentView, diagnose, duration, find_worst
+from ..event_lines import lines
+from .diagnosis import ComponentView, diagnose, duration, find_worst
+from .operations import arrows, oldest_of, operations, rates_of
 from .run_record import EVENTS, RunEvent, RunRecord
 from .timeline import KEPT, AttemptRecord, BatchRecord
 
@@ -35,6 +39,9 @@ def topology(record: RunRecord) -> dict[str, Any]:
         "spouts": [spout for program in record.programs for spout in _spouts(record, program, views)],
         "bolts": [bolt for program in record.programs for bolt in _bolts(program)],
         "states": [state for program in record.programs for state in _states(record, program)],
+        "operations": list(operations(record, views)),
+        "arrows": arrows(record, views),
+        "drpc": list(_functions(record)),
         "configuration": configuration(without_context(record.conf)),
     }  # fmt: skip
 
@@ -49,7 +56,8 @@ def _head(record: RunRecord) -> dict[str, Any]:
     up = record.now() - record.began
     tasks = sum(stage.partitions for program in record.programs for level in program.lowered.levels for stage in level)
     head = {"id": record.id, "name": record.name, "status": record.status, "uptime": duration(up)}
-    return {**head, "uptimeSeconds": int(up), "tasksTotal": tasks, "time": _time(record.now())}
+    driver = {"host": socket.gethostname(), "pid": os.getpid()}
+    return {**head, "uptimeSeconds": int(up), "tasksTotal": tasks, "time": _time(record.now()), "driver": driver}
 
 
 def _stats(record: RunRecord) -> dict[str, Any]:
@@ -78,16 +86,17 @@ def _component(record: RunRecord, component: str) -> dict[str, Any]:
 def _spouts(record: RunRecord, program: Program, views: Mapping[str, ComponentView]) -> Iterable[dict[str, Any]]:
     """Return the spouts of a component. A backlog is there for spouts that can measure it."""
     view, progress = views[program.component], record.timelines[program.component].progress
-    recent = view.within(view.now - WINDOW, view.now)
-    seconds = min(WINDOW, max(view.now - record.began, 1.0))
+    rates = rates_of(view, record.began)
     for spout in program.spouts:
-        rate = sum(batch.tuples.get(spout.id, 0) for batch in recent) / seconds
+        oldest = oldest_of(view.batches, spout.id, view.now)
         waiting = {} if spout.id not in progress.backlog else {
             "backlog": sum(progress.backlog[spout.id].values()), "backlogByPartition": progress.backlog[spout.id],
+            "oldestSeconds": None if oldest is None else round(oldest, 3),
         }  # fmt: skip
         yield {
             "spoutId": spout.id, "component": program.component, "type": type(spout.spout).__name__,
-            "tasks": spout.partitions, "emitted": progress.emitted.get(spout.id, 0), "rate": round(rate, 3), **waiting,
+            "tasks": spout.partitions, "emitted": progress.emitted.get(spout.id, 0), "rate": rates.get(spout.id, 0),
+            **waiting,
         }  # fmt: skip
 
 
@@ -109,7 +118,15 @@ def _states(record: RunRecord, program: Program) -> Iterable[dict[str, Any]]:
             "state": state.name, "component": program.component, "kind": state.kind, **promise,
             "rows": progress.persisted.get(state.name, 0), "newValues": progress.new_values.get(state.name, 0),
             "lastTxid": progress.txid, "generation": progress.generations.get(state.name),
+            "owner": f"{program.conf['topology.name']}/{state.name}" if state.name in progress.generations else None,
         }  # fmt: skip
+
+
+def _functions(record: RunRecord) -> Iterable[dict[str, Any]]:
+    """Return the DRPC functions of the run."""
+    requests = record.running.requests
+    for function, (asked, over) in ({} if requests is None else requests.counts).items():
+        yield {"function": function, "asked": asked, "answered": over, "waiting": asked - over}
 
 
 def configuration(conf: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,6 +157,35 @@ def batches(
             kept = [each for each in line.batches if component in (None, name) and txid in (None, each.txid)]
             found += [(batch.began, _batch(name, batch)) for batch in kept[-limit:]]
     return [each for _, each in sorted(found, key=lambda pair: pair[0])][-limit:]
+
+
+def past(record: RunRecord, component: str | None, txid: int) -> dict[str, Any]:
+    """Return a batch that is not kept any more, from the file of events: its attempts, without their phases."""
+    found = lines.past(record.name, component, txid)
+    if found:
+        batches = [_past(name, txid, [event for event in found if event.get("component") == name])
+                   for name in record.timelines if component in (None, name)]  # fmt: skip
+        return {"batches": [each for each in batches if each["attempts"]], "note": "from the file of events"}
+    if found is None and any(line.batches and txid < line.batches[0].txid for line in record.timelines.values()):
+        note = f"txid {txid} is older than the {KEPT:,} batches kept here; trident run --events FILE keeps more"
+    else:
+        note = f"there is no batch {txid} here"
+    return {"batches": [], "note": note}
+
+
+def _past(component: str, txid: int, events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    over = [event for event in events if event["event"] in ("committed", "replay", "moved", "failed")]
+    last: Mapping[str, Any] = over[-1] if over and over[-1]["event"] == "committed" else {}
+    attempts = [
+        {"attempt": event["attempt"], "began": None, "ended": event["time"], "outcome": event["event"],
+         "where": "driver" if event.get("reason") == "in the driver" else "", "phases": [],
+         "reason": event.get("reason", "") if event["event"] != "committed" else ""}
+        for event in over
+    ]  # fmt: skip
+    return {
+        "component": component, "txid": txid, "began": None, "ended": last.get("time"), "waited": None,
+        "seconds": last.get("seconds", {}), "emitted": {}, "persisted": {}, "backlog": {}, "attempts": attempts,
+    }  # fmt: skip
 
 
 def _batch(component: str, batch: BatchRecord) -> dict[str, Any]:
@@ -181,4 +227,5 @@ def _event(each: RunEvent) -> dict[str, Any]:
 
 
 def _time(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    """Return a time in ISO 8601, on the driver's clock."""
+    return None if seconds is None else datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="milliseconds")

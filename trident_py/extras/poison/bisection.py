@@ -24,7 +24,7 @@ from ...engine.processors.dead_letters import as_text
 from ...engine.program import BatchInfo, Failure, Program, topology_error
 from ...errors import SpoutError, StateError, ZombieError
 from ...model.plan import ProcessorNode, SpoutNode, describe
-from ...model.retry import Stopped, back_off_seconds
+from ...model.retry import TOLD, Stopped, back_off_seconds
 from ...model.user_traceback import describe_error
 
 log = logging.getLogger("trident_py")
@@ -342,7 +342,7 @@ class Bisection(RetryPolicy):
         for row in found:
             where = f"tuple {row.index} of partition {row.partition} of spout {row.spout} is excluded as poison"
             text = f"{where}: {row.operation} failed in partition {row.at}: {row.error}"
-            log.warning("txid %d: %s", batch.txid, text)
+            log.warning("txid %d: %s", batch.txid, text, extra=TOLD)
             self.attempts.tell("poison", batch, text)
 
     def _probe(self, work: Work, suspects: Callable[[Failure], bool], chosen: ChosenTuples) -> Attempted:

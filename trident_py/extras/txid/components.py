@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from ...checkpoints.append_log import JOURNAL, read_journal
 from ...checkpoints.batch_log import BatchLog
 from ...checkpoints.hash_seed import own_order
-from ...checkpoints.location import open_log, read_log
+from ...checkpoints.location import local_folder, open_log, read_log
 from ...checkpoints.uri_folder import find_folder, open_folder
 from ...cli.run import RunCommand
 from ...cli.spark_options import SparkOptions
@@ -25,6 +25,7 @@ from ...errors import DefinitionError
 from ...filesystems.uris import Storage
 from ...model.context import with_context
 from ...topology.topology import check_submission
+from ...topology.user_modules import NotFound
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,33 @@ def components_of(
     no_spark = SparkOptions(None, (), None, None, None)
     command = RunCommand(target, True, checkpoint, False, False, name, settings, False, no_spark)
     command.check()
-    with leaving_no_trace():
-        topology, loaded, conf = command.load()
+    try:
+        with leaving_no_trace():
+            topology, loaded, conf = command.load()
+    except NotFound as error:
+        nor = "" if target is None or ":" in target else f"; nor is there a folder {target} with a checkpoint"
+        raise NotFound(f"{error}{nor}") from None
+    if checkpoint is not None:
+        _check_folder(checkpoint, loaded.storage or "", topology)
     check_submission(topology, conf, loaded.topology)
     run = f"{topology}-{uuid.uuid4().hex[:12]}"
     context = with_context(conf, topology=topology, run=run, home=None)
     root = loaded.storage or str(Path("checkpoints").absolute())
     return [component_of(root, program) for program in compile_plan(loaded.topology.plan, context)]
+
+
+def _check_folder(typed: str, root: str, topology: str) -> None:
+    """Raise DefinitionError if there is no checkpoint of the topology in a local folder."""
+    local = local_folder(root)
+    if local is None:
+        return
+    folder = Path(local).absolute()
+    if not folder.is_dir():
+        raise DefinitionError(f"--checkpoint {typed}: there is no folder {folder}. Name that of `trident run`")
+    if not (folder / quote(topology, safe=" ")).is_dir():
+        others = ", ".join(sorted({each.topology for each in components_in(folder)}))
+        has = f"it has those of: {others}" if others else "nor any other"
+        raise DefinitionError(f"--checkpoint {typed}: {folder} holds no checkpoint of topology {topology!r}, {has}")
 
 
 def component_of(root: str, program: Program, storage: Storage | None = None) -> Component:
