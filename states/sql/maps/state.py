@@ -30,6 +30,7 @@ from ..rows.base import TableFactory
 from ..store import parse_url, redact_url
 from ..table import CheckedTable, one_key, prepare, read_columns, shape_of
 from ..transaction import Transaction
+from ..undo import Never, OpaqueUndo, Undo
 from .backing import SqlBackingMap
 
 GLOBAL_KEY = ("$GLOBAL$",)
@@ -180,7 +181,10 @@ class SqlMapState(TableFactory):
         def read_last_txid() -> int:
             return 0 if read_columns(place.stores()[0], self.table) is None else self._make_backing(None).last_txid()
 
-        return SqlLedger(self.location, self._open_stores, place.stores, read_last_txid)
+        undo: Undo = Never("it keeps no value before the last one")
+        if self.type is StateType.OPAQUE:
+            undo = OpaqueUndo(self.table, tuple(self.value))
+        return SqlLedger(self.location, self._open_stores, place.stores, read_last_txid, undo)
 
     def stored(self) -> dict[tuple, Any]:
         return dict(self._make_backing(None).rows())
