@@ -279,6 +279,18 @@ def test_where_another_number_is_kept_the_ways_back_begin_anew(
     assert all(metadata == {"n": txid} for txid, metadata in ways_back(one))
 
 
+def test_a_driver_killed_in_the_end_of_a_batch_leaves_one_way_back_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch has taken the place of the oldest one, and is not over."""
+    log = run_batches(taken(journal, tmp_path), 1, 9, 3)
+    log.begin(10, {"n": 10})
+    note = log.store.note
+    monkeypatch.setattr(log.store, "note", lambda path, txid, value: note(path, txid, value) if txid else None)
+    log.end(10, {"n": 10})
+    assert ways_back(journal(tmp_path)) == [(txid, {"n": txid}) for txid in (9, 8, 7)]
+
+
 def test_a_log_that_went_back_has_forgotten_what_was_later(made: Made, tmp_path: Path) -> None:
     log = run_batches(taken(made, tmp_path), 1, 9, 4)
     log.store.put(AGREEMENT, 0, {"base": 0, "lineage": "x", "run": "old"})

@@ -14,8 +14,10 @@ import pytest
 from compacted_reading import folded, headers, latest
 from confluent_kafka.admin import NewPartitions
 from contracts.crashing import opened
+from servers.waiting import soon
 
 from states.kafka import CompactedTopicState, RowUpdater
+from states.kafka.topic_admin import partitions_of
 from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
 from trident_py.kafka.clients import Cluster
 from trident_py.operations.builtin import Sum
@@ -282,6 +284,7 @@ def test_another_number_of_partitions_is_refused_while_running_and_afterwards(ma
     participant.prepare(1, 0, 1)
     admin = Cluster.of(factory.bootstrap).admin()
     admin.create_partitions([NewPartitions(factory.topic, 4)])[factory.topic].result(30)
+    assert soon(lambda: len(partitions_of(admin, factory.topic)) == 4)  # a broker tells it a moment later
     for attempt in (lambda: participant.prepare(2, 0, 1), lambda: driven(CompactedTopicState(
         factory.bootstrap, factory.topic, "word string", "n bigint"))):  # fmt: skip
         with pytest.raises(StateError, match=r"had 2 partitions and has 4.*a key would live in two partitions"):

@@ -174,8 +174,10 @@ class BatchLog:
         if last is None:
             return [Kept(base, None)]
         past = self._past()
-        newest = past.get(last.txid, {_LEAST: last.txid})
-        kept = [Kept(txid, past.get(txid, {}).get(_ENDED)) for txid in range(last.txid, newest[_LEAST] - 1, -1)]
+        newest = past.get(last.txid, {_ENDED: None, _LEAST: last.txid})
+        kept = [Kept(last.txid, newest[_ENDED])]
+        while (txid := kept[-1].txid - 1) >= newest[_LEAST] and txid in past:
+            kept.append(Kept(txid, past[txid][_ENDED]))
         return [*kept, Kept(base, None)] if kept[-1].txid == base + 1 else kept
 
     def intend(self, rewinding: Rewinding) -> None:
@@ -186,13 +188,14 @@ class BatchLog:
     def go_back(self, txid: int, run: str, forgotten: Callable[[], None] = lambda: None) -> None:
         """Forget the batches after this one. ``run``: the token that the states have. The last write ends what `intend`
         began; those before it may be made again. ``forgotten``: called before the last one."""
-        over = self.find_over(txid)
+        over, record = self.find_over(txid), self.store.get(AGREEMENT, 0)
+        assert over is not None or txid == record["base"]
         self._bound(txid)
         for path in self.store.paths(""):
             for number in self.store.txids(path):
                 if self._is_later(path, number, txid):
                     self.store.remove(path, number)
-        self.store.put(AGREEMENT, 0, {**self.store.get(AGREEMENT, 0), "run": run})
+        self.store.put(AGREEMENT, 0, {**record, "run": run})
         forgotten()
         self.store.put(LOG, 0, {**_EMPTY, "driver": self._record()["driver"], "over": over and over._asdict()})
 
