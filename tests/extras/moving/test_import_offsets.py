@@ -156,7 +156,10 @@ def test_our_txids_may_be_higher_than_storms(left: Left) -> None:
 
 
 @pytest.mark.servers
-def test_the_offsets_of_a_consumer_group(left: Left) -> None:
+def test_the_offsets_of_a_consumer_group(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+    import moved_words
+
+    monkeypatch.setattr(moved_words, "SETTINGS", {"client.id": "moved"})
     consumer = Consumer({"bootstrap.servers": left.bootstrap, "group.id": "core-spout"})
     consumer.commit(offsets=[TopicPartition(left.topic, 0, 7)], asynchronous=False)
     consumer.close()

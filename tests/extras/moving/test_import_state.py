@@ -119,8 +119,8 @@ def test_a_table_is_read_in_parts(text: bool, tmp_path: Path, monkeypatch: pytes
     rows = [(f"w{n}", n % 9 + 1, n, n - 1) for n in range(1050)]
     with engine.begin() as connection:
         if text:
-            connection.execute(sa.text("CREATE TABLE t (word text, value text)"))
-            every = [{"w": word, "v": json.dumps(rest)} for word, *rest in rows]
+            connection.execute(sa.text("CREATE TABLE t (word text, value blob)"))
+            every = [{"w": word, "v": json.dumps(rest).encode()} for word, *rest in rows]
             connection.execute(sa.text("INSERT INTO t VALUES (:w, :v)"), every)
         else:
             connection.execute(sa.text("CREATE TABLE t (word text, txid int, value int, before int)"))

@@ -53,7 +53,7 @@ class TableSource:
         width, wide = len(self.key), len(self.value)
         keys = [tuple(row[:width]) for row in rows]
         if self.kind is not StateType.NON_TRANSACTIONAL and self.txid is None:
-            return keys, decode(self.kind, keys, [str(row[width]).encode() for row in rows])
+            return keys, decode(self.kind, keys, [_as_bytes(row[width]) for row in rows])
         parts = PARTS.get(self.kind, 1)
         starts = [width + (parts > 1) + wide * part for part in range(max(parts - 1, 1))]
         heads = [[row[width]] if parts > 1 else [] for row in rows]
@@ -62,6 +62,10 @@ class TableSource:
             for head, row in zip(heads, rows, strict=True)
         ]
         return keys, check_form(self.kind, keys, values if parts > 1 else [value[0] for value in values])
+
+
+def _as_bytes(text: Any) -> bytes:
+    return text.encode() if isinstance(text, str) else bytes(text or b"null")
 
 
 def _group(values: Sequence[Any]) -> Any:
