@@ -187,7 +187,7 @@ def find_group(component: Component, group: str, txid: int) -> tuple[ImportedPos
         if not isinstance(info.spout, KafkaSpout):
             raise DefinitionError(f"stream {info.id} is no KafkaSpout; a consumer group has no position of it")
         topics = read_topics(info)
-        watch = Watch(dataclasses.replace(info.spout, groupId=group, settings=dict(info.spout.settings)))
+        watch = Watch(dataclasses.replace(info.spout, groupId=group, settings=dict(info.spout.settings or {})))
         try:
             ends = watch.fetch_committed([(name, p) for name, t in topics.items() for p in range(t.partitions)])
         finally:
