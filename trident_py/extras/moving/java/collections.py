@@ -33,7 +33,7 @@ Comparator = Callable[[Any, Any], int]
 class _ListKey(list):
     """A list as a key: it must not change, as in Java."""
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:
         return hash(tuple(map(_key, self)))
 
 
