@@ -30,6 +30,23 @@ __all__ = [
 Comparator = Callable[[Any, Any], int]
 
 
+class ListKey(tuple):
+    """A list as the key of a map."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, list | tuple) and tuple(self) == tuple(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
+
+def _hashable(key: Any) -> Any:
+    return ListKey(map(_hashable, key)) if isinstance(key, list | tuple) else key
+
+
 class HashMap(dict):
     """A dict that goes through its keys as ``java.util.HashMap`` does: by bucket, then by the place in it.
 
@@ -49,7 +66,23 @@ class HashMap(dict):
     def _is_full(self) -> bool:
         return len(self) > self._size * 0.75
 
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(_hashable(key))
+
+    def __contains__(self, key: Any) -> bool:
+        return super().__contains__(_hashable(key))
+
+    def __delitem__(self, key: Any) -> None:
+        super().__delitem__(_hashable(key))
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(_hashable(key), default)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        return super().pop(_hashable(key), *default)
+
     def __setitem__(self, key: Any, value: Any) -> None:
+        key = _hashable(key)
         if key not in self:
             self._made += 1
             self._ranks[key] = self._made
@@ -59,6 +92,7 @@ class HashMap(dict):
             self._size *= 2
 
     def prepend(self, key: Any, value: Any) -> None:
+        key = _hashable(key)
         if key not in self:
             self._size = self._size * 2 if self._size and len(self) > self._size * 0.75 else self._size or 16
             self._made += 1

@@ -140,6 +140,7 @@ def assignment(node: Node, scope: Scope) -> list[str]:
     while operator == "=" and right.type == "assignment_expression" and text(child(right, "operator")) == "=":
         targets.append(child(right, "left"))
         right = child(right, "right")
+    _check_order(node, left, right)
     codes = [_target(one, scope) for one in targets]
     if operator == "=":
         value = initial(right, codes[0].type, scope)
@@ -156,6 +157,14 @@ def assignment(node: Node, scope: Scope) -> list[str]:
     return break_lines(f"{target.text} = {whole}")
 
 
+def _check_order(node: Node, left: Node, right: Node) -> None:
+    """Java evaluates an index on the left first, Python last."""
+    for changing, other in ((left, right), (right, left)) if left.type == "array_access" else ():
+        changed = {text(children(one)[0]) for one in walk(changing) if one.type == "update_expression"}
+        if changed & {text(one) for one in walk(other) if one.type == "identifier"}:
+            raise Untranslatable(node, "an index and a value that change one another are not translated")
+
+
 def _note_width(node: Node, value: Code, scope: Scope) -> None:
     if is_wide(value) and (local := scope.locals.get(text(node))):
         local.wide = True
@@ -167,7 +176,7 @@ def _target(node: Node, scope: Scope) -> Code:
         scope.frame.globals.add(code.text)
     if code.text.startswith("item("):
         array, index = translate(child(node, "array"), scope), translate(child(node, "index"), scope)
-        return Code(f"{wrap(array.text)}[{as_number(index).text}]", code.type)
+        return Code(f"{wrap(array.text)}[checked({as_number(index).text})]", code.type)
     if code.text.startswith("to_byte("):
         raise Untranslatable(node, "bytes do not change in Python")
     return code
