@@ -102,9 +102,12 @@ class MariaDb(MySqlFamily):
         return [str(self._programs() / "mariadbd"), "--no-defaults", *self._arguments()]
 
 
-class MariaDbReplica(MariaDb):
-    """A replica of a running MariaDB with a binary log, read at ``port``: of the primary itself, or of a proxy before
+class Follower(MySqlFamily):
+    """A replica of a running server with a binary log, read at ``port``: of the primary itself, or of a proxy before
     it, so that the replica can be made to lag. It follows until `promote`."""
+
+    _follow: ClassVar[tuple[str, ...]]
+    _forget: ClassVar[tuple[str, ...]]
 
     def __init__(self, port: int, **options: Any) -> None:
         super().__init__(**{"server_id": 2, **options})
@@ -112,17 +115,27 @@ class MariaDbReplica(MariaDb):
 
     def promote(self) -> None:
         """It stops following."""
-        self._tell("STOP SLAVE", "RESET SLAVE ALL")
+        self._tell(*self._forget)
 
     def _first_started(self) -> None:
         """It gets what its primary has, and follows it."""
-        primary = f"MASTER_HOST='{HOST}', MASTER_PORT={self.primary_port}, MASTER_USER='{self.user}'"
-        self._tell(f"CHANGE MASTER TO {primary}, MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1", "START SLAVE")
+        self._tell(*(each.format(host=HOST, port=self.primary_port, user=self.user) for each in self._follow))
 
     def _tell(self, *statements: str) -> None:
         with connection(self.url_of(self._maintenance)) as telling:
             for statement in statements:
                 telling.exec_driver_sql(statement)
+
+
+class MariaDbReplica(Follower, MariaDb):
+    """A replica of a MariaDB."""
+
+    _follow = (
+        "CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', MASTER_USE_GTID=slave_pos, "
+        "MASTER_CONNECT_RETRY=1",
+        "START SLAVE",
+    )
+    _forget = "STOP SLAVE", "RESET SLAVE ALL"
 
 
 class MySql(MySqlFamily):
@@ -142,6 +155,17 @@ class MySql(MySqlFamily):
     def _command(self) -> list[str]:
         quick = {"innodb_flush_method": "fsync", "performance_schema": "OFF", "mysqlx": "OFF"}
         return [*mysql_packages.command(self._programs()), *mysql_packages.SETTINGS, *self._arguments(**quick)]
+
+
+class MySqlReplica(Follower, MySql):
+    """A replica of a MySQL. Both need ``gtid_mode="ON"``."""
+
+    _follow = (
+        "CHANGE REPLICATION SOURCE TO SOURCE_HOST='{host}', SOURCE_PORT={port}, SOURCE_USER='{user}', "
+        "SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, GET_SOURCE_PUBLIC_KEY=1",
+        "START REPLICA",
+    )
+    _forget = "STOP REPLICA", "RESET REPLICA ALL"
 
 
 class PostgreSql(Server):

@@ -21,7 +21,7 @@ from ..columns.values import Column, RefusedValue, build_columns, nameable
 from . import key_types, ledger
 from .connection import Connection, Statement
 from .dialects.registry import dialect_of
-from .store import Store, parse_url, reads_only, redact_url, retry_transient, store_of
+from .store import Store, driver_error, parse_url, reads_only, redact_url, retry_transient, store_of
 
 LAYOUT = "trident_layout"
 ROUTING = "crc32-1"
@@ -140,7 +140,7 @@ def _prepare(store: Store, place: TablePlace, shape: Shape, index: int) -> Shape
     if checked is None:
         with store.errors(f"prepare table {place.table!r}"):
             if not reads_only():
-                retry_transient(store, lambda: _make(store, place, shape, index))
+                retry_transient(store, lambda: _make_missing(store, place, shape, index))
             now = _columns_before(store, place, shape)
             checked = store.ready[place, shape] = _check(store, place, shape)
             store.ready[CheckedTable(place, checked)] = now
@@ -233,6 +233,16 @@ def data_table(store: Store, connection: Connection, name: str, columns: Sequenc
 def _refuse_unfit(store: Store, table: str) -> None:
     if problems := table_problems(store, table):
         raise StateError(f"table {table!r} in {store.shown} {problems[0]}")
+
+
+def _make_missing(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
+    """Create what is missing. Who only reads needs no server that takes writes, if nothing is."""
+    try:
+        _make(store, place, shape, index)
+    except Exception as error:
+        there = sa.inspect(store.engine).has_table
+        if not store.dialect.is_read_only(driver_error(error) or error) or not (there(LAYOUT) and there(place.table)):
+            raise
 
 
 def _make(store: Store, place: TablePlace, shape: Shape, index: int) -> None:

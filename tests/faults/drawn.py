@@ -14,8 +14,9 @@ import logging
 import random
 import zlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from .forks import PRELOADED, Start
 from .held import HELD, INPUT, TOPICS
 from .letters import LETTERS, NAME
 from .readings import PARTITIONS, Fold, Readings, Row
+from .requests import answer, asked
 from .steps import InHalves, Stepped
 from .stores import ROW, Pairs, Source
 
@@ -49,7 +51,8 @@ WORDS = 3
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a round has drawn. ``poison``: some rows fail, and are excluded."""
+    """What a round has drawn. ``poison``: some rows fail, and are excluded; ``asked``: the map that answers DRPC
+    requests, if one does."""
 
     store: str
     spout: str
@@ -57,6 +60,7 @@ class Drawn:
     partitions: int
     filtered: bool
     poison: bool
+    asked: str = ""
 
     @property
     def known(self) -> bool:
@@ -77,7 +81,9 @@ def draw_topology(draw: random.Random, store: str, first: str) -> Drawn:
     others = [state for state in HELD[store] if state != first and promised(store, spout, state)]
     more = draw.sample(others, min(draw.randrange(3), len(others)))
     poison = spout in ("transactional", "coordinated") and draw.random() < 0.2
-    return Drawn(store, spout, (first, *more), draw.randrange(1, 4), draw.random() < 0.5, poison)
+    drawn = Drawn(store, spout, (first, *more), draw.randrange(1, 4), draw.random() < 0.5, poison)
+    maps = [state for state in drawn.states if HELD[store][state].combiner is not None and drawn.known]
+    return replace(drawn, asked=draw.choice(["", *maps]))
 
 
 def promised(store: str, spout: str, state: str) -> bool:
@@ -118,6 +124,11 @@ class Input:
             return "poison"
         dropped = self.drawn.filtered and int(id.rpartition("-")[2]) % 7 == 3
         return "drop" if dropped else "keep"
+
+    def pairs(self) -> Iterator[list[tuple[str, int]]]:
+        """Word and number of each row, batch by batch."""
+        for txid in range(1, self.last + 1):
+            yield [(word, n) for _, word, n, *_ in self.batch(txid)]
 
     def fold(self) -> Fold:
         return Fold(self, self.last)  # type: ignore[arg-type]
@@ -267,12 +278,17 @@ class DrawnStart(Start):
         if self.drawn.filtered or self.drawn.poison:
             stream = stream.filter("id", Judging(self.input))
         for name in self.drawn.states:
-            self._persist(stream, name)
+            made = self._persist(stream, name)
+            if name == self.drawn.asked:
+                answer(topology, made)
         if self.drawn.poison:
             first.deadLetters().partitionPersist(LETTERS[self.drawn.store].make(self.url), stateName=NAME)
         for each in () if (self.folder / self.checkpoints).exists() else topology.guarantees():
             assert each.guarantee in (EXACTLY, IN_EFFECT), each
         return topology.build()
+
+    def beside(self, pipe: Any) -> AbstractContextManager[None]:
+        return asked(self.input.fold().sums(), pipe) if self.drawn.asked else nullcontext()
 
     def _spout(self) -> Any:
         readings, folder = Readings(self.seed), str(self.folder)
@@ -286,17 +302,16 @@ class DrawnStart(Start):
             return made(readings, self.last)
         return Other(self.last, folder) if self.drawn.spout == "opaque" else Committing(readings, self.last, folder)
 
-    def _persist(self, stream: Any, name: str) -> None:
+    def _persist(self, stream: Any, name: str) -> Any:
         held, hint = HELD[self.drawn.store][name], self.drawn.partitions
         if held.persist is not None:
-            held.persist(stream, self.url, name).parallelismHint(hint)
-        elif held.combiner is not None:
+            return held.persist(stream, self.url, name).parallelismHint(hint)
+        factory = Stepped(name, held.make(self.url))
+        if held.combiner is not None:
             words = stream.groupBy("word").aggregate("n", held.combiner, "total").partitionBy("word")
             updater = InHalves(MapCombinerAggStateUpdater(held.combiner, "word", "total"))
-            factory = Stepped(name, held.make(self.url))
             made = words.parallelismHint(hint).partitionPersist(factory, ["word", "total"], updater, stateName=name)
-            made.parallelismHint(hint)
         else:
-            factory, updater = Stepped(name, held.make(self.url)), InHalves(held.updater())
+            updater = InHalves(held.updater())
             made = stream.partitionBy("sender").partitionPersist(factory, ROW.names, updater, stateName=name)
-            made.parallelismHint(hint)
+        return made.parallelismHint(hint)

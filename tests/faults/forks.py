@@ -8,6 +8,7 @@ import os
 import resource
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,10 @@ class Start:
 
     def topology(self) -> Any:
         return build(self.url, Readings(self.seed), self.last, self.partitions, self.only)
+
+    def beside(self, pipe: Any) -> AbstractContextManager[None]:
+        """What the driver does beside its batches."""
+        return nullcontext()
 
 
 class Driver:
@@ -161,7 +166,8 @@ def drive(start: Start, pipe: Any) -> None:
         with LocalCluster(start.place, dict(start.storage)) as cluster:
             running = cluster.submitTopology(TOPOLOGY, with_context(dict(start.conf), watcher=DriverSteps()), topology)
             running.addListener(listen)
-            running.awaitTermination()
+            with start.beside(pipe):
+                running.awaitTermination()
         pipe.send(("done", running.txid))
     except TopologyError as error:
         pipe.send(("error", type(error.__cause__).__name__, str(error)))

@@ -38,6 +38,11 @@ AWAY = {"server killed", "leader killed", "coordinator killed", "broker frozen"}
 """Kinds after which a server may be away for longer than a start waits."""
 
 
+CUTS = ("before", "during", "lost", "after")
+UNREACHABLE = {*AWAY, "disk full", "connection cut", "COMMIT comes late", *(f"cut at COMMIT, {when}" for when in CUTS)}
+"""Kinds after which a request may fail."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """``action``: see `steps.Fault`. ``there``: whether a store has it. ``act``: what the test does. ``ends``: it is
@@ -129,7 +134,7 @@ def _store_goes_back(round: Round, driver: Driver) -> None:
     assert round.backup is not None
     newest = home.dump(round.url, round.folder / f"newest-{round.starts}")
     home.restore(round.url, round.backup)
-    held = round.contents()
+    held, round.gone = round.contents(), len(driver.told)
     driver.go_on()
     driver.next()
     if driver.told[-1][:2] != ("error", "StateError") or "gone back" not in driver.told[-1][2]:
@@ -223,7 +228,7 @@ KINDS: dict[str, Kind] = {
     "killed at a request": Kind(
         lambda home: home.kind not in ("redis", *TOPICS), ("statement",), action="die", weight=4
     ),
-    "stopped and woken later": Kind(_everywhere, (*BETWEEN, *OF_THE_DRIVER), act=_stop, last=True, weight=2),
+    "stopped and woken later": Kind(_everywhere, (*BETWEEN, *OF_THE_DRIVER), "rest", _stop, last=True, weight=2),
     "stopped for a moment": Kind(_everywhere, act=_pause, ends=False),
     "clock jumps": Kind(_everywhere, action="jump", ends=False),
     "disk full": Kind(lambda home: home.kind in ("sqlite", "files"), action="full"),
@@ -234,7 +239,7 @@ KINDS: dict[str, Kind] = {
     "connection cut": Kind(_served, act=_cut, ends=False, weight=3),
     **{
         f"cut at COMMIT, {when}": Kind(_commits, AT_COMMIT, act=_cut_at_commit(when), ends=False, waits=True)
-        for when in ("before", "during", "lost", "after")
+        for when in CUTS
     },
     "COMMIT comes late": Kind(_commits, AT_COMMIT, act=_late_commit, ends=False, waits=True),
     "server killed": Kind(_alone, act=_kill_server, ends=False),

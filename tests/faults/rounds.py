@@ -20,9 +20,10 @@ from .drawn import BISECT, DrawnStart, compare, draw_topology
 from .forks import Driver
 from .held import HELD
 from .homes import Home
-from .injections import AWAY, BACKUP, KINDS, OF_THE_DRIVER, Kind, earlier, kinds
+from .injections import AWAY, BACKUP, KINDS, OF_THE_DRIVER, UNREACHABLE, Kind, earlier, kinds
 from .inputs import write
 from .letters import ids
+from .requests import History
 from .steps import ANY, DRIVER, STEPS, Fault
 
 DEADLINE = 240
@@ -69,11 +70,13 @@ class Round:
         self.drawn = draw_topology(self.draw, home.kind, first)
         self.last = batches or self.draw.randrange(10, 25)
         self.done = self.starts = self.replays = self.undecided = 0
+        self.replies: Counter[str] = Counter()
         self.faults: list[dict[str, Any]] = []
         self.zombies: list[Driver] = []
         self.copies: list[Path] = []
         self.backup: Path | None = None
         self.ahead: Ahead | None = None
+        self.gone: int | None = None
         self.told: list[tuple] = []
         self.awaited: tuple[dict[str, Any], int] | None = None
         self.stack = ExitStack()
@@ -97,6 +100,7 @@ class Round:
             "turn": {"point": self.point, "kind": self.turn}, "faults": self.faults,
             "starts": self.starts, "replays": self.replays, "rows": counted["rows"],
             "lost": counted["lost"], "doubled": counted["doubled"], "undecided": self.undecided, "wrong": wrong,
+            "answered": self.replies["answered"], "failed": self.replies["failed"],
             "seconds": round(time.monotonic() - began, 2),
         }  # fmt: skip
 
@@ -105,10 +109,13 @@ class Round:
         self.url = self.stack.enter_context(self.home.place(self.folder))
         self.through = self.home.through(self.url)
         write(self.start_of(()).input, self.folder, self.url)
-        until = time.monotonic() + DEADLINE
+        self.history = History(self.start_of(()).input.pairs())
+        done, until = 0, time.monotonic() + DEADLINE
         while not self._start():
+            if self.done > done:
+                done, until = self.done, time.monotonic() + DEADLINE
             if time.monotonic() > until:
-                raise Wrong(f"not over after {DEADLINE} s; the last start: {self.told[-3:]}")
+                raise Wrong(f"no further batch in {DEADLINE} s; the last start: {self.told[-3:]}")
         self.home.settle()
         return self._compared()
 
@@ -122,7 +129,7 @@ class Round:
         self.copies.append(earlier(self.folder, self.starts))
         self.draw = random.Random(f"{self.home.kind}/{self.seed}/{self.starts}")
         injections = self._injections()
-        ahead, self.ahead = self.ahead, None
+        ahead, self.ahead, self.gone = self.ahead, None, None
         self.starts += 1
         driver = Driver(self.start_of(tuple(each.fault for each in injections)))
         try:
@@ -131,6 +138,7 @@ class Round:
             if driver not in self.zombies:
                 driver.close()
         self.replays += len(driver.of("replay"))
+        self._judge_replies(driver)
         self.done = max([self.done, *(event[1] for event in driver.of("committed"))])
         return self._judge(driver, ahead)
 
@@ -178,6 +186,12 @@ class Round:
         where = {"step": fault.step, "txid": fault.txid, "state": fault.state, "partition": fault.partition}
         self.faults.append({"kind": injection.name, **where, "reached": False})
         return self.faults[-1]
+
+    def _judge_replies(self, driver: Driver) -> None:
+        """Until the store went back, if it did."""
+        away = any(fault["reached"] and fault["kind"] in UNREACHABLE for fault in self.faults)
+        if self.drawn.asked:
+            self.replies += self.history.judge(driver.told[: self.gone], self.done, away)
 
     def _judge(self, driver: Driver, ahead: Ahead | None) -> bool:
         """Whether the run is over. ``ahead``: what was done before this start. Raises Wrong for an end that no start

@@ -18,8 +18,10 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,13 +34,18 @@ from trident_py.state.participants import participant_of
 STEPS = ("begin", "begun", "half", "written", "committed", "publish", "published")
 DRIVER = -1
 ANY = -2  # the partition that comes first
+REQUEST = threading.Lock()
+"""Held while a request is answered."""
+OF_REQUESTS = "trident-drpc"
+"""Threads that answer requests, beside the batches."""
 ONE_BY_ONE = ("execute", "executemany")  # SQLite has no requests: each statement counts
 
 
 @dataclass(frozen=True)
 class Fault:
     """What is to happen, once, in one start of a driver. ``action``: kill; die, and say so; ask the test, which does
-    something and says go on; full, no file grows any more; jump, the clock jumps by ``number`` seconds."""
+    something and says go on; rest, the same while no request is being answered; full, no file grows any more; jump,
+    the clock jumps by ``number`` seconds."""
 
     step: str
     state: str
@@ -104,8 +111,9 @@ class Hook:
             self.pipe.send(("did", fault.step, fault.txid))
             SELF_HELP[fault.action](fault)
             return
-        self.pipe.send(("at", fault.step, fault.txid))
-        self.pipe.recv()
+        with REQUEST if fault.action == "rest" else nullcontext():
+            self.pipe.send(("at", fault.step, fault.txid))
+            self.pipe.recv()
 
     def halves(self, state: str, txid: int | None) -> bool:
         """Whether this batch of this state is to be hurt half-way."""
@@ -139,7 +147,8 @@ def count(owner: type, name: str) -> None:
         return
 
     def telling(*arguments: Any) -> Any:
-        HOOK.statement()
+        if not threading.current_thread().name.startswith(OF_REQUESTS):
+            HOOK.statement()
         return request(*arguments)
 
     telling.counted = True  # type: ignore[attr-defined]
@@ -173,6 +182,10 @@ class Stepped(StateFactory):
     @property
     def location(self) -> Any:
         return self.factory.location
+
+    @property
+    def reading(self) -> Any:
+        return self.factory.reading
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)

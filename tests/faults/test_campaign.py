@@ -18,7 +18,9 @@ from .held import HELD
 from .homes import STORES, home
 from .injections import kinds
 from .inputs import write
+from .readings import PARTITIONS
 from .records import table
+from .requests import History, WrongReply
 from .rounds import Round, points
 from .steps import Fault
 
@@ -50,6 +52,42 @@ def test_a_short_round_loses_and_doubles_nothing(place: Any, spout: str) -> None
     assert any(fault["reached"] for fault in record["faults"])
 
 
+def test_a_short_round_answers_requests(place: Any) -> None:
+    seed = next(seed for seed in range(1000) if Round(place, seed).drawn.asked)
+    record = one(place, seed, BATCHES)
+    assert (record["wrong"], record["lost"], record["doubled"]) == ("", 0, 0), record
+    assert record["answered"] > 0
+
+
+ONE = [("asked", 1), ("answered", 1, {"w": 3}), ("committed", 1, 0, "")]
+KILLED_WHILE_ASKED = [*ONE, ("asked", 2)]
+DONE = ("done", 2)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ([*ONE, ("asked", 2), ("answered", 2, {"w": None}), DONE], "w is None, at least of batch 1"),
+        ([*ONE, ("asked", 2), ("answered", 2, {"w": 8}), DONE], "w is 8, at least of batch 1"),
+        ([("asked", 1), ("answered", 1, {"w": 7}), *ONE, DONE], "w is 3, at least of batch 2"),
+        ([*KILLED_WHILE_ASKED, DONE], "had no reply"),
+        ([*ONE, ("asked", 2), ("failed", 2, "StateError", "FAILED_REQUEST: away"), DONE], "nothing was away"),
+        ([*ONE, ("asked", 2), ("failed", 2, "NoneType", "SERVER_SHUTDOWN: it failed"), DONE], "nothing was away"),
+    ],
+)
+def test_a_reply_that_may_not_be_given_is_found(told: list[tuple], words: str) -> None:
+    """After batch 1 the value is 3, after batch 2 it is 7."""
+    with pytest.raises(WrongReply, match=words):
+        History([[("w", 3)], [("w", 4)]]).judge(told, 0, may_fail=False)
+
+
+def test_replies_that_may_be_given_are_counted() -> None:
+    history = History([[("w", 3)], [("w", 4)]])
+    assert history.judge(KILLED_WHILE_ASKED, 0, may_fail=False) == {"answered": 1}
+    failed = [*ONE, ("failed", 2, "ConnectionLost", "FAILED_REQUEST: away"), ("asked", 3), ("answered", 3, {"w": 3})]
+    assert history.judge(failed, 0, may_fail=True) == {"answered": 2, "failed": 1}
+
+
 def test_a_seed_gives_a_round_again(place: Any) -> None:
     first, again = one(place, 3, BATCHES), one(place, 3, BATCHES)
     for name in ("topology", "faults", "starts", "rows"):
@@ -70,6 +108,23 @@ def test_a_driver_that_wakes_up_before_a_poisoned_batch_is_told_that_it_is_the_o
     finally:
         older.close()
     assert older.told[-1][:2] == ("error", "ZombieError"), older.told[-1]
+
+
+def test_a_driver_that_wakes_up_behind_its_last_commit_commits_nothing_in_its_spout(tmp_path: Path) -> None:
+    """Its emitters would move a position back that a newer driver has moved on."""
+    drawn = Drawn("sqlite", "committer", ("rows",), 1, False, False)
+    start = DrawnStart(f"sqlite:///{tmp_path}/store.db", tmp_path, 5, drawn=drawn)
+    older = Driver(replace(start, faults=(Fault("committed", "rows", 2, action="ask"),)))
+    try:
+        assert older.next() == "at"
+        assert run(start).told[-1] == ("done", 5)
+        older.go_on()
+        older.next()
+    finally:
+        older.close()
+    assert older.told[-1][:2] == ("error", "ZombieError"), older.told[-1]
+    for partition in range(PARTITIONS):
+        assert (tmp_path / f"committed-{partition}").read_text().split() == ["1", "2", "3", "4", "5"]
 
 
 def test_a_decision_that_a_full_disk_does_not_let_go_keeps_its_files(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from servers.waiting import soon
 from sqlalchemy.exc import OperationalError
 
 from testbed.redis_server import RedisReplica, RedisServer
-from testbed.sql_servers import MariaDb, MariaDbReplica, PostgreSql, PostgreSqlStandby
+from testbed.sql_servers import MariaDb, MariaDbReplica, MySql, MySqlReplica, PostgreSql, PostgreSqlStandby
 from trident_py.testing.proxy import HOST, CuttingProxy
 
 from . import backups
@@ -25,9 +25,11 @@ from .steps import Fault
 
 LAST = 8
 LOGGED = {"log_bin": "binlog", "server_id": 1, "binlog_format": "ROW"}
+GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 SERVERS: dict[str, tuple[Any, Any]] = {
     "postgresql": (PostgreSql, PostgreSqlStandby),
     "mariadb": (lambda: MariaDb(**LOGGED), MariaDbReplica),
+    "mysql": (lambda: MySql(**LOGGED, **GTIDS), lambda port: MySqlReplica(port, **GTIDS)),
     "redis": (lambda: RedisServer(**{"repl-diskless-sync-delay": 0}), RedisReplica),
 }
 

@@ -19,13 +19,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from states.sql.store import close_stores
 from trident_py.model.retry import START_WAIT
 
 from .forks import Driver, Start, live_through, run
 from .read_only import change, limited, read_only
 from .readings import Fold, Readings
 from .steps import Fault
-from .stores import EXACT, TABLES, differences, read
+from .stores import EXACT, FACTORIES, TABLES, differences, read
 from .test_lost_servers import SERVERS, ask
 
 pytestmark = pytest.mark.one_of_each
@@ -191,6 +192,24 @@ def test_a_server_that_is_read_only_for_a_moment(own_server: Any, tmp_path: Path
     told = [event[-1] for event in driver.of("replay")]
     assert len(told) >= len(hurt) // 2 and all(re.search("(?i)read.only", text) for text in told), told
     exact(url, last)
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_server_that_is_read_only_answers_whoever_only_reads(own_server: Any, kind: str) -> None:
+    """A DRPC request makes a state of its own, and again after each lost connection."""
+    server = own_server(kind)
+    maps = FACTORIES["opaque"](limited(server.create_database()))
+    writing = maps.makeState({}, None, 0, 1)
+    writing.beginCommit(1)
+    writing.multiPut([["cow"]], [5])
+    writing.commit(1)
+    close_stores()
+    read_only(server.url, True)
+    try:
+        assert maps.makeState({}, None, 0, 1).multiGet([["cow"]]) == [5]
+    finally:
+        read_only(server.url, False)
+        close_stores()
 
 
 def test_a_server_that_stays_read_only_ends_the_run(own_server: Any, tmp_path: Path) -> None:

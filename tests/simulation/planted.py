@@ -28,7 +28,8 @@ CELLS = [("opaque", "opaque", False), ("batch", "opaque", True), ("transactional
          ("opaque", "partitioned", True), ("append", "transactional", False), ("batch", "partitioned", False),
          ("insert-ignore", "partitioned", True), ("non-transactional", "transactional", False),
          ("sequence", "opaque", False), ("sequence with gaps", "opaque", True), ("window before batch", "opaque", True),
-         ("window before opaque", "transactional", False)]  # fmt: skip
+         ("window before opaque", "transactional", False),
+         ("window by time before append", "transactional", False)]  # fmt: skip
 """The cells in which bugs are sought: each kind of state, each kind of spout, both kinds of ledger."""
 PAIRS = [("die", "other"), ("lost", "other"), ("late", "deliver", "other"), ("start", "wake"), ("die", "back"),
          ("die", "refuse"), ("die", "lost"), ("log back", "other")]  # fmt: skip
@@ -45,6 +46,7 @@ AIMED = [
     (("batch", "opaque", False), ("die", "refuse"), 2), (("opaque", "opaque", True), ("start", "wake"), 2),
     ((TWO, "opaque", False), ("die", "lost"), 2),
     (("append", "transactional", False), ("fail",), 1),
+    (("window by time before append", "transactional", False), ("jump", "lost"), 1),
 ]  # fmt: skip
 """Cells with the kinds of faults, and how many of them, that a bug in a rule for these needs."""
 

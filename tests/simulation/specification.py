@@ -35,7 +35,7 @@ from .beginnings import REFUSED
 from .numbered import GAPS, HELD, SENDER, number_of
 from .spouts import AGAIN, STREAM, WORDS, Here
 from .stores import DATA, ROW
-from .windows import SLIDE, entered
+from .windows import BY_TIME, CONFIGS, SLIDE, ended, entered
 from .world import END, Violation, World
 
 
@@ -57,10 +57,12 @@ class Cell(NamedTuple):
         """The kinds of its states, each in a store of its own."""
         return kinds_of(self.kind)
 
-    def due(self, number: int, end: int) -> int:
-        """Return how far the store with this number reaches, if ``end`` tuples of a word are over: the state behind a
-        window has a tuple for each result."""
-        return end // SLIDE if number and self.kinds[0] == "window" else end
+    def due(self, world: World, number: int, ends: list[int], txid: int) -> list[int]:
+        """Return how far the store with this number reaches, if batch ``txid`` is over, and with it so many tuples of
+        each word: the state behind a window has a tuple for each result."""
+        if number and self.kinds[0] == BY_TIME:
+            return [ended(world.stores[0].content, part, txid) for part in range(len(ends))]
+        return [end // SLIDE for end in ends] if number and self.kinds[0] == "window" else ends
 
     @property
     def guarantee(self) -> str:
@@ -91,15 +93,19 @@ OTHER_BEGINNINGS = [
     Cell("batch", "opaque", beginning="a log before a decision"),
     *(Cell(kind, "opaque", beginning=beginning) for kind in ("opaque", "batch") for beginning in REFUSED),
 ]
-ALL = [*CELLS, *MORE, *OTHER_BEGINNINGS]
-"""Two states, a batch without tuples, and places that do not belong together."""
+TIMED = [
+    *(Cell(f"{BY_TIME} before batch", spout, recording) for spout in SPOUTS for recording in (False, True)),
+    Cell(f"{BY_TIME} before append", "transactional"),
+]
+ALL = [*CELLS, *MORE, *OTHER_BEGINNINGS, *TIMED]
+"""Also two states, a batch without tuples, places that do not belong together, and windows by time."""
 
 
 def seen(content: Any, kind: str, first: int = 0) -> list[list[int]]:
     """Return how often each tuple is in the store, by word and position. ``first``: 8 for another checkpoint's."""
     positions = range(first, first + Here.positions)
-    if kind == "window":
-        return [entered(content, part, 0 if first else Here.positions) for part in range(len(WORDS))]
+    if kind in CONFIGS:
+        return [entered(content, kind, part, 0 if first else Here.positions) for part in range(len(WORDS))]
     if kind.startswith("sequence"):
         return [[count_of(content, (part, number_of(at))) for at in positions] for part in range(len(WORDS))]
     if kind in ("insert-ignore", "append", "batch", "upsert"):
@@ -270,8 +276,8 @@ def _look(cell: Cell, world: World, name: str, back: bool) -> Moment:
         content = world.stores[number].content
         row, described = content.get(ROW), None
         if row is not None and row.txid != world.memory.get(("row", number), 0):
-            described = _described(cell, number, log, row.txid)
-        look = Look(kind, _counts(world, number, kind), [cell.due(number, end) for end in over], described)
+            described = _described(cell, world, number, row.txid)
+        look = Look(kind, _counts(world, number, kind), cell.due(world, number, over, txid), described)
         states.append(look if row is None else look._replace(txid=row.txid, lineage=row.lineage))
     lineage = agreed["lineage"] if agreed and name not in BACK else None
     return Moment(name, txid, lineage, tuple(states), back or world.beginning.refused)
@@ -315,8 +321,9 @@ def _judge_error(cell: Cell, world: World, faults: set[str]) -> None:
         raise Violation(f"batch {decided} stays decided, and the store has refused it")
 
 
-def _described(cell: Cell, number: int, log: Any, txid: int) -> tuple[list[int], list[int]] | None:
+def _described(cell: Cell, world: World, number: int, txid: int) -> tuple[list[int], list[int]] | None:
     """Return how far a batch reaches that is about to be over: at least, and at most."""
+    log = world.log.content
     begun = logged(log)["begun"]
     if cell.spout == "partitioned" and (positions_path(STREAM), txid) in log:
         ends = _ends(log, cell.spout, txid, None)
@@ -324,7 +331,7 @@ def _described(cell: Cell, number: int, log: Any, txid: int) -> tuple[list[int],
         ends = _ends(log, cell.spout, txid, begun["metadata"])
     else:
         return None
-    least = [cell.due(number, end) for end in ends]
+    least = cell.due(world, number, ends, txid)
     more = cell.kinds[number] in (*AGAIN_IS_NOTHING, "non-transactional")  # of an attempt that has failed
     return least, [Here.positions] * len(least) if more else least
 
@@ -341,7 +348,11 @@ def judge_end(cell: Cell, world: World) -> None:
     if cell.guarantee == "wrong":
         return
     for number, kind in enumerate(cell.kinds):
-        counts = [of[: cell.due(number, Here.positions)] for of in seen(world.stores[number].content, kind)]
+        dues = cell.due(world, number, [Here.positions] * len(WORDS), logged_over(world.log.content))
+        found = seen(world.stores[number].content, kind)
+        if any(any(of[due:]) for of, due in zip(found, dues, strict=True)):
+            raise Violation(f"the input is done, and behind {dues} are tuples in the store: {found}")
+        counts = [of[:due] for of, due in zip(found, dues, strict=True)]
         judge_done(counts, 15 if cell.guarantee == "at least once" else 1)
 
 

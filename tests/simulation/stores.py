@@ -21,7 +21,7 @@ from trident_py.state.maps import NonTransactionalMap, OpaqueMap, TransactionalM
 
 from .numbered import SimulatedSequence
 from .spouts import here
-from .windows import SimulatedWindow
+from .windows import CONFIGS, SimulatedWindow
 from .world import Place
 
 ROW, MARK, OWNER, DATA, STAGE = "row", "mark", "owner", "data", "stage"
@@ -301,5 +301,5 @@ class SimulatedState(StateFactory):
 
 
 _STATES: dict[str, Any] = {
-    "sequence": SimulatedSequence, "sequence with gaps": SimulatedSequence, "window": SimulatedWindow,
+    "sequence": SimulatedSequence, "sequence with gaps": SimulatedSequence, **dict.fromkeys(CONFIGS, SimulatedWindow),
 }  # fmt: skip

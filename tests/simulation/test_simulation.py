@@ -13,7 +13,7 @@ from .exhaustive import BOUNDS, explore
 from .planted import AIMED, PLANTS, SCRIPTS, mutated, seek
 from .random import MORE_KINDS, draw, draw_until
 from .schedules import MANY, Found, Written, as_text, from_text, replay, shrink, try_schedule
-from .specification import CELLS, MORE, OTHER_BEGINNINGS, Cell
+from .specification import CELLS, MORE, OTHER_BEGINNINGS, TIMED, Cell
 
 PROMISED = [cell for cell in CELLS if cell.guarantee != "wrong"]
 QUICK = [Cell("opaque", "partitioned"), Cell("append", "transactional", True), Cell("batch", "opaque")]
@@ -42,6 +42,14 @@ def test_every_schedule_of_one_fault(cell: Cell) -> None:
 @pytest.mark.parametrize("cell", MORE, ids=str)
 def test_every_schedule_of_one_fault_of_two_states_and_of_batches_without_tuples(cell: Cell) -> None:
     explored = explore(cell, ONE_FAULT._replace(kinds=BOUNDS.kinds | MORE_KINDS))
+    assert explored.found is None, str(explored.found)
+    assert explored.done
+
+
+@pytest.mark.whole("test_what_is_aimed_at_a_rule_keeps_every_promise")
+@pytest.mark.parametrize("cell", TIMED, ids=str)
+def test_every_schedule_of_one_fault_of_windows_by_time(cell: Cell) -> None:
+    explored = explore(cell, ONE_FAULT._replace(kinds=BOUNDS.kinds | {"jump"}))
     assert explored.found is None, str(explored.found)
     assert explored.done
 

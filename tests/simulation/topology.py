@@ -33,7 +33,7 @@ from .checkpoint import SimulatedCheckpoint
 from .specification import Cell
 from .spouts import AGAIN, FIELDS, POSITIONS, STREAM, USUAL, DescribedSpout, Here, PartitionedSpout
 from .stores import SimulatedMap, SimulatedState
-from .windows import CONFIG, Ends, Tokens
+from .windows import BY_TIME, CONFIGS, PACE, RESULTS, Tokens
 from .world import Beginning, Bounds, Choose, Driver, World
 
 NAME = "t"
@@ -90,19 +90,20 @@ def program_of(cell: Cell) -> Program:
     stream = topology.newStream(STREAM, spout).each(["at"], _MayFail()).parallelismHint(2)
     for number, kind in enumerate(cell.kinds):
         factory = SimulatedState(kind, cell.recording, number)
-        if kind == "window":
-            stream = stream.window(CONFIG, _Windows(factory), ["part", "at"], Ends(), FIELDS)
+        if kind in CONFIGS:
+            stream = stream.window(CONFIGS[kind], _Windows(factory), ["part", "at"], RESULTS[kind](), FIELDS)
         elif kind in SimulatedMap.KINDS:
             stream.partitionPersist(factory, ["word", "weight"], _AddUpdater())
         else:
             stream.partitionPersist(factory, ["part", "at"], RowUpdater())
-    conf = with_context({"topology.clock": clock}, topology=NAME, home=None)
+    pace = PACE if BY_TIME in cell.kinds else 1
+    conf = with_context({"topology.clock": partial(clock, pace)}, topology=NAME, home=None)
     return compile_plan(topology.build().plan, conf)[0]
 
 
-def clock() -> int:
+def clock(pace: int) -> int:
     options = [("jump", 0), ("jump", -3_600_000), ("jump", 3_600_000)]
-    Here.world.now += 1 + Here.world.pick("clock", "time", options)[1]
+    Here.world.now += pace + Here.world.pick("clock", "time", options)[1]
     return Here.world.now
 
 

@@ -216,6 +216,8 @@ class BatchLoop:
     def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
         """Commit the spout metadata first, so that a published batch is never emitted with other metadata."""
         reports = [report.value[2] for report in outcome.reports if report.kind == "spout"]
+        if self.coordination.has_committer:
+            self.check_owner()  # an older driver that wakes up would move back what a newer one has committed
         with phase("metadata"):
             self.coordination.commit(batch.txid, batch.attempt, reports)
         receipts: Receipts = {name: [] for name in self.participants}

@@ -20,6 +20,7 @@ from ..model.fault_points import steps_of_driver
 from ..tuples import TransactionAttempt
 from .coordinators import Report, SpoutCoordinator, make_coordinator
 from .inspection import SpoutNodeInfo
+from .interfaces import ICommitterTridentSpout
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class Coordination:
         self, spouts: Sequence[SpoutNodeInfo], conf: dict, store: MetadataStore, report: Report = None
     ) -> None:
         self._spouts = tuple(spouts)
+        self.has_committer = any(isinstance(info.spout, ICommitterTridentSpout) for info in spouts)
         self._next = 1
         self._store = store
         self._initialized: dict[int, tuple[dict | None, dict]] = {}

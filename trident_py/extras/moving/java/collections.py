@@ -30,21 +30,15 @@ __all__ = [
 Comparator = Callable[[Any, Any], int]
 
 
-class ListKey(tuple):
-    """A list as the key of a map."""
+class _ListKey(list):
+    """A list as a key: it must not change, as in Java."""
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, list | tuple) and tuple(self) == tuple(other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return tuple.__hash__(self)
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(map(_key, self)))
 
 
-def _hashable(key: Any) -> Any:
-    return ListKey(map(_hashable, key)) if isinstance(key, list | tuple) else key
+def _key(key: Any) -> Any:
+    return _ListKey(key) if type(key) is list else key
 
 
 class HashMap(dict):
@@ -66,23 +60,20 @@ class HashMap(dict):
     def _is_full(self) -> bool:
         return len(self) > self._size * 0.75
 
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(_key(key))
+
     def __getitem__(self, key: Any) -> Any:
-        return super().__getitem__(_hashable(key))
-
-    def __contains__(self, key: Any) -> bool:
-        return super().__contains__(_hashable(key))
-
-    def __delitem__(self, key: Any) -> None:
-        super().__delitem__(_hashable(key))
+        return super().__getitem__(_key(key))
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return super().get(_hashable(key), default)
+        return super().get(_key(key), default)
 
-    def pop(self, key: Any, *default: Any) -> Any:
-        return super().pop(_hashable(key), *default)
+    def pop(self, key: Any, *default: Any) -> Any:  # type: ignore[override]
+        return super().pop(_key(key), *default)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        key = _hashable(key)
+        key = _key(key)
         if key not in self:
             self._made += 1
             self._ranks[key] = self._made
@@ -92,7 +83,7 @@ class HashMap(dict):
             self._size *= 2
 
     def prepend(self, key: Any, value: Any) -> None:
-        key = _hashable(key)
+        key = _key(key)
         if key not in self:
             self._size = self._size * 2 if self._size and len(self) > self._size * 0.75 else self._size or 16
             self._made += 1
@@ -154,24 +145,24 @@ class _KeySet:
     def __init__(self, values: Iterable[Any] | int = ()) -> None:
         self._map = self._make(values)
         for value in () if isinstance(values, int) else values:
-            self._map[value] = True
+            self.add(value)
 
     def _make(self, values: Any) -> Any:
         return {}
 
     def add(self, value: Any) -> bool:
-        new = value not in self._map
-        self._map[value] = True
+        new = value not in self
+        self._map[_key(value)] = True
         return new
 
     def remove(self, value: Any) -> bool:
-        return self._map.pop(value, None) is not None
+        return self._map.pop(_key(value), None) is not None
 
     def clear(self) -> None:
         self._map.clear()
 
     def __contains__(self, value: object) -> bool:
-        return value in self._map
+        return _key(value) in self._map
 
     def __iter__(self) -> Iterator[Any]:
         return iter(list(self._map))

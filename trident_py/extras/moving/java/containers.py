@@ -193,10 +193,31 @@ def last_index_of(values: Any, value: Any) -> int:
     return next((index for index in range(len(values) - 1, -1, -1) if equals(values[index], value)), -1)
 
 
+class SubList(list[Any]):
+    """A part of a list: what is set or cleared in it is so in the list. Nothing else of it can change."""
+
+    def __init__(self, values: list[Any], start: int, end: int) -> None:
+        super().__init__(values[start:end])
+        self._values, self._start = values, start
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(index, value)
+        self._values[self._start + index] = value
+
+    def clear(self) -> None:
+        del self._values[self._start : self._start + len(self)]
+        super().clear()
+
+    def _refuse(self, *arguments: Any, **more: Any) -> Any:
+        raise NotImplementedError("a part of a list changes by set and clear alone; copy it first")
+
+    append = extend = insert = pop = remove = sort = reverse = _refuse
+
+
 def sub_list(values: Any, start: int, end: int) -> list[Any]:
     if not 0 <= start <= end <= len(values):
         raise IndexError(f"fromIndex: {start}, toIndex: {end}, size: {len(values)}")
-    return list(values[start:end])
+    return SubList(values, start, end)
 
 
 def sort(values: list[Any], comparator: Comparator | None = None) -> None:

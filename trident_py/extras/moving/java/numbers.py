@@ -105,7 +105,7 @@ def hash_long(value: int) -> int:
 
 def _parse(text: str | None, radix: int, bits: int) -> int:
     if text is None:
-        raise NumberFormatError("Cannot parse null string: null")
+        raise NumberFormatError("Cannot parse null string")
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or not digits.isalnum():
         raise NumberFormatError(

@@ -140,29 +140,36 @@ def assignment(node: Node, scope: Scope) -> list[str]:
     while operator == "=" and right.type == "assignment_expression" and text(child(right, "operator")) == "=":
         targets.append(child(right, "left"))
         right = child(right, "right")
-    _check_order(node, left, right)
-    codes = [_target(one, scope) for one in targets]
+    first, codes = _targets(targets, "++" in text(right) or "--" in text(right), scope)
     if operator == "=":
         value = initial(right, codes[0].type, scope)
         _note_width(left, value, scope)
-        return break_lines(" = ".join([*(code.text for code in codes), value.text]))
+        return first + break_lines(" = ".join([*(code.text for code in codes), value.text]))
     target, value = codes[0], translate(right, scope)
     whole = compound(target, operator[:-1], value, node, scope)
     plain = operator[:-1] in ("+", "-", "*", "&", "|", "^", ">>")
     _note_width(left, value, scope)
     if whole is None and plain:
-        return break_lines(f"{target.text} {operator} {as_number(value).text}")
+        return first + break_lines(f"{target.text} {operator} {as_number(value).text}")
     if whole is None:
         raise Untranslatable(node, f"{operator} is not translated")
-    return break_lines(f"{target.text} = {whole}")
+    return first + break_lines(f"{target.text} = {whole}")
 
 
-def _check_order(node: Node, left: Node, right: Node) -> None:
-    """Java evaluates an index on the left first, Python last."""
-    for changing, other in ((left, right), (right, left)) if left.type == "array_access" else ():
-        changed = {text(children(one)[0]) for one in walk(changing) if one.type == "update_expression"}
-        if changed & {text(one) for one in walk(other) if one.type == "identifier"}:
-            raise Untranslatable(node, "an index and a value that change one another are not translated")
+def _targets(nodes: list[Node], counting: bool, scope: Scope) -> tuple[list[str], list[Code]]:
+    """Translate targets. Java computes an index before the value, Python behind it: where one of them counts, it comes
+    first."""
+    lines, codes = [], []
+    for node in nodes:
+        code = _target(node, scope)
+        counts = counting or ":=" in code.text or "post_update(" in code.text
+        if node.type == "array_access" and counts:
+            array, index = translate(child(node, "array"), scope), as_number(translate(child(node, "index"), scope))
+            name = scope.frame.fresh("place")
+            lines += break_lines(f"{name} = checked({index.text})")
+            code = Code(f"{wrap(array.text)}[{name}]", code.type)
+        codes.append(code)
+    return lines, codes
 
 
 def _note_width(node: Node, value: Code, scope: Scope) -> None:
