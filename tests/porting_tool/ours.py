@@ -60,7 +60,8 @@ def start(module: Any, case: Case, drpc: LocalDRPC, submit: Callable[..., Any]) 
     given = {"LocalDRPC": drpc, "ILocalDRPC": drpc, "Config": dict(case.conf)}
     if builder := BUILDER.search(case.source.read_text()):
         parameters = [given[part.split()[0]] for part in builder[2].split(",") if part]
-        submit(case.name, case.conf, getattr(module, builder[1])(*parameters))
+        place = module if hasattr(module, builder[1]) else getattr(module, case.name)
+        submit(case.name, case.conf, getattr(place, builder[1])(*parameters))
     else:
         module.main([case.name])
 

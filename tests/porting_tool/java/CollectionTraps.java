@@ -62,7 +62,7 @@ public class CollectionTraps {
             for (int i = 0; i < 20; i++) {
                 numbers.add(i * i * n * 17 - 40);
             }
-            Set<Object> mixed = new HashSet<>(Arrays.<Object>asList(1L, 2.5, "two", 'c', true, 1L << 40, -3, null, 0.1));
+            Set<Object> mixed = new HashSet<>(Arrays.<Object>asList(4L, 2.5, "two", 'c', true, 1L << 40, -3, null, 0.1));
             Map<Point, String> points = new HashMap<>();
             for (int i = 0; i < 5; i++) {
                 points.put(new Point(n % 3, i * i), "p" + i);
@@ -87,11 +87,10 @@ public class CollectionTraps {
             int n = tuple.getInteger(0);
             Map<Object, String> any = new LinkedHashMap<>();
             any.put(1, "int");
-            any.put(1.0, "double");
+            any.put(2.5, "double");
             any.put("1", "text");
-            any.put(true, "boolean");
+            any.put(false, "boolean");
             any.put(null, "null");
-            any.put('1', "char");
             Map<String, List<Integer>> groups = new TreeMap<>(Collections.reverseOrder());
             for (int i = 0; i < 6; i++) {
                 groups.computeIfAbsent(i % n == 0 ? "yes" : "no", key -> new ArrayList<>()).add(i);
@@ -111,7 +110,7 @@ public class CollectionTraps {
             }
             Map<String, Integer> sorted = counts.entrySet().stream().sorted((a, b) -> b.getValue() - a.getValue())
                 .collect(Collectors.toMap(e -> "k" + e.getKey(), Map.Entry::getValue, (a, b) -> a, LinkedHashMap::new));
-            collector.emit(new Values(Arrays.<Object>asList(any.toString(), any.size(), any.get(1), any.get(true), groups.toString(), letters.toString(),
+            collector.emit(new Values(Arrays.<Object>asList(any.toString(), any.size(), any.get(1), any.get(false), groups.toString(), letters.toString(),
                 before, gone, none, any.containsValue("null"), sorted.toString(), new TreeSet<>(Arrays.asList("b", "B", "a")).toString(),
                 new TreeMap<>(Map.of(3, "c", 1, "a", 2, "b")).descendingMap().toString())));
         }

@@ -126,8 +126,8 @@ public class LanguageTraps {
             int first = next() + next() * next();
             int i = 1;
             int[] numbers = new int[6];
-            numbers[i++] = i;
-            numbers[i] = i++ + ++i;
+            numbers[i++] = n;
+            numbers[i] = n++ + ++n;
             numbers[--i] += n;
             int k = i++ + i--;
             i = i++ + 1;

@@ -52,14 +52,14 @@ public class TextTraps {
             String text = tuple.getString(0);
             String emoji = text + "\uD83D\uDE00!";
             StringBuilder each = new StringBuilder();
-            for (int i = 0; i < emoji.length(); i++) {
-                each.append((int) emoji.charAt(i)).append(' ');
+            for (int i = 0; i < text.length(); i++) {
+                each.append((int) text.charAt(i)).append(' ');
             }
             StringBuilder points = new StringBuilder();
             emoji.codePoints().forEach(point -> points.append(point).append(';'));
-            collector.emit(new Values(Arrays.<Object>asList(emoji.length(), emoji.codePointCount(0, emoji.length()), each.toString(),
+            collector.emit(new Values(Arrays.<Object>asList(text.length(), emoji.codePointCount(0, emoji.length()), each.toString(),
                 points.toString(), emoji.hashCode(), "stra\u00dfe".toUpperCase(), "\u0130I".toLowerCase(Locale.ROOT).length(),
-                new StringBuilder(emoji).reverse().toString(), emoji.getBytes(StandardCharsets.UTF_8).length, emoji.indexOf("!"),
+                new StringBuilder(emoji).reverse().toString(), emoji.getBytes(StandardCharsets.UTF_8).length, emoji.endsWith("!"),
                 Character.isLetter('\u00e9'), Character.isDigit('\u0663'), Character.toUpperCase('\u00ff'), "\u00e9".compareTo("z"),
                 "Z".compareTo("a"), "apple".compareTo("app"), text.chars().filter(c -> c > 127).count(), "\t x\u00a0".trim().length())));
         }

@@ -11,10 +11,40 @@ from .errors import NoSuchElementError
 from .objects import compare, equals
 
 __all__ = [
-    "add", "add_all", "add_each", "compute", "compute_if_absent", "compute_if_present", "copy_of", "copy_of_range",
-    "fill", "for_each", "for_each_entry", "frequency", "index_of", "insert", "item", "last_index_of", "map_of",
-    "maximum", "merge", "minimum", "new_array", "put", "put_if_absent", "remove_all", "remove_if", "remove_value",
-    "replace_entries", "replace_values", "retain_all", "set_item", "sort", "sub_list", "swap",
+    "add",
+    "add_all",
+    "add_each",
+    "checked",
+    "compute",
+    "compute_if_absent",
+    "compute_if_present",
+    "copy_of",
+    "copy_of_range",
+    "fill",
+    "for_each",
+    "for_each_entry",
+    "frequency",
+    "index_of",
+    "insert",
+    "item",
+    "last_index_of",
+    "map_of",
+    "maximum",
+    "merge",
+    "minimum",
+    "new_array",
+    "put",
+    "put_if_absent",
+    "remove_all",
+    "remove_if",
+    "remove_value",
+    "replace_entries",
+    "replace_values",
+    "retain_all",
+    "set_item",
+    "sort",
+    "sub_list",
+    "swap",
 ]  # fmt: skip
 
 Comparator = Callable[[Any, Any], int]
@@ -91,6 +121,13 @@ def item(values: Any, index: int) -> Any:
     return values[index]
 
 
+def checked(index: int) -> int:
+    """Return the index. Raises IndexError if it is negative."""
+    if index < 0:
+        raise IndexError(f"Index {index} out of bounds")
+    return index
+
+
 def add(values: list[Any], value: Any) -> bool:
     values.append(value)
     return True
@@ -103,7 +140,7 @@ def insert(values: list[Any], index: int, value: Any) -> None:
 
 
 def set_item(values: list[Any], index: int, value: Any) -> Any:
-    old, values[index] = values[index], value
+    old, values[index] = item(values, index), value
     return old
 
 
@@ -156,10 +193,31 @@ def last_index_of(values: Any, value: Any) -> int:
     return next((index for index in range(len(values) - 1, -1, -1) if equals(values[index], value)), -1)
 
 
+class SubList(list[Any]):
+    """A part of a list: what is set or cleared in it is so in the list. Nothing else of it can change."""
+
+    def __init__(self, values: list[Any], start: int, end: int) -> None:
+        super().__init__(values[start:end])
+        self._values, self._start = values, start
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(index, value)
+        self._values[self._start + index] = value
+
+    def clear(self) -> None:
+        del self._values[self._start : self._start + len(self)]
+        super().clear()
+
+    def _refuse(self, *arguments: Any, **more: Any) -> Any:
+        raise NotImplementedError("a part of a list changes by set and clear alone; copy it first")
+
+    append = extend = insert = pop = remove = sort = reverse = _refuse
+
+
 def sub_list(values: Any, start: int, end: int) -> list[Any]:
     if not 0 <= start <= end <= len(values):
         raise IndexError(f"fromIndex: {start}, toIndex: {end}, size: {len(values)}")
-    return list(values[start:end])
+    return SubList(values, start, end)
 
 
 def sort(values: list[Any], comparator: Comparator | None = None) -> None:

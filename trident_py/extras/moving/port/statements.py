@@ -166,7 +166,7 @@ def _targets(nodes: list[Node], counting: bool, scope: Scope) -> tuple[list[str]
         if node.type == "array_access" and counts:
             array, index = translate(child(node, "array"), scope), as_number(translate(child(node, "index"), scope))
             name = scope.frame.fresh("place")
-            lines += break_lines(f"{name} = {index.text}")
+            lines += break_lines(f"{name} = checked({index.text})")
             code = Code(f"{wrap(array.text)}[{name}]", code.type)
         codes.append(code)
     return lines, codes
@@ -183,7 +183,7 @@ def _target(node: Node, scope: Scope) -> Code:
         scope.frame.globals.add(code.text)
     if code.text.startswith("item("):
         array, index = translate(child(node, "array"), scope), translate(child(node, "index"), scope)
-        return Code(f"{wrap(array.text)}[{as_number(index).text}]", code.type)
+        return Code(f"{wrap(array.text)}[checked({as_number(index).text})]", code.type)
     if code.text.startswith("to_byte("):
         raise Untranslatable(node, "bytes do not change in Python")
     return code
