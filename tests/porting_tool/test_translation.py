@@ -257,11 +257,11 @@ def test_a_topology_that_main_defines_gets_a_build(tmp_path: Path) -> None:
 
 def test_the_command_reports_what_is_left(tmp_path: Path) -> None:
     file = tmp_path / "Left.java"
-    file.write_text("class Left { int f(String s) { int n = 1; return s.codePointCount(0, n); } }")
+    file.write_text("class Left { int f(String s) { int n = 1; return s.indent(n); } }")
     result = CliRunner().invoke(port, [str(file), "-o", str(tmp_path / "out")])
     assert result.exit_code == 1
     assert result.output.splitlines()[0] == "Left.java -> left.py: 1 of 2 statements (50%)"
-    assert "Left.java:1: codePointCount() of String" in result.output and "see docs/" in result.output
+    assert "Left.java:1: indent() of String" in result.output and "see docs/" in result.output
     as_json = CliRunner().invoke(port, [str(file), "-o", str(tmp_path / "out"), "--json"])
     assert [one["line"] for one in json.loads(as_json.output)[0]["findings"]] == [1]
     assert (tmp_path / "out" / "left.py").exists()

@@ -33,7 +33,7 @@ Comparator = Callable[[Any, Any], int]
 class _ListKey(list):
     """A list as a key: it must not change, as in Java."""
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(map(_key, self)))
 
 
@@ -69,7 +69,7 @@ class HashMap(dict):
     def get(self, key: Any, default: Any = None) -> Any:
         return super().get(_key(key), default)
 
-    def pop(self, key: Any, *default: Any) -> Any:  # type: ignore[override]
+    def pop(self, key: Any, *default: Any) -> Any:
         return super().pop(_key(key), *default)
 
     def __setitem__(self, key: Any, value: Any) -> None:
