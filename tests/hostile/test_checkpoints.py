@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from linked_files import LinkedFiles
 
@@ -129,3 +129,29 @@ def test_any_damage_of_a_log_file_in_a_store_of_files(written: tuple[Path, bytes
     assert [each.read_bytes() for each in file.parent.iterdir()] == [content], "something was written"
     file.write_bytes(good)
     assert (batches(folder).last(), batches(folder).find_begun(2)) == known
+
+
+NAMES = st.text(st.characters(categories=["Nd", "No", "Nl", "L", "P"], exclude_characters="/"), min_size=1, max_size=8)
+
+
+@example(stray="²", ending=".json")  # a digit to Python, but no number
+@example(stray="٣", ending=".json")  # a number, but not as we write it
+@often(60, 2_000)
+@given(stray=NAMES | st.from_regex(r"[-+_ ]?[0-9]{1,9}", fullmatch=True), ending=st.sampled_from([".json", ".new", ""]))
+def test_any_file_beside_those_of_a_log_in_a_store_of_files(
+    written: tuple[Path, bytes], stray: str, ending: str
+) -> None:
+    """A name that is no version of ours is left alone; one that is counts, and has nothing that a version has."""
+    file, _ = written
+    folder, beside = file.parents[1], file.with_name(stray + ending)
+    known = batches(folder).last(), batches(folder).find_begun(2)
+    if beside.exists() or stray in (".", ".."):
+        return
+    beside.write_bytes(b"")
+    found: list[object] = []
+    try:
+        error = refusal(lambda: found.extend((batches(folder).last(), batches(folder).find_begun(2))), str(folder))
+        assert error is not None or tuple(found) == known
+        assert beside.read_bytes() == b"" and len(list(file.parent.iterdir())) == 2
+    finally:
+        beside.unlink()

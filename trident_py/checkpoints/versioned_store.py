@@ -169,7 +169,7 @@ class VersionedStore(SharedMetadataStore):
         """Return the versions of a path, in order."""
         names = self._folder.names(quote(path, safe=""))
         numbers = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
-        return sorted(int(number) for number in numbers if number.isdigit())
+        return sorted(int(number) for number in numbers if number.isascii() and number.isdigit())
 
     def _all(self) -> list[str]:
         return sorted(unquote(name) for name in self._folder.names() if name[0] != ".")

@@ -32,8 +32,7 @@ from ..table import CheckedTable, one_key, prepare, read_columns, shape_of
 from ..transaction import Transaction
 from ..undo import Never, OpaqueUndo, Undo
 from .backing import SqlBackingMap
-
-GLOBAL_KEY = ("$GLOBAL$",)
+from .stored import GLOBAL_KEY, StoredSqlValues
 
 
 class SqlMapRows(SnapshottableMap, ITupleCollection):
@@ -188,6 +187,9 @@ class SqlMapState(TableFactory):
 
     def stored(self) -> dict[tuple, Any]:
         return dict(self._make_backing(None).rows())
+
+    def open_values(self) -> StoredSqlValues:
+        return StoredSqlValues(self._make_backing(None), self.type, self.key)
 
     def _open_stores(self) -> list[Any]:
         self._make_backing(None)

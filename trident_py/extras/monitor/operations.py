@@ -25,7 +25,7 @@ class RecentFigures(NamedTuple):
 
     @classmethod
     def of(cls, view: ComponentView, began: float) -> RecentFigures:
-        """``began``: when the run did."""
+        """Compute those of a view; ``began``: when the run did."""
         batches = view.within(view.now - WINDOW, view.now)
         totals: Counter[str] = Counter()
         for batch in batches:
