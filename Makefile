@@ -1,6 +1,6 @@
 # Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
 .DEFAULT_GOAL := help
-.PHONY: help setup services run cluster check test test-all floors spark-matrix faults host-faults simulate planted lint
+.PHONY: help setup services run cluster check test test-all floors spark-matrix faults host-faults cut-overs simulate planted lint
 .PHONY: bench docs clean
 
 help:            ## this list
@@ -38,6 +38,9 @@ faults: services ## random faults over every state and store, as many as you lik
 
 host-faults: services ## hosts killed, cut off, slowed, stopped, as many as you like: make host-faults SEED=1 ROUNDS=10 (root)
 	@PYTHONPATH=tests:tests/kafka .venv/bin/python -m hosts.rounds --seed $(or $(SEED),1) --stories $(or $(ROUNDS),10) </dev/null
+
+cut-overs: services ## real Storm killed at random moments and moved here, as many as you like: make cut-overs SEED=7 ROUNDS=20
+	@PYTHONHASHSEED=0 PYTHONPATH=tests/extras/moving .venv/bin/python -m cut_over --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) </dev/null
 
 simulate: setup  ## drawn schedules of the protocol over simulated stores, as long as you like: make simulate SEED=7 SECONDS=3600
 	@PYTHONPATH=tests .venv/bin/python -m simulation.random --seed $(or $(SEED),1) --seconds $(or $(SECONDS),60) </dev/null

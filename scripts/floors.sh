@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 floors=build/floors
-extras=mysql,postgresql,kafka,avro,sql,events,drpc,monitor,opentelemetry,redis,report,hdfs,s3,testing
+extras=mysql,postgresql,kafka,avro,sql,events,drpc,monitor,opentelemetry,redis,report,moving,hdfs,s3,testing
 
 [ -x $floors/bin/python ] || .venv/bin/python -m venv $floors
 sed -n 's/^ *\([a-z0-9-]*\)\(\[[a-z]*\]\)\{0,1\}>=\([0-9.]*\).*/\1==\3/p' setup.cfg | sort -u > $floors/lowest.txt
@@ -18,4 +18,4 @@ $floors/bin/python -m pytest -q -m 'not whole' -o filterwarnings= </dev/null \
     tests/test_install.py::test_the_modules_of_an_extra_can_be_imported \
     tests/extras/expressions/test_expr.py tests/states/test_sql_map.py tests/kafka/test_transactional_contract.py \
     tests/kafka/test_spout_fields.py tests/redis_states/test_redis_contract.py tests/extras/gateway/test_gateway_http.py \
-    tests/extras/drpc_server/test_http.py tests/extras/monitor/test_page.py tests/extras/run_report
+    tests/extras/drpc_server/test_http.py tests/extras/monitor/test_page.py tests/extras/run_report tests/extras/moving

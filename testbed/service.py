@@ -25,7 +25,7 @@ from trident_py.errors import TridentError
 
 from . import keeper
 
-PATIENCE = 60
+PATIENCE: float = 60
 PORTS = (15_000, 32_000)  # below the range for outgoing connections: a stopped server keeps its port
 HOST = "127.0.0.1"
 

@@ -72,6 +72,7 @@ ENTRANCES = {
 EXTRAS_MAY_IMPORT = {
     "gateway": {"drpc_server"},  # the web server and its limits
     "monitor": {"drpc_server", "event_lines"},  # and the file of events, for batches of long ago
+    "moving": {"txid"},  # the components of a topology, with their checkpoints
     "opentelemetry": {"monitor"},  # the timeline of a component
 }
 # Public names of extras that a type checker finds where users import them. At run time they come by entry point.
@@ -89,6 +90,7 @@ STATES_MAY_IMPORT = {
 LAZY = {
     "trident_py/testing/faults/driver_process.py": "a run on LocalCluster must not load pyspark",
     "trident_py/cli/run.py": "`--local` must not load pyspark",
+    "trident_py/extras/moving/import_cli.py": "`trident --help` loads no SQLAlchemy",
     "trident_py/extras/topology_files/cli.py": "`trident --help` loads no YAML and no pydantic",
     "states/sql/dialects/registry.py": "a dialect and its driver are loaded when a URL asks for them",
     "trident_py/spark/jobs.py": "pickled by value; a worker imports when it knows the path",

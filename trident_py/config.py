@@ -67,6 +67,7 @@ class Config(dict[str, Any]):
     # Keys of trident_py that Storm does not have.
     TOPOLOGY_MAX_BATCH_ATTEMPTS = "topology.max.batch.attempts"
     TOPOLOGY_TXID_BASE = "topology.txid.base"
+    TOPOLOGY_TXID_KEPT = "topology.txid.kept"
     TOPOLOGY_LINEAGE_ACCEPT = "topology.lineage.accept"
     TOPOLOGY_OWNER_REPLACE = "topology.owner.replace"
     TOPOLOGY_LINEAGE_ABANDON = "topology.lineage.abandon"
@@ -218,6 +219,7 @@ def _names(value: Any) -> bool:
 CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_MAX_BATCH_ATTEMPTS: (_counts, "a number of attempts, at least 1"),
     Config.TOPOLOGY_MAX_TASK_PARALLELISM: (_counts, "a number of partitions, at least 1"),
+    Config.TOPOLOGY_TXID_KEPT: (lambda value: _counts(value, 0), "a number of batches, or 0"),
     Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds, at least 0"),

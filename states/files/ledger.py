@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from trident_py.errors import FailedException, StateError
 
 from ..ledger.fence import Fence, LedgerRow
+from ..ledger.format import NAME, check_format
 from ..ledger.store import Transition, utc_now
 from .folder import HIDDEN, StateFolder
 
@@ -66,9 +67,10 @@ class Record(LedgerRow):
         return json.dumps(asdict(self), indent=0).encode()
 
     @classmethod
-    def decode(cls, data: bytes) -> Record:
-        """Raise ValueError, TypeError or KeyError for damaged content."""
+    def decode(cls, data: bytes, shown: str) -> Record:
+        """Raise ValueError, TypeError or KeyError for damaged content, StateError for a later format."""
         found = json.loads(data)
+        check_format(shown, found.pop(NAME, None))
         files = tuple(DataFile(**each) for each in found.pop("files"))
         replaced = tuple((name, since) for name, since in found.pop("replaced"))
         return cls(**{**found, "columns": tuple(found["columns"])}, files=files, replaced=replaced)
@@ -140,7 +142,7 @@ class FileLedger:
 
     def _decode(self, name: str, data: bytes) -> Record:
         try:
-            return Record.decode(data)
+            return Record.decode(data, f"FileState: {self.folder.where}")
         except (ValueError, TypeError, KeyError) as error:
             raise StateError(
                 f"FileState: {self.folder.where}/{name} is damaged: {error}. Restore it from a copy; the version "

@@ -74,3 +74,12 @@ def batch_of(name: str) -> tuple[int, int] | None:
     """Epoch and txid of a file by its final name; None for another name."""
     match = _FINAL.fullmatch(name.rpartition("/")[2])
     return None if match is None else (int(match[4] or 0), int(match[1]))
+
+
+def written_in(name: str) -> int | None:
+    """Return the txid of a file or of a batch's folder by its final name; None for another name."""
+    batch = batch_of(name)
+    if batch is not None:
+        return batch[1]
+    folder, _, number = name.partition("=")
+    return int(number) if folder == "txid" and number.isdigit() else None

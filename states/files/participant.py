@@ -17,7 +17,16 @@ from ..ledger.store import LedgerStore, Trace
 from . import clock, spark_listing
 from .folder import HIDDEN, StateFolder
 from .ledger import LEDGER, STAGING, DataFile, FileLedger, Record
-from .names import BATCHES, MANIFEST, batch_of, file_name, folder_of, format_waiting_folder, parse_staged_name
+from .names import (
+    BATCHES,
+    MANIFEST,
+    batch_of,
+    file_name,
+    folder_of,
+    format_waiting_folder,
+    parse_staged_name,
+    written_in,
+)
 from .upkeep import Upkeep
 
 Pairs = list[tuple[str, DataFile]]
@@ -191,6 +200,22 @@ class FileParticipant(Ledger[Record]):
         self._sweep(before, record, txid, attempt)
         self._upkeep.keep(record)
 
+    def can_rewind(self, conf: dict, txid: int) -> str | None:
+        record = self._stores_of(RunContext.of(conf), ready=False)[0].read() or Record()
+        across = next((file for file in record.files if file.first <= txid < file.last), None)
+        return None if across is None else f"its batches {across.first} to {across.last} are in one file by compaction"
+
+    def rewind(self, txid: int) -> None:
+        """Take the files of later batches out of the ledger, and then out of the folder."""
+        super().rewind(txid)
+        record = self._known[0]
+        spark_listing.write(self._folder, record)
+        known = {file.name for file in record.files} | {name for name, _ in record.replaced}
+        names = {entry.name for entry in self._folder.list_folder("")} - known
+        later = sorted(name for name in names if (written_in(name) or 0) > txid)
+        self._upkeep.delete(later)
+        self._folder.sync("")
+
     def abort(self, txid: int, attempt: int) -> None:
         """Delete the attempt's hidden files; if that fails, a later `publish` does."""
         try:
@@ -218,6 +243,17 @@ class FileParticipant(Ledger[Record]):
         columns = tuple(self._written[0]["columns"]) if self._written else record.columns
         listing = record.listing + 1 if self._files else record.listing
         return replace(record, files=(*record.files, *self._files), columns=columns, listing=listing)
+
+    def _go_back(self, row: Record | None, txid: int) -> Record:
+        """Go back. Readers by the ledger may still read a file that no longer counts; by its name, no other is made."""
+        record = super()._go_back(row, txid)
+        if record is row:
+            return record
+        later = [file for file in record.files if file.last > txid]
+        files = tuple(file for file in record.files if file.last <= txid)
+        gone = [(file.name, clock.now()) for file in later if self.factory.visible == MANIFEST]
+        replaced, listing = (*record.replaced, *gone), record.listing + bool(later)
+        return replace(record, files=files, replaced=replaced, listing=listing, epoch=record.epoch + 1)
 
     def _hand_over(self, row: Record | None) -> Record:
         """Make the folder this checkpoint's, and this state's."""

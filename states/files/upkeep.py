@@ -106,7 +106,7 @@ class Upkeep:
         over = clock.now() - self._factory.grace_seconds
         gone = {name for name, since in record.replaced if since <= over}
         if gone:
-            self._delete(sorted(gone))
+            self.delete(sorted(gone))
             fence = self._ledger.fence
             self._ledger.change(lambda old: fence.newest(old).evolve(replaced=_other(old.replaced, gone)))
 
@@ -126,7 +126,7 @@ class Upkeep:
             self._folder.delete(name)
         self._tidied = True
 
-    def _delete(self, names: Sequence[str]) -> None:
+    def delete(self, names: Sequence[str]) -> None:
         """Delete files; of a batch with a folder of its own the folder, which is out of sight in one step."""
         if self._factory.visible != BATCHES:
             for name in names:

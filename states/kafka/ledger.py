@@ -68,12 +68,17 @@ class TopicLayout:
             check_whole(self._place.label, txid, self._then, self._now, written, receipts)
 
 
+STAYS = "a topic keeps what was written to it"
+
+
 class TopicLedger(BatchParticipant):
     """The driver's side of a fenced state; one object for each run.
 
     ``counted``: partition numbers tell a replay, so a batch must keep the spread with which it began. ``create``: the
     number of partitions of a missing topic. ``location``: the topic's.
     """
+
+    stays = STAYS
 
     def __init__(
         self, cluster: Cluster, location: Location, settings: Mapping[str, Any], counted: bool,
@@ -311,6 +316,8 @@ class AppendedTopic:
 
 class UnfencedLedger(BatchParticipant):
     """The driver's side of a state without a fence; one object for each run."""
+
+    stays = STAYS
 
     def __init__(self, topic: CheckedTopic, location: Location) -> None:
         self._topic = topic

@@ -34,6 +34,7 @@ from trident_py.model.context import RunContext
 from trident_py.model.retry import again_for
 
 from ..ledger.fence import LedgerRow
+from ..ledger.format import NAME, check_format
 from ..ledger.partition_layout import Layout
 from .advice import kafka_errors
 
@@ -133,7 +134,7 @@ class MarkPlace:
         if position.offset < 0:
             return None
         try:
-            return _parse_mark(position)
+            return _parse_mark(position, self.label)
         except (ValueError, TypeError) as error:
             raise StateError(
                 f"{self.label}: group {self.name(part)!r} is at offset {position.offset} with {position.metadata!r}, "
@@ -184,9 +185,11 @@ class MarkPlace:
         return [TopicPartition(self.topic, 0, note.txid, metadata=note.text())]
 
 
-def _parse_mark(position: Any) -> Mark:
-    """Parse a mark. Raises ValueError or TypeError for metadata that this library has not written."""
-    values = json.loads(position.metadata or "")
+def _parse_mark(position: Any, label: str) -> Mark:
+    """Parse a mark. Raises ValueError or TypeError for metadata that this library has not written, StateError for a
+    later format."""
+    values = dict(json.loads(position.metadata or ""))
+    check_format(label, values.pop(NAME, None))
     mark = Mark(**values)
     if not {"txid", "generation", "lineage"} <= values.keys() or mark.txid != position.offset:
         raise ValueError("no txid, generation and lineage, or another offset than the txid")

@@ -125,6 +125,12 @@ class Ledger(BatchParticipant, Generic[Row]):
         self._change_all(partial(self._complete, txid=txid, attempt=attempt), transition, txid)
         self._repeated = any((row.started, row.attempt) <= (txid, attempt) for row in self._known.values())
 
+    def rewind(self, txid: int) -> None:
+        """Undo the batches after this one, each file in one step; the first file comes last, as in `_join`."""
+        transition = Transition(f"go back to batch {txid}", forgets=True, back=txid)
+        for index in reversed(range(len(self._stores))):
+            self._change(index, partial(self._go_back, txid=txid), transition)
+
     def published(self, txid: int) -> bool:
         """Return whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
         return self.newest().txid >= txid
@@ -174,6 +180,13 @@ class Ledger(BatchParticipant, Generic[Row]):
             return row
         late = {} if self.records_each_attempt else {"started": txid, "attempt": attempt + 1}
         return self.fence.admits(row, txid, attempt).evolve(txid=txid, **late)
+
+    def _go_back(self, row: Row | None, txid: int) -> Row:
+        """Go back to a batch. What another checkpoint has written stays; a row of this run has gone back."""
+        row = self.fence.newest(row)
+        if row.lineage != self.fence.lineage or (row.run == self.fence.token and row.last <= txid):
+            return row
+        return row.evolve(txid=min(row.txid, txid), started=0, attempt=0, run=self.fence.token)
 
     # -- how a rule is applied
 

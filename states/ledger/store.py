@@ -23,13 +23,14 @@ class Trace(NamedTuple):
 class Transition(NamedTuple):
     """What a change of the row is for. ``doing``: the words of an error. ``begins``: an attempt begins, so marks of
     earlier ones no longer count. ``forgets``: all marks are those of another checkpoint. ``receipts`` and ``attempt``:
-    the partitions whose marks must be there; None if none must."""
+    the partitions whose marks must be there; None if none must. ``back``: the batch whose later ones are undone."""
 
     doing: str
     begins: bool = False
     forgets: bool = False
     attempt: int = 0
     receipts: Sequence[Any] | None = None
+    back: int | None = None
 
 
 class LedgerStore(ABC, Generic[Row]):

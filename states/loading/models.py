@@ -43,6 +43,11 @@ OnBadRow = Annotated[
     Literal["fail", "dead-letter"],
     Field(description="Action if the table refuses a row: fail stops the batch, dead-letter stores the row separately"),
 ]
+TxidColumn = Annotated[
+    str | None,
+    Field(description="Column that gets the txid of the row's batch, so that trident txid rewind can take rows back; "
+                      "default: none"),
+]  # fmt: skip
 Files = Annotated[
     Count,
     Field(description="Number of SQLite files that the keys are spread over; fixed when the table is created"),
@@ -86,6 +91,7 @@ class InsertIgnore(SqlSettings):
     )
     onBadRow: OnBadRow = "fail"
     files: Files = 1
+    txid: TxidColumn = None
 
 
 class Append(SqlSettings):
@@ -96,6 +102,7 @@ class Append(SqlSettings):
 
     columns: AllColumns = None
     onBadRow: OnBadRow = "fail"
+    txid: TxidColumn = None
 
 
 class Batch(SqlSettings):
@@ -109,6 +116,7 @@ class Batch(SqlSettings):
         None,
         description="Fields of the key: a row replaces the stored row with its key; default: none, every row is kept",
     )
+    txid: TxidColumn = None
 
 
 class Sequenced(SqlSettings):

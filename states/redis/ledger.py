@@ -12,6 +12,7 @@ from trident_py.model.context import RunContext
 from trident_py.state import Remembered
 
 from ..ledger.fence import FIELDS, Fence, LedgerRow
+from ..ledger.format import NAME, check_format
 from ..ledger.owner import Owner
 from ..ledger.protocol import Ledger
 from ..ledger.store import LedgerStore, Trace, Transition, utc_now
@@ -120,6 +121,8 @@ class RedisLedgerStore(LedgerStore[LedgerRow]):
         return self._read()[0]
 
     def trace(self) -> Trace:
+        found = self._place.server.ask(lambda client: client.hget(self.keys[0], NAME), "read the ledger")
+        check_format(self._place.shown, found)
         row, written = self._read()
         return Trace(row, max(written, row.txid if row else 0), max(written, row.last if row else 0))
 
@@ -157,6 +160,7 @@ class RedisLedger(Ledger[LedgerRow]):
 
     records_each_attempt = True
     row_type = LedgerRow
+    stays = "Redis has no step that takes back many keys at once"
 
     def __init__(self, place: RedisPlace, valued: Callable[[], int]) -> None:
         super().__init__(place.location, valued)

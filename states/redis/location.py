@@ -122,6 +122,12 @@ class RedisPlace:
             if cursor == 0:
                 return
 
+    def count(self) -> int:
+        """Return how many values are stored."""
+        if self.hash is None:
+            return sum(1 for _ in self.scan())
+        return int(self.server.ask(lambda client: client.hlen(self.hash), f"count {self.what}"))
+
     def _page(self, cursor: int, client: Any) -> tuple[int, Mapping[bytes, bytes]]:
         if self.hash is not None:
             following, page = client.hscan(self.hash, cursor, count=AT_ONCE)

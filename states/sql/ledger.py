@@ -14,6 +14,7 @@ from trident_py.state import Location, Remembered
 
 from ..columns.values import Column, recordable
 from ..ledger.fence import FIELDS, Fence, LedgerRow
+from ..ledger.format import check_format
 from ..ledger.owner import Owner
 from ..ledger.protocol import Ledger
 from ..ledger.store import LedgerStore, Trace, Transition, utc_now
@@ -21,6 +22,7 @@ from . import key_types
 from .connection import Connection, Statement
 from .dialects.base import Dialect, insert_text
 from .store import Store, reading_only, retry_transient
+from .undo import Undo
 
 _PART_KEY = [
     *(Column(name, "varchar(190)", True) for name in ("topology", "state")),
@@ -68,7 +70,11 @@ def select_row(topology: str, state: str, lock: str = "", run: str = RUN) -> Sta
 
 def has_run(engine: sa.Engine) -> bool:
     """Return whether trident_fence has the column ``run``."""
-    return RUN in {column["name"] for column in sa.inspect(engine).get_columns("trident_fence")}
+    return RUN in _columns(engine)
+
+
+def _columns(engine: sa.Engine) -> set[str]:
+    return {column["name"] for column in sa.inspect(engine).get_columns("trident_fence")}
 
 
 def parse_ledger_row(answer: Any) -> LedgerRow | None:
@@ -199,7 +205,11 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
             if not sa.inspect(self.store.engine).has_table("trident_fence"):
                 return Trace()
             run = RUN if has_run(self.store.engine) else "''"
+            later = "format" in _columns(self.store.engine)
             with self.store.reading() as connection:
+                if later:
+                    (found,) = connection.execute("SELECT max(format) FROM trident_fence").fetchone()
+                    check_format(self._location.shown, found)
                 row = parse_ledger_row(connection.execute(*select_row(*self._own, run=run)))
                 text = "SELECT max(txid), max(CASE WHEN part >= 0 AND token <> '' THEN txid END) FROM trident_part"
                 begun, part = connection.execute(f"{text} {_OWN}", self._own).fetchone()
@@ -240,9 +250,10 @@ class SqlLedger(Ledger[LedgerRow]):
 
     def __init__(
         self, location: Location, prepared: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
-        valued: Callable[[], int] = lambda: 0,
+        valued: Callable[[], int] = lambda: 0, undo: Undo | None = None,
     ) -> None:  # fmt: skip
         super().__init__(location, valued)
+        self._undo = undo
         self._prepared = prepared
         self._places = places
 
@@ -285,9 +296,21 @@ class SqlLedger(Ledger[LedgerRow]):
         receipts = transition.receipts or ()
         return sum(index in receipt.get(FILES, [0]) for receipt in receipts), transition.attempt
 
+    def can_rewind(self, conf: dict, txid: int) -> str | None:
+        if self._undo is None:
+            return super().can_rewind(conf, txid)
+        with reading_only():
+            reasons = (self._undo.why_not(store, txid) for store in self._places())
+            return next((reason for reason in reasons if reason is not None), None)
+
     def _beside(self, transition: Transition) -> Beside | None:
         """Return what is written in the transaction that changes the ledger."""
-        return None
+        if transition.back is None or self._undo is None:
+            return None
+        return partial(self._undo_beside, self._undo, transition.back)
+
+    def _undo_beside(self, undo: Undo, txid: int, connection: Connection, *rows: LedgerRow | None) -> None:
+        undo.undo(connection, txid)
 
 
 def owners_of(store: Store, connection: Connection, location: Location) -> dict[str, Owner | None]:

@@ -25,6 +25,7 @@ from .connection import Connection, Statement
 from .dialects.base import Dialect
 from .ledger import LAYOUT_PART, Beside, SqlFence, SqlLedger, SqlLedgerStore, parse_ledger_row
 from .store import Store, reading_only
+from .undo import Undo
 
 _OPEN = ""
 _PART = "WHERE topology = ? AND state = ? AND txid = ? AND part = ?"
@@ -139,9 +140,10 @@ class AppendLedger(SqlLedger):
     records_each_attempt = True
 
     def __init__(
-        self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]]
-    ) -> None:
-        super().__init__(location, stores, places)
+        self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
+        undo: Undo | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(location, stores, places, undo=undo)
         self._now = self._then = Layout(0)
         self._begins = 0
         self._counted = False  # the batch was written under another spread
@@ -203,7 +205,7 @@ class AppendLedger(SqlLedger):
         return 0 if self._counted else written, None
 
     def _beside(self, transition: Transition) -> Beside | None:
-        return self._record if transition.begins else None
+        return self._record if transition.begins else super()._beside(transition)
 
     def _record(self, connection: Connection, old: LedgerRow | None, new: LedgerRow) -> None:
         """Record the spread in the transaction that begins the batch. A batch that partitions have written under

@@ -227,6 +227,8 @@ def _removal_error(table: str, part: int, txid: int) -> StateError:
 class WindowLedger(SqlLedger):
     """The driver's side of a window; keeps the number of partitions, since each partition has windows of its own."""
 
+    stays = "the tuples of windows that are over are gone"
+
     def __init__(self, factory: SqlWindow) -> None:
         place = factory.store.place
         super().__init__(factory.location, lambda: _create_table(factory), place.stores, self._highest)

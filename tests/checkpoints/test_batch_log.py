@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from linked_files import LinkedFiles
@@ -16,6 +18,7 @@ from trident_py.checkpoints.location import open_log
 from trident_py.checkpoints.metadata_store import LOG, SharedMetadataStore
 from trident_py.checkpoints.versioned_store import VersionedStore
 from trident_py.engine.startup import AGREEMENT
+from trident_py.engine.store_position import Rewinding
 from trident_py.errors import TridentError, ZombieError
 
 Made = Callable[[Path], BatchLog]
@@ -233,3 +236,85 @@ def test_of_two_drivers_that_continue_a_copied_checkpoint_at_once_none_takes_it_
         opened(Slow(tmp_path))
     last = opened(LinkedFiles(tmp_path)).last()
     assert last is not None and last.txid == 6
+
+
+def run_batches(log: BatchLog, first: int, last: int, kept: int) -> BatchLog:
+    log.kept = kept
+    for txid in range(first, last + 1):
+        log.begin(txid, {"n": txid})
+        log.end(txid, {"n": txid})
+    log.settle()
+    return log
+
+
+def ways_back(log: BatchLog) -> list[tuple[int, Any]]:
+    """Where it can go back to, and with which metadata."""
+    return [(txid, batch and batch.metadata) for txid in [each.txid for each in log.list_kept()]
+            for batch in [log.find_over(txid)]]  # fmt: skip
+
+
+def test_the_last_batches_are_kept_with_their_metadata_and_times(made: Made, tmp_path: Path) -> None:
+    log = run_batches(taken(made, tmp_path), 1, 9, 3)
+    for found in (log, made(tmp_path)):
+        assert ways_back(found) == [(txid, {"n": txid}) for txid in (9, 8, 7, 6)]
+        assert all(abs(each.ended - time.time()) < 60 for each in found.list_kept() if each.ended)
+
+
+def test_the_batches_of_a_log_that_has_few_reach_to_its_beginning(made: Made, tmp_path: Path) -> None:
+    log = run_batches(taken(made, tmp_path), 1, 2, 3)
+    assert ways_back(log) == [(2, {"n": 2}), (1, {"n": 1}), (0, None)]
+    assert ways_back(taken(made, tmp_path / "new")) == [(0, None)]
+
+
+@pytest.mark.parametrize("numbers", [(3, 1, 3), (1, 3, 5), (0, 3, 2), (5, 0, 5)])
+def test_where_another_number_is_kept_the_ways_back_begin_anew(
+    made: Made, tmp_path: Path, numbers: tuple[int, ...]
+) -> None:
+    """What the spouts kept beside the log may be gone for the batches before."""
+    log, last = taken(made, tmp_path), 0
+    for kept in numbers:
+        log, first, last = run_batches(log, last + 1, last + 7, kept), last + 1, last + 7
+        assert [txid for txid, _ in ways_back(log)] == list(range(last, max(first, last - kept) - 1, -1))
+    one = run_batches(log, last + 1, last + 1, numbers[-1])
+    assert all(metadata == {"n": txid} for txid, metadata in ways_back(one))
+
+
+def test_a_driver_killed_in_the_end_of_a_batch_leaves_one_way_back_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch has taken the place of the oldest one, and is not over."""
+    log = run_batches(taken(journal, tmp_path), 1, 9, 3)
+    log.begin(10, {"n": 10})
+    note = log.store.note
+    monkeypatch.setattr(log.store, "note", lambda path, txid, value: note(path, txid, value) if txid else None)
+    log.end(10, {"n": 10})
+    assert ways_back(journal(tmp_path)) == [(txid, {"n": txid}) for txid in (9, 8, 7)]
+
+
+def test_a_log_that_went_back_has_forgotten_what_was_later(made: Made, tmp_path: Path) -> None:
+    log = run_batches(taken(made, tmp_path), 1, 9, 4)
+    log.store.put(AGREEMENT, 0, {"base": 0, "lineage": "x", "run": "old"})
+    for txid in (6, 8, 9):
+        log.store.put("s/positions", txid, {"at": txid})
+    log.begin(10, {"n": 10})
+    log.intend(Rewinding(7, ("s",)))
+    assert made(tmp_path).read_state(None).rewinding == Rewinding(7, ("s",))
+    log.go_back(7, "new")
+    for found in (log, made(tmp_path)):
+        standing = found.read_state(None)
+        assert (standing.committed, standing.begun, standing.rewinding) == (7, False, None)
+        assert ways_back(found) == [(7, {"n": 7}), (6, {"n": 6}), (5, {"n": 5})]
+        assert found.store.txids("s/positions") == [6]
+        assert standing.record is not None and standing.record["run"] == "new"
+    assert ways_back(run_batches(log, 8, 8, 4)) == [(txid, {"n": txid}) for txid in (8, 7, 6, 5)]
+
+
+def test_what_a_run_that_went_back_may_need_of_positions_stays(tmp_path: Path) -> None:
+    """That of the last batch that has one, up to the batch to which it may go back."""
+    store = AppendLogStore(tmp_path)
+    for txid in (1, 3, 7, 9):
+        store.put("s/positions", txid, {"at": txid})
+    store.cleanup_before("s/positions", 5)
+    assert store.txids("s/positions") == [3, 7, 9]
+    store.cleanup_before("s/positions", 9)
+    assert store.txids("s/positions") == [9]

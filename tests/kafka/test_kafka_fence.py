@@ -213,6 +213,16 @@ def test_a_new_state_may_come_to_a_topic_with_records_of_others(factory: Transac
     assert stored(factory) == ["new", "old"]
 
 
+def test_a_mark_of_a_later_format_is_refused(factory: TransactionalTopicState) -> None:
+    driver(factory).batch(rows("1"), 1, of=1)
+    later = json.dumps({"txid": 1, "generation": 1, "lineage": "first", "ledger_format": 2, "new": "thing"})
+    consumer = Consumer({"bootstrap.servers": factory.bootstrap, "group.id": place(factory).name("0"), "log_level": 0})
+    consumer.commit(offsets=[TopicPartition(factory.topic, 0, 1, metadata=later)], asynchronous=False)
+    consumer.close()
+    with pytest.raises(StateError, match="its ledger has format 2, this version of trident_py reads 1"):
+        driver(factory)
+
+
 def test_a_mark_that_is_not_ours_is_told(factory: TransactionalTopicState) -> None:
     producer = TransactionalProducer(place(factory), DRIVER, {})
     producer.open()

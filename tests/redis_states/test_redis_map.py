@@ -103,6 +103,15 @@ def test_a_storm_topologys_values_are_continued(redis: str, hash: str, reader: A
     }  # fmt: skip
 
 
+def test_a_ledger_of_a_later_format_is_refused(redis: str, hash: str, reader: Any) -> None:
+    factory = RedisMapState.opaque(redis, hash)
+    Driver(factory, SUM).batch(rows(storm=5), 1)
+    (ledger,) = (key for key in reader.keys("*") if reader.type(key) == b"hash" and reader.hexists(key, "generation"))
+    reader.hset(ledger, "ledger_format", 2)
+    with pytest.raises(StateError, match="its ledger has format 2, this version of trident_py reads 1"):
+        Driver(factory, SUM)
+
+
 def test_a_value_of_another_kind_is_named(redis: str, hash: str, reader: Any) -> None:
     reader.hset(hash, "a", "[41,12]")
     with pytest.raises(StateError, match=r"key 'a': .*\[41,12\].* The state is opaque; give it the kind"):

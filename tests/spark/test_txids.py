@@ -40,8 +40,8 @@ def micro_batches(checkpoints: Path) -> dict[int, tuple[str, int]]:
     ran = {}
     for journal in checkpoints.glob("*/*/journal"):
         for line in journal.read_text().splitlines()[1:]:
-            _, path, _, *value = json.loads(line.partition(" ")[2])
-            begun = value[0]["begun"] if path == LOG else None
+            _, path, number, *value = json.loads(line.partition(" ")[2])
+            begun = value[0]["begun"] if (path, number) == (LOG, 0) else None
             if begun is not None:
                 ran[begun["txid"]] = (begun["micro_batch"]["query"], begun["micro_batch"]["number"])
     return ran

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections import Counter
@@ -413,6 +414,14 @@ def test_a_damaged_ledger_is_told(tmp_path: Path) -> None:
     newest = max((tmp_path / "rows/_trident/ledger").glob("[0-9]*.json"))
     newest.write_text(newest.read_text()[:50])
     with pytest.raises(StateError, match=f"{newest.name} is damaged"):
+        driver(factory)
+
+
+def test_a_ledger_of_a_later_format_is_refused(tmp_path: Path) -> None:
+    driver(factory := state(tmp_path)).batch(batch(1), 1, of=1)
+    newest = max((tmp_path / "rows" / "_trident" / "ledger").iterdir())
+    newest.write_text(json.dumps({**json.loads(newest.read_text()), "ledger_format": 2, "new": "thing"}))
+    with pytest.raises(StateError, match=r"rows: its ledger has format 2, this version of trident_py reads 1"):
         driver(factory)
 
 

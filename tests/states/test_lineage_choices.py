@@ -12,7 +12,7 @@ from contracts.crashing import opened
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState, ledger
 from states.sql.store import close_stores
-from trident_py.errors import LineageError
+from trident_py.errors import LineageError, StateError
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple
 
@@ -80,6 +80,17 @@ def test_a_ledger_of_the_first_version_gets_the_column_of_the_run(database: str)
     assert new.remembered(conf).run == ""
     write(factory, new, conf, 2, "b")
     assert new.remembered(conf).run == "other"
+
+
+def test_a_ledger_of_a_later_format_is_refused_and_left_alone(database: str) -> None:
+    factory = AppendState(database, "rows", ROW)
+    write(factory, *start(factory, "first"), 1, "a")
+    ask(database, "ALTER TABLE trident_fence ADD COLUMN format bigint DEFAULT 2")
+    close_stores()
+    before = ask(database, "SELECT * FROM trident_fence")
+    with pytest.raises(StateError, match="its ledger has format 2, this version of trident_py reads 1: start it with"):
+        start(factory, "first")
+    assert ask(database, "SELECT * FROM trident_fence") == before
 
 
 def test_two_drivers_may_add_the_column_at_once(database: str) -> None:

@@ -5,6 +5,10 @@ It is one record, replaced in one step when a batch begins and when it ends:
     driver   who owns the checkpoint: the driver that started last
     over     the last batch that is over: its txid, the spouts' metadata, the micro-batch of Spark in which it ran
     begun    the batch after it, from before its first tuple is emitted: the same, and the order of sets
+    rewind   the txid to which the component is being taken back, from which one, and with which states
+
+Beside the record, under numbers below 0, it has the last batches that are over, each with the time of its end: in a
+ring, so that a batch takes the place of one that nobody goes back to.
 
 Beside it the store has what belongs to the component: what its first start recorded, a decision, the metadata that
 came with commits. So a run moves between the clusters by being started on the other one. Docs: checkpoints.md.
@@ -14,13 +18,14 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..engine.program import Program
 from ..engine.startup import AGREEMENT
-from ..engine.store_position import BASE, FORMAT, CheckpointState
+from ..engine.store_position import BASE, FORMAT, CheckpointState, Rewinding
 from ..engine.two_phase import DECIDED
 from ..errors import LineageError, ZombieError
 from .hash_seed import find_other_seed
@@ -28,6 +33,7 @@ from .metadata_store import LOG, MemoryMetadataStore, ownership_error
 
 MicroBatch = Mapping[str, Any]
 _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
+_ENDED, _LEAST = "ended", "least"
 
 
 class Logged(NamedTuple):
@@ -41,9 +47,19 @@ class Logged(NamedTuple):
     order: Mapping[str, str] | None = None
 
 
+class Kept(NamedTuple):
+    """A batch to which the component can go back. ``ended``: when it was over, in seconds since 1970; None if the log
+    does not have it."""
+
+    txid: int
+    ended: int | None
+
+
 class BatchLog:
     """The log of one component. ``where`` names it in messages; ``order``: the order of sets in the processes that will
-    emit. In memory, it is kept for one run."""
+    emit. ``kept``: how many batches it can be taken back. In memory, it is kept for one run."""
+
+    kept = 0
 
     def __init__(
         self, store: MemoryMetadataStore, where: str, topology: str, order: Callable[[], Mapping[str, str]]
@@ -83,8 +99,9 @@ class BatchLog:
         decided = self.store.get(DECIDED, txid + 1) is not None
         other = None if begun is None or program is None else find_other_seed(program, begun.order, self.order["order"])
         return CheckpointState(
-            self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other
-        )
+            self.where, self._topology, record, record["lineage"], txid, begun is not None, decided, other,
+            self._find_intent(txid),
+        )  # fmt: skip
 
     def take(self) -> None:
         """Make this driver the owner. An older one is refused when it begins its next batch, or writes anything else,
@@ -108,6 +125,14 @@ class BatchLog:
     def last(self) -> Logged | None:
         """Return the last committed batch."""
         return self._read_logged("over")
+
+    def find_over(self, txid: int) -> Logged | None:
+        """Return this batch if it is over and one of those that are kept."""
+        last = self.last()
+        if last is None or txid >= last.txid:
+            return last if last is not None and last.txid == txid else None
+        batch = self._past().get(txid)
+        return None if batch is None else Logged(**{name: batch[name] for name in Logged._fields})
 
     def find_begun(self, txid: int) -> Logged | None:
         """Return this batch if it has started and is not committed."""
@@ -136,8 +161,43 @@ class BatchLog:
         """Called after a batch. Durable with the next batch or `settle`: without it, the batch would be repeated as it
         was. If Spark's own checkpoint will have it too, this is durable first."""
         over = Logged(txid, metadata, self._micro_batch)._asdict()
+        if self.kept:
+            slot, before = self._slot(txid), self.store.peek(LOG, self._slot(txid - 1)) or {}
+            least = max(before[_LEAST], txid - self.kept) if before.get("txid") == txid - 1 else txid
+            self.store.note(LOG, slot, {**over, _ENDED: int(time.time()), _LEAST: least})
         write = self.store.put if "ends" in (self._micro_batch or {}) else self.store.note
         write(LOG, 0, {**self._record(), "over": over, "begun": None})
+
+    def list_kept(self) -> list[Kept]:
+        """Return the batches to which the component can go back, the last one first."""
+        last, base = self.last(), (self.store.get(AGREEMENT, 0) or {}).get("base", 0)
+        if last is None:
+            return [Kept(base, None)]
+        past = self._past()
+        newest = past.get(last.txid, {_ENDED: None, _LEAST: last.txid})
+        kept = [Kept(last.txid, newest[_ENDED])]
+        while (txid := kept[-1].txid - 1) >= newest[_LEAST] and txid in past:
+            kept.append(Kept(txid, past[txid][_ENDED]))
+        return [*kept, Kept(base, None)] if kept[-1].txid == base + 1 else kept
+
+    def intend(self, rewinding: Rewinding) -> None:
+        """Record that the component goes back to a batch. From now on every start is refused, until `go_back`."""
+        intent = {**rewinding._asdict(), "from": self.list_kept()[0].txid}
+        self.store.put(LOG, 0, {**self._record(), "rewind": intent})
+
+    def go_back(self, txid: int, run: str, forgotten: Callable[[], None] = lambda: None) -> None:
+        """Forget the batches after this one. ``run``: the token that the states have. The last write ends what `intend`
+        began; those before it may be made again. ``forgotten``: called before the last one."""
+        over, record = self.find_over(txid), self.store.get(AGREEMENT, 0)
+        assert over is not None or txid == record["base"]
+        self._bound(txid)
+        for path in self.store.paths(""):
+            for number in self.store.txids(path):
+                if self._is_later(path, number, txid):
+                    self.store.remove(path, number)
+        self.store.put(AGREEMENT, 0, {**record, "run": run})
+        forgotten()
+        self.store.put(LOG, 0, {**_EMPTY, "driver": self._record()["driver"], "over": over and over._asdict()})
 
     def settle(self) -> None:
         """Make the end of the last batch durable. Called when no other one follows at once."""
@@ -146,6 +206,36 @@ class BatchLog:
     def close(self) -> None:
         """Called when the component ends."""
         self.store.close()
+
+    def _slot(self, txid: int) -> int:
+        return -1 - txid % (self.kept + 1)
+
+    def _past(self) -> dict[int, dict[str, Any]]:
+        """Return what the ring has, by txid."""
+        numbers = [number for number in self.store.txids(LOG) if number < 0]
+        return {batch["txid"]: batch for batch in (self.store.get(LOG, number) for number in numbers)}
+
+    def _bound(self, txid: int) -> None:
+        """Note that the ways back from an earlier batch are those that are left now."""
+        last = self.last()
+        now = self._past().get(last.txid, {}) if last is not None else {}
+        for number in self.store.txids(LOG):
+            batch = self.store.get(LOG, number)
+            if number < 0 and batch["txid"] == txid and now.get(_LEAST, 0) > batch[_LEAST]:
+                self.store.put(LOG, number, {**batch, _LEAST: now[_LEAST]})
+
+    def _is_later(self, path: str, number: int, txid: int) -> bool:
+        """Return whether an entry is of a batch after this one."""
+        if path == LOG:
+            return number < 0 and bool(self.store.peek(path, number)["txid"] > txid)
+        return path != AGREEMENT and number > txid
+
+    def _find_intent(self, committed: int) -> Rewinding | None:
+        """Return what `intend` has recorded. A version without it may have gone on since: then no state went back."""
+        intent = self._record().get("rewind")
+        if intent is None or intent["from"] != committed:
+            return None
+        return Rewinding(intent["to"], tuple(intent["states"]))
 
     def _record(self) -> Mapping[str, Any]:
         record: Mapping[str, Any] = self.store.peek(LOG, 0) or _EMPTY

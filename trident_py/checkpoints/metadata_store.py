@@ -12,13 +12,14 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import FailedException, SpoutError, ZombieError
 from ..tuples import TransactionAttempt
 
+KEPT = "topology.txid.kept"  # how many batches a run can be taken back (docs/txid_command.md)
 LOG = "log"  # the checkpoint's path for its owner and its batches: see `trident_py.checkpoints.batch_log`
 TRIES = 100  # a driver in full run writes every few milliseconds, and each of its writes may come in between
 
@@ -51,7 +52,7 @@ class MetadataStore(Protocol):
     def remove(self, path: str, txid: int) -> None: ...
 
     def cleanup_before(self, path: str, txid: int) -> None:
-        """Drop entries older than txid, but never the newest one: a restart begins from it."""
+        """Drop entries that no run needs that goes on after txid, or later: all but the newest one up to there."""
 
     def paths(self, prefix: str) -> list[str]: ...
 
@@ -78,6 +79,12 @@ def ownership_error(where: str, record: dict | None) -> ZombieError:
 def overwrite_error(file: object) -> ZombieError:
     """Return the error for a write over another driver's."""
     return other_driver_error(f": it has changed {file} since this one read it. Nothing is written")
+
+
+def kept_batches(conf: Mapping[str, Any]) -> int:
+    """Return how many batches a run can be taken back."""
+    kept = conf.get(KEPT)
+    return 20 if kept is None else int(kept)
 
 
 def to_json(value: Any, whose: str) -> str:
@@ -164,10 +171,13 @@ class MemoryMetadataStore:
     def cleanup_before(self, path: str, txid: int) -> None:
         with self._lock:
             entries = self._read(path)
-            kept = {stored: value for stored, value in entries.items() if stored >= txid}
-            if not kept and entries:
-                kept = {max(entries): entries[max(entries)]}
-            self._forget(path, kept)
+            least = max((stored for stored in entries if stored <= txid), default=txid)
+            self._forget(path, {stored: value for stored, value in entries.items() if stored >= least})
+
+    def txids(self, path: str) -> list[int]:
+        """Return the txids of which the path has an entry."""
+        with self._lock:
+            return sorted(self._read(path))
 
     def paths(self, prefix: str) -> list[str]:
         with self._lock:

@@ -32,7 +32,7 @@ def _pin_hash_seed(arguments: list[str]) -> None:
     """Restart a local run, and what compares with one, with PYTHONHASHSEED=0, unless one is set, so that all runs have
     the same order of sets, as on Spark. Only a new process can change the seed."""
     runs = arguments[:1] in (["run"], ["profile"]) or arguments[:2] == ["drpc", "serve"]
-    compares = arguments[:1] == ["txid"]
+    compares = arguments[:1] in (["txid"], ["import"])
     if (compares or (runs and "--local" in arguments)) and "PYTHONHASHSEED" not in os.environ:
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, sys.orig_argv)  # noqa: S606  this command again

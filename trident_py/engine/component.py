@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..checkpoints.batch_log import BatchLog
+from ..checkpoints.metadata_store import kept_batches
 from ..errors import LineageError, TridentError, ZombieError
 from ..model.context import with_context
 from ..model.retry import TOLD, Stopped
@@ -32,7 +33,7 @@ CHECK_WAIT = 5.0  # seconds without a batch between two looks for another driver
 
 def take_over(
     log: BatchLog,
-    program: Program,
+    program: Program | None,
     examine: Callable[[CheckpointState], object],
     open_states: Callable[[CheckpointState], T],
 ) -> tuple[CheckpointState, T]:
@@ -72,6 +73,7 @@ class ComponentRun:
         self.program = replace(program, conf=with_context(program.conf, metadata=batches.store))
         self.running = running
         self.log = batches
+        self.log.kept = kept_batches(program.conf)
         try:
             self.coordination = coordinate(spouts, self.program.conf, batches.store, self._report)
         except BaseException:

@@ -47,6 +47,17 @@ class Agreement(NamedTuple):
         }  # fmt: skip
 
 
+def check_rewound(standing: CheckpointState) -> None:
+    """Raise LineageError if the checkpoint is between two txids: some of its states may have gone back."""
+    if standing.rewinding is not None:
+        to = standing.rewinding.to
+        raise LineageError(
+            f"the checkpoint {standing.where} is on its way back from txid {standing.committed} to {to}, and some of "
+            f"its states may be there already. Finish that first: trident txid rewind --to {to}, with the same "
+            "topology. Nothing was changed"
+        )
+
+
 def agree(
     conf: Mapping[str, Any],
     standing: CheckpointState,

@@ -13,7 +13,7 @@ from ..model.context import RunContext, with_context
 from ..model.retry import Patience
 from ..state.participants import BatchParticipant, Remembered, participant_of
 from .program import Program
-from .recovery import Agreement, agree, check_spouts, check_streams
+from .recovery import Agreement, agree, check_rewound, check_spouts, check_streams
 from .store_position import CheckpointState
 
 T = TypeVar("T")
@@ -46,15 +46,16 @@ class Startup:
         write until the fences are raised, so the stores are asked again after that.
         """
         agreed = self.examine()
-        generations = self._raise_fences(agreed)
+        generations = self.raise_fences(agreed)
         while (again := self._compare()) != agreed:
-            agreed, generations = again, self._raise_fences(again)
+            agreed, generations = again, self.raise_fences(again)
         run = RunContext.of(self.program.conf).token
         self.store.put(AGREEMENT, 0, agreed.record(self.standing, self._spouts(), run))
         return agreed, generations
 
     def examine(self) -> Agreement:
         """Ask all states and compare. Raises as `open` does and changes nothing."""
+        check_rewound(self.standing)
         check_streams(self.standing, self._spouts())
         check_spouts(self.program.conf, self.standing, self._spouts())
         return self._compare()
@@ -71,6 +72,10 @@ class Startup:
         """Ask the store of one state, once."""
         return self.participants[name].remembered(self._conf(name, None))
 
+    def can_rewind(self, name: str, txid: int) -> str | None:
+        """Return why a state cannot go back to a batch, as `BatchParticipant.can_rewind` does."""
+        return self.participants[name].can_rewind(self._conf(name, None), txid)
+
     def _ask_stores(self) -> dict[str, Remembered | None]:
         return self._of_participants(self.ask)
 
@@ -78,7 +83,7 @@ class Startup:
         deciding = [name for name, participant in self.participants.items() if participant.decides]
         return agree(self.program.conf, self.standing, self._ask_stores(), deciding)
 
-    def _raise_fences(self, agreed: Agreement) -> dict[str, int]:
+    def raise_fences(self, agreed: Agreement) -> dict[str, int]:
         self.patience.wait_until_available("the checkpoint", self.check_owner)
         return self._of_participants(lambda name: self.participants[name].open(self._conf(name, agreed)))
 

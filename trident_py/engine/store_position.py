@@ -121,6 +121,13 @@ class Joined(NamedTuple):
     least: int = -1
 
 
+class Rewinding(NamedTuple):
+    """The txid to which a checkpoint is being taken back, and the states that go back with it."""
+
+    to: int
+    states: tuple[str, ...]
+
+
 class Seeded(NamedTuple):
     """A process with another hash seed began the next batch, and ``operation`` reads as if it depends on the seed.
     ``seed``: the PYTHONHASHSEED of that process; "" if it was random, and therefore unknown."""
@@ -132,7 +139,8 @@ class Seeded(NamedTuple):
 @dataclass(frozen=True)
 class CheckpointState:
     """The content of a checkpoint. ``record``: what its first start recorded; None for a new checkpoint. ``committed``:
-    the last committed txid. ``begun``, ``decided``, ``seeded`` describe the txid after it."""
+    the last committed txid. ``begun``, ``decided``, ``seeded`` describe the txid after it. ``rewinding``:
+    where it is being taken back, and is not yet."""
 
     where: str
     topology: str
@@ -142,6 +150,7 @@ class CheckpointState:
     begun: bool = False
     decided: bool = False
     seeded: Seeded | None = None
+    rewinding: Rewinding | None = None
 
     @classmethod
     def new(cls, where: str, topology: str) -> CheckpointState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..checkpoints.metadata_store import MetadataStore
+from ..checkpoints.metadata_store import MetadataStore, kept_batches
 from ..errors import DefinitionError, FailedException
 from ..model.chunks import Chunk
 from ..model.context import with_context
@@ -308,6 +308,7 @@ class PartitionedCoordinator(_Coordinated):
         self._id = info.id
         self._store = store
         opaque = isinstance(info.spout, IOpaquePartitionedTridentSpout)
+        self._kept = kept_batches(conf)
         self._positions = OpaqueOffsets(info.id, store) if opaque else None
         spout = snapshot(info.spout)
         self.contexts = [SpoutContext(info.id, 0, info.partitions)]
@@ -328,8 +329,7 @@ class PartitionedCoordinator(_Coordinated):
             self._positions.commit(tx.txid, reports)
 
     def success(self, txid: int) -> None:
-        if self._positions is not None:
-            self._positions.success(txid)
-            return
-        for path in self._store.paths(partition_path(self._id, "")):
-            self._store.cleanup_before(path, txid)
+        """Drop the metadata that no restart can need, also after the run was taken back."""
+        paths = self._store.paths(partition_path(self._id, "")) if self._positions is None else [self._positions.path]
+        for path in paths:
+            self._store.cleanup_before(path, txid - self._kept)

@@ -31,7 +31,7 @@ class OpaqueOffsets:
 
     def __init__(self, spout: str, store: MetadataStore) -> None:
         self._spout = spout
-        self._path = positions_path(spout)
+        self.path = positions_path(spout)
         self._store = store
         self._dealt: dict[int, list[str]] = {}  # by task, as of the last commit
         self._listed: list[Any] = []  # the coordinator's list at that time, the only element
@@ -49,7 +49,7 @@ class OpaqueOffsets:
 
     def _last(self, txid: int) -> dict[str, Any]:
         """Return the last committed metadata by partition, also of partitions that are not listed any more."""
-        last = self._store.previous(self._path, txid)
+        last = self._store.previous(self.path, txid)
         return self._read_old_layout(txid) if last is None else last
 
     def _read_old_layout(self, txid: int) -> dict[str, Any]:
@@ -62,15 +62,11 @@ class OpaqueOffsets:
         Remembers which task had which partitions."""
         reported = {name: metadata for report in reports for name, metadata in report["metadata"].items()}
         if reported:
-            self._store.put(self._path, txid, self._last(txid) | reported)
+            self._store.put(self.path, txid, self._last(txid) | reported)
         else:
-            self._store.remove(self._path, txid)
+            self._store.remove(self.path, txid)
         self._dealt = {report["task"]: report["partitions"] for report in reports}
         self._listed = [self._now]
-
-    def success(self, txid: int) -> None:
-        """Drop the metadata that no restart can need."""
-        self._store.cleanup_before(self._path, txid)
 
 
 def last_metadata(spout: str, payload: dict, partition: str) -> Any:

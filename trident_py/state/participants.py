@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import DefinitionError
 from .base import StateFactory
@@ -71,6 +71,17 @@ class BatchParticipant(ABC):
     decides: bool = False
     keeps_receipts: bool = False
     """Whether the receipts are plain JSON values, and `publish` compares them with what the store has."""
+    stays: ClassVar[str] = "it keeps neither earlier values nor the batch of a row"
+    """Why it cannot go back to any batch."""
+
+    def can_rewind(self, conf: dict, txid: int) -> str | None:
+        """Return why the state cannot go back to how it was after this batch; None if it can. Reads only."""
+        return self.stays
+
+    def rewind(self, txid: int) -> None:
+        """Go back to how the state was after this batch, as the driver that has called `open`. Called again if its
+        outcome is unknown, also by a later driver: then it changes nothing more."""
+        raise NotImplementedError
 
     def remembered(self, conf: dict) -> Remembered | None:
         """Return what the store has recorded of this state. Reads only. None: no store outlives the driver, or it

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from ..model.requirements import needs_of, role
-from .base import Key, Location, StatePlace
+from ..tuples import Fields
+from .base import Key, Location, StatePlace, StateType
 from .updates import Combination
 
 
@@ -97,3 +98,31 @@ class Shows(Protocol):
     """A factory that returns what its store holds now."""
 
     def stored(self) -> Any: ...
+
+
+class StoredValues(Protocol):
+    """The values of a map state as its store keeps them, with their txids, outside of any run: for tools that move
+    them. ``key``: the declared fields of a key; None if it is one text. On replay: a put may be repeated."""
+
+    kind: StateType
+    key: Fields | None
+
+    def put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        """Write all of them in one transaction; a key that exists gets the new value. No key comes twice."""
+
+    def get(self, keys: Sequence[Key]) -> list[Any]:
+        """Return the stored values in the order of the keys; None for a missing one."""
+
+    def holds(self, keys: Sequence[Key], values: Sequence[Any]) -> bool:
+        """Return whether the store has just these values. It may compare them itself."""
+
+    def count(self) -> int:
+        """Return how many keys the store has."""
+
+
+@role
+@runtime_checkable
+class OpensValues(Protocol):
+    """A factory that opens the stored values of its map."""
+
+    def open_values(self) -> StoredValues: ...

@@ -231,6 +231,31 @@ class RedisBackingMap(BackingMap):
             yield (name,), self.layout.value(name, text)
 
 
+class StoredRedisValues:
+    """The values of a map by their names in Redis, outside of any run. See `trident_py.state.roles.StoredValues`."""
+
+    key = None
+
+    def __init__(self, layout: MapLayout) -> None:
+        self.layout = layout
+        self.kind = layout.kind
+
+    def put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        writer = RedisWriter(self.layout.place, None, 0)
+        writer.pending = {key[0]: text_of(self.kind, value) for key, value in zip(keys, values, strict=True)}
+        writer.commit(None, self.layout.expire)
+
+    def get(self, keys: Sequence[Key]) -> list[Any]:
+        names = [key[0] for key in keys]
+        return [self.layout.value(name, text) for name, text in zip(names, self.layout.place.read(names), strict=True)]
+
+    def holds(self, keys: Sequence[Key], values: Sequence[Any]) -> bool:
+        return self.get(keys) == list(values)
+
+    def count(self) -> int:
+        return self.layout.place.count()
+
+
 GLOBAL_KEY = "$REDIS-MAP-STATE-GLOBAL"
 
 
@@ -329,6 +354,9 @@ class RedisMapState(RedisFactory, StateFactory):
     def stored(self) -> dict[tuple, Any]:
         """Return all values: (name,) -> plain value, TransactionalValue or OpaqueValue."""
         return {ExactKey(key): value for key, value in self._layout.read_all()}
+
+    def open_values(self) -> StoredRedisValues:
+        return StoredRedisValues(self._layout)
 
     def _last_txid(self) -> int:
         """Return the highest txid among the values, 0 if there is none."""

@@ -252,6 +252,16 @@ class SqlBackingMap(BackingMap):
             return done
         return (*done[:head], *(None if all(v is None for v in group) else group for group in groups))
 
+    def columns_of(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> KeyedRows:
+        """Return keys and stored values as checked columns in their Arrow types."""
+        typed = self._key_columns(keys, decides=True)
+        rows: Any = [(value,) for value in vals] if self.kind is StateType.NON_TRANSACTIONAL else vals
+        if self.width > 1:
+            rows = [self._flat(row) for row in rows]
+        typed += zip(self.columns, transpose(rows, len(self.columns)) or [], strict=True)
+        arrays = [self._encode(column, values, keys, encode_column) for column, values in typed]
+        return KeyedRows([column for column, _ in typed], arrays)
+
     def _encode_values(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> list[tuple]:
         """Return the encoded columns after the key, checked column by column."""
         rows: Any = [(value,) for value in vals] if self.kind is StateType.NON_TRANSACTIONAL else vals

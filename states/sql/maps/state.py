@@ -30,9 +30,9 @@ from ..rows.base import TableFactory
 from ..store import parse_url, redact_url
 from ..table import CheckedTable, one_key, prepare, read_columns, shape_of
 from ..transaction import Transaction
+from ..undo import Never, OpaqueUndo, Undo
 from .backing import SqlBackingMap
-
-GLOBAL_KEY = ("$GLOBAL$",)
+from .stored import GLOBAL_KEY, StoredSqlValues
 
 
 class SqlMapRows(SnapshottableMap, ITupleCollection):
@@ -180,10 +180,16 @@ class SqlMapState(TableFactory):
         def read_last_txid() -> int:
             return 0 if read_columns(place.stores()[0], self.table) is None else self._make_backing(None).last_txid()
 
-        return SqlLedger(self.location, self._open_stores, place.stores, read_last_txid)
+        undo: Undo = Never("it keeps no value before the last one")
+        if self.type is StateType.OPAQUE:
+            undo = OpaqueUndo(self.table, tuple(self.value))
+        return SqlLedger(self.location, self._open_stores, place.stores, read_last_txid, undo)
 
     def stored(self) -> dict[tuple, Any]:
         return dict(self._make_backing(None).rows())
+
+    def open_values(self) -> StoredSqlValues:
+        return StoredSqlValues(self._make_backing(None), self.type, self.key)
 
     def _open_stores(self) -> list[Any]:
         self._make_backing(None)

@@ -61,7 +61,7 @@ class AppendRows(RowPartition):
             self._writes = self._claim_part()
         if not self._writes:
             return []
-        batch = check_rows(self.factory.table, columns, fields, tuples, self._rejects is not None)
+        batch = self.note_txid(check_rows(self.factory.table, columns, fields, tuples, self._rejects is not None))
         with self._transaction.using(0) as connection:
             most = self._transaction.stores[0].dialect.longest(connection, batch.rows.columns)
             batch = transmissible(self.factory.table, batch, most, self._rejects is not None)
@@ -155,7 +155,8 @@ class AppendState(RowFactory):
     """Rows without a key in one SQL table, written by `RowUpdater`; equal rows are all kept.
 
     ``columns`` are the fields of a row. Without it, an existing table decides the fields, or the typed fields of the
-    tuples if the table is missing. An existing table may have more columns, such as an auto-increment column.
+    tuples if the table is missing. An existing table may have more columns, such as an auto-increment column. With
+    ``txid``, the column of that name gets the batch's txid, and `trident txid rewind` can take the rows back.
     ``onBadRow="dead-letter"`` stores rows that the table refuses in ``<table>_rejected``.
     On replay: a partition that has written its part writes nothing, because its rows and their mark in the ledger are
     one transaction of the store. Exact for sources that repeat a batch unchanged.
@@ -165,6 +166,7 @@ class AppendState(RowFactory):
     table: str
     columns: FieldsLike | None = None
     onBadRow: str = "fail"
+    txid: str | None = None
     kind: ClassVar[str] = "append"
     stages: ClassVar[bool] = True
     state_type = AppendRows
@@ -177,7 +179,7 @@ class AppendState(RowFactory):
         return state
 
     def participant(self) -> BatchParticipant:
-        return AppendLedger(self.location, self._stores, self.place.stores)
+        return AppendLedger(self.location, self._stores, self.place.stores, self._undo)
 
     def stored(self) -> dict[tuple, int]:
         """Return all rows, and how often each is stored."""

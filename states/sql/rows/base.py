@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+import pyarrow as pa
+
 from trident_py.errors import DefinitionError, StateError
 from trident_py.model.chunks import TupleList
 from trident_py.state import BatchParticipant, ITupleCollection, Location, Needs, State, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
+from ...columns.arrow import KeyedRows
 from ...columns.values import Column, decode_row, nameable
 from ...diagnostics import Finding
 from ...rows import RowUpdater, check_asked_behind, share_rows
@@ -30,7 +33,8 @@ from ..table import (
     shape_of,
 )
 from ..transaction import Transaction
-from .row_checks import SUFFIX
+from ..undo import Never, RowUndo, Undo
+from .row_checks import SUFFIX, Checked
 
 
 class RowPartition(State, ITupleCollection):
@@ -53,7 +57,15 @@ class RowPartition(State, ITupleCollection):
             self._shape = self.factory.shape(fields)
             self._transaction.table = CheckedTable(self.factory.place, self._shape)
             self._prepare_beside(self._shape)
-        return columns_of(self.factory.table, self._shape, fields)
+        return columns_of(self.factory.table, self.factory.without_txid(self._shape), fields)
+
+    def note_txid(self, batch: Checked) -> Checked:
+        """Return the rows with the batch's txid, if the state keeps it in a column."""
+        txid, name = self._transaction.txid, self.factory.txid
+        if name is None or txid is None:
+            return batch
+        rows, txids = batch.rows, pa.repeat(pa.scalar(txid, pa.int64()), len(batch.rows))
+        return batch._replace(rows=KeyedRows([*rows.columns, Column(name, "bigint")], [*rows.arrays, txids]))
 
     def _prepare_beside(self, shape: Shape) -> None:
         """Create and check the state's further tables."""
@@ -102,22 +114,39 @@ class RowFactory(TableFactory):
 
     columns: FieldsLike | None
     onBadRow: str = "fail"
+    txid: str | None = None
     stages: ClassVar[bool] = False  # whether the state needs temporary tables
     own_updater = RowUpdater()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
         object.__setattr__(self, "columns", self._fields)
-        for name in (self.table, *(self._fields or ())):
+        for name in (self.table, *(self._fields or ()), *self._txid):
             nameable("table or column", name)
         self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
 
     def shape(self, fields: Fields) -> Shape:
         """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""
-        return make_keyed_shape(self.place, declare_fields(self.place, self._fields, fields), self._key)
+        fields = declare_fields(self.place, self._fields, fields)
+        return make_keyed_shape(self.place, fields.concat(self._txid), self._key)
+
+    def without_txid(self, shape: Shape) -> Shape:
+        """Return the columns that tuples fill."""
+        return Shape(tuple(column for column in shape.columns if column.name != self.txid))
 
     def participant(self) -> BatchParticipant:
-        return SqlLedger(self.location, self._stores, self.place.stores)
+        return SqlLedger(self.location, self._stores, self.place.stores, undo=self._undo)
+
+    @property
+    def _txid(self) -> Fields:
+        """The column of the txid, if there is one."""
+        return Fields() if self.txid is None else Fields.of_columns(f"{self.txid} bigint")
+
+    @property
+    def _undo(self) -> Undo:
+        if self.txid is None:
+            return Never("its rows do not tell their batch; with txid=COLUMN those tell it that it writes from then on")
+        return RowUndo(self.table, self.txid)
 
     def _check_choice(self, name: str, value: str, choices: Sequence[str]) -> None:
         if value not in choices:
@@ -134,7 +163,7 @@ class RowFactory(TableFactory):
 
     @property
     def location(self) -> Location:
-        return location_of(self.place, self._beside, self._shared)
+        return location_of(self.place, self._beside, self._shared if self.txid is None else "")
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -168,7 +197,7 @@ class RowFactory(TableFactory):
     def check(self) -> Sequence[Finding]:
         keys, others = self._key, None
         if self._fields is not None:
-            keys, others = split(self._fields, keys)
+            keys, others = split(self._fields.concat(self._txid), keys)
         beside = [f"{self.table}{suffix}" for suffix in self._created]
         return check(self.place, keys, others, beside, self.stages, self._usual)
 

@@ -28,6 +28,7 @@ from ..ledger import Beside, SqlFence, SqlLedger
 from ..store import ConnectionLost, Store, retry_transient
 from ..table import Shape, TablePlace, create, one_key, read_columns
 from ..transaction import naming
+from ..undo import Never, Undo
 from .base import RowFactory, RowPartition, count_rows, fields_of
 from .row_checks import check_rows
 
@@ -204,8 +205,8 @@ class BatchRows(RowPartition):
         if self._done:
             return []
         settle = partial(self._transaction.settle_types, self.factory.table)
-        rows = check_rows(self.factory.table, columns, fields, tuples, False, settle).rows
-        self._names = [column.name for column in columns]
+        rows = self.note_txid(check_rows(self.factory.table, columns, fields, tuples, False, settle)).rows
+        self._names = [column.name for column in rows.columns]
         with self._transaction.using(0) as connection:
             self._staged.stage(connection, self._owner(), self.count, rows)
         self.count += len(tuples)
@@ -239,7 +240,7 @@ class BatchLedger(SqlLedger):
     ending = "show the batch"
 
     def __init__(self, factory: BatchState) -> None:
-        super().__init__(factory.location, factory._stores, factory.place.stores)
+        super().__init__(factory.location, factory._stores, factory.place.stores, undo=factory._undo)
         self.factory = factory
         self._staged = StagingTable(factory.place)
 
@@ -293,7 +294,14 @@ class BatchLedger(SqlLedger):
         return 0, None  # the stages are counted when they are shown
 
     def _beside(self, transition: Transition) -> Beside | None:
-        return None if transition.receipts is None else partial(self._show, transition.receipts)
+        if transition.receipts is None:
+            return super()._beside(transition)
+        return partial(self._show, transition.receipts)
+
+    def _undo_beside(self, undo: Undo, txid: int, connection: Connection, *rows: LedgerRow | None) -> None:
+        super()._undo_beside(undo, txid, connection, *rows)
+        if self._staged.exists():
+            self._staged.sweep(connection, self.fence, "txid > ?", txid)
 
     def _show(
         self, stages: Sequence[dict], connection: Connection, old: LedgerRow | None, new: LedgerRow
@@ -314,6 +322,7 @@ class BatchState(RowFactory):
     and advances the ledger, in one transaction. ``columns`` are the fields of a row. Without it, an existing table
     decides the fields, or the typed fields of the tuples if the table is missing. With ``key``, a row replaces the
     stored row of its key; of several rows of a key in one batch the last wins, by partition and by order within it.
+    With ``txid``, the column of that name gets the batch's txid, and `trident txid rewind` can take the rows back.
     On replay: the ledger tells whether the batch is shown. If it is, the rows staged again are swept; if not, exactly
     the stages of the tasks that succeeded now are shown, whatever other attempts have left.
 
@@ -325,6 +334,7 @@ class BatchState(RowFactory):
     table: str
     columns: FieldsLike | None = None
     key: FieldsLike | None = None
+    txid: str | None = None
     kind: ClassVar[str] = "batch"
     state_type = BatchRows
     _beside = (SUFFIX,)
@@ -333,10 +343,19 @@ class BatchState(RowFactory):
         super().__post_init__()
         object.__setattr__(self, "key", None if self.key is None else Fields.of_columns(self.key))
         self._check_key()
+        if self.txid is not None and self.key is not None:
+            raise DefinitionError(
+                f"table {self.table!r}: with a key, a row replaces another one, which no rewind brings back; give key "
+                "or txid"
+            )
 
     @property
     def _key(self) -> Fields:
         return Fields() if self.key is None else Fields.of_columns(self.key)
+
+    @property
+    def _undo(self) -> Undo:
+        return Never("a row has replaced the one of its key") if len(self._key) else super()._undo
 
     @property
     def _shared(self) -> str:

@@ -69,7 +69,7 @@ class InsertIgnoreRows(RowPartition):
 
         def work() -> set[int]:
             batch = check_rows(self.factory.table, columns, fields, tuples, self._rejects is not None, settle)
-            return self._write_rows(batch, tell)
+            return self._write_rows(self.note_txid(batch), tell)
 
         new = self._transaction.repeat(work)
         return [row for position, row in enumerate(tuples) if position in new] if new else []
@@ -166,6 +166,9 @@ class InsertIgnoreState(RowFactory):
     duplicate; "fail" fails the batch with a StateError; "report" drops it, counts it, and logs the first few as
     warnings of the logger ``states.sql``.
 
+    With ``txid``, the column of that name gets the txid of the batch that has inserted the row, and `trident txid
+    rewind` can take the rows back; conflicts cannot be looked for then.
+
     The receipt of a partition holds ``inserted`` and ``ignored`` (rows left out for their key); ``conflicts`` with
     "report"; ``rejected`` with "dead-letter".
     """
@@ -177,6 +180,7 @@ class InsertIgnoreState(RowFactory):
     onConflict: str = "ignore"
     onBadRow: str = "fail"
     files: int = 1
+    txid: str | None = None
     kind: ClassVar[str] = "insert-ignore"
     stages: ClassVar[bool] = True
     state_type = InsertIgnoreRows
@@ -189,6 +193,8 @@ class InsertIgnoreState(RowFactory):
         if len(Fields.of_columns(self.key)) == 0 or self.files < 1:
             raise DefinitionError(f"table {self.table!r}: key needs at least one field, and files must be at least 1")
         self._check_key()
+        if self.txid is not None and self.onConflict != "ignore":
+            raise DefinitionError(f"table {self.table!r}: with txid, onConflict must be 'ignore'")
 
     @property
     def _key(self) -> Fields:
@@ -207,6 +213,7 @@ class InsertIgnoreState(RowFactory):
         columns = read_columns(self.place.stores()[0], self.table)
         if columns is None:
             return {}
-        shape = self.shape(self._fields or Fields.of_names(columns))
+        fields = self._fields or Fields.of_names([name for name in columns if name != self.txid])
+        shape = self.without_txid(self.shape(fields))
         width = len(shape.keys)
         return {row[:width]: row[width:] for row in rows_in(self.place, shape)}

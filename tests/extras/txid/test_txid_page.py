@@ -18,7 +18,8 @@ from trident_py.cli import trident
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "txid_command.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-OTHERWISE = {r"process \d+ on host [\w.-]+": "process 4711 on host mill", r"\b[0-9a-f]{32}\b": "0" * 32}
+OTHERWISE = {r"process \d+ on host [\w.-]+": "process 4711 on host mill", r"\b[0-9a-f]{32}\b": "0" * 32,
+             r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ": "a time"}  # fmt: skip
 
 
 def told(text: str, folder: Path) -> str:

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...model.plan import Node, ProcessorNode, SpoutNode, describe
 from ...report.explain.sketch import StageSketch, Step
 from .diagnosis import WINDOW, ComponentView, add_up
 from .run_record import RunEvent, RunRecord
-from .timeline import BatchRecord
+from .timeline import BatchRecord, Phase
 
 SHOWN = 3  # failures of an operation
 SHARED = {"emit": "emit, with all spouts", "execute": "execute, with all functions"}
-Views = Mapping[str, ComponentView]
 
 
-def rates_of(view: ComponentView, began: float) -> dict[str, float]:
-    """Return the tuples a second of each spout and state, of the last minute."""
-    totals: Counter[str] = Counter()
-    for batch in _recent(view):
-        totals.update(batch.tuples)
-        totals.update(batch.rows)
-    seconds = min(WINDOW, max(view.now - began, 1.0))
-    return {name: round(number / seconds, 3) for name, number in totals.items()}
+class RecentFigures(NamedTuple):
+    """Of the last minute of a component: its tuples a second by spout and state, and its seconds by phase in a batch.
+    """
+
+    rates: Mapping[str, float]
+    seconds: Mapping[Phase, float]
+
+    @classmethod
+    def of(cls, view: ComponentView, began: float) -> RecentFigures:
+        """Compute those of a view; ``began``: when the run did."""
+        batches = view.within(view.now - WINDOW, view.now)
+        totals: Counter[str] = Counter()
+        for batch in batches:
+            totals.update(batch.tuples)
+            totals.update(batch.rows)
+        span = min(WINDOW, max(view.now - began, 1.0))
+        rates = {name: round(number / span, 3) for name, number in totals.items()}
+        return cls(rates, {phase: spent / len(batches) for phase, spent in add_up(batches).items()})
+
+
+Figures = Mapping[str, RecentFigures]
 
 
 def oldest_of(batches: Sequence[BatchRecord], spout: str, now: float) -> float | None:
@@ -43,20 +55,19 @@ def oldest_of(batches: Sequence[BatchRecord], spout: str, now: float) -> float |
     return now - since
 
 
-def operations(record: RunRecord, views: Views) -> Iterator[dict[str, Any]]:
+def operations(record: RunRecord, figures: Figures) -> Iterator[dict[str, Any]]:
     """Yield what is known of each operation of a batch; those of a DRPC function are not counted."""
-    rates = _rates(record, views)
     steps = [(stage, step) for stage in record.sketch.stages for step in stage.steps]
     for stage, step in steps:
         if step.id in record.nodes:
             component, node = record.nodes[step.id]
-            yield _operation(record, views[component], node, stage, step, rates)
+            yield _operation(record, figures[component], node, stage, step)
 
 
-def arrows(record: RunRecord, views: Views) -> list[dict[str, Any]]:
+def arrows(record: RunRecord, figures: Figures) -> list[dict[str, Any]]:
     """Return the arrows of the picture, by its names, with their tuples a second where these are counted: out of a
     spout, and into a state."""
-    rates, drawn = _rates(record, views), record.sketch
+    rates, drawn = {name: rate for each in figures.values() for name, rate in each.rates.items()}, record.sketch
     ways = [(arrow.source, arrow.target) for arrow in drawn.arrows]
     found = [
         (f"n{source}", f"n{target}", rates.get(_find_name(record, target), rates.get(_find_name(record, source))))
@@ -65,10 +76,6 @@ def arrows(record: RunRecord, views: Views) -> list[dict[str, Any]]:
     for number, state in enumerate(drawn.states):
         found += [(f"n{node}", f"state{number}", rates.get(state.name)) for node in state.updated_by]
     return [{"from": source, "to": target, "rate": rate} for source, target, rate in found]
-
-
-def _rates(record: RunRecord, views: Views) -> dict[str, float]:
-    return {name: rate for view in views.values() for name, rate in rates_of(view, record.began).items()}
 
 
 def _find_name(record: RunRecord, node: int) -> str:
@@ -83,20 +90,20 @@ def name_of(node: Node) -> str:
 
 
 def _operation(
-    record: RunRecord, view: ComponentView, node: Node, stage: StageSketch, step: Step, rates: Mapping[str, float]
+    record: RunRecord, figures: RecentFigures, node: Node, stage: StageSketch, step: Step
 ) -> dict[str, Any]:
     component = record.nodes[step.id][0]
     counts = dict(record.timelines[component].progress.partitions.get(name_of(node), {}))
     mean = sum(counts.values()) / max(stage.partitions, 1)
     return {
         "operationId": step.id, "name": step.shown, "component": component, "stage": stage.number,
-        "tasks": stage.partitions, "fields": step.columns, "rate": rates.get(name_of(node)),
-        "seconds": _seconds(record, view, node), "partitions": {str(at): counts[at] for at in sorted(counts)},
+        "tasks": stage.partitions, "fields": step.columns, "rate": figures.rates.get(name_of(node)),
+        "seconds": _seconds(record, figures, node), "partitions": {str(at): counts[at] for at in sorted(counts)},
         "skew": round(max(counts.values()) / mean, 3) if mean else None, "errors": _errors(record, node),
     }  # fmt: skip
 
 
-def _seconds(record: RunRecord, view: ComponentView, node: Node) -> dict[str, float]:
+def _seconds(record: RunRecord, figures: RecentFigures, node: Node) -> dict[str, float]:
     """Return the seconds of the operation in a batch, by phase: with ``topology.profile`` its own, else those that it
     shares."""
     component = record.nodes[node.id][0]
@@ -106,12 +113,10 @@ def _seconds(record: RunRecord, view: ComponentView, node: Node) -> dict[str, fl
             spent[phase] += seconds if of in {describe(node), name_of(node)} - {""} else 0.0
     if any(spent.values()):
         return {phase: round(seconds / len(seen), 6) for phase, seconds in spent.items() if seconds}
-    recent = _recent(view)
-    phases = add_up(recent)
-    if ("commit", name_of(node)) in phases:
-        return {"commit": round(phases["commit", name_of(node)] / len(recent), 6)}
+    if ("commit", name_of(node)) in figures.seconds:
+        return {"commit": round(figures.seconds["commit", name_of(node)], 6)}
     phase = "emit" if isinstance(node, SpoutNode) else "execute"
-    return {SHARED[phase]: round(phases[phase, ""] / len(recent), 6)} if (phase, "") in phases else {}
+    return {SHARED[phase]: round(figures.seconds[phase, ""], 6)} if (phase, "") in figures.seconds else {}
 
 
 def _errors(record: RunRecord, node: Node) -> list[dict[str, Any]]:
@@ -128,7 +133,3 @@ def _error(each: RunEvent) -> dict[str, Any]:
     event = each.event
     return {"number": each.number, "event": event.kind, "txid": event.txid, "attempt": event.attempt,
             "reason": event.reason}  # fmt: skip
-
-
-def _recent(view: ComponentView) -> list[BatchRecord]:
-    return view.within(view.now - WINDOW, view.now)

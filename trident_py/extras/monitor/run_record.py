@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
-import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -67,7 +67,7 @@ class RunRecord:
         self.failures: deque[RunEvent] = deque(maxlen=FAILURES)
         self.began = self.now()
         self.changes = 0
-        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
         self.over = False
 
     def attach(self, running: RunningTopology) -> None:
@@ -79,18 +79,19 @@ class RunRecord:
 
     def _record(self, event: Event, progress: Progress | None) -> None:
         component = "" if progress is None else progress.component
-        event = event._replace(reason=hide(event.reason)[:LONGEST])
+        if event.reason:
+            event = event._replace(reason=hide(event.reason)[:LONGEST])
         if progress is not None:
             self.timelines[component].event(event)
         elif event.kind == "ended":
             self.over = True
             for timeline in self.timelines.values():
                 timeline.finish()
-        with self._lock:  # components have threads of their own
-            self.changes += 1
-            self.events.append(RunEvent(self.changes, self.now(), component, event))
-            if event.kind in FAILED:
-                self.failures.append(self.events[-1])
+        found = RunEvent(next(self._numbers), self.now(), component, event)  # components have threads of their own
+        self.changes = found.number
+        self.events.append(found)
+        if event.kind in FAILED:
+            self.failures.append(found)
 
     # -- what follows -----------------------------------------------------------------------------------------
 

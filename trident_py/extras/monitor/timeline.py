@@ -32,6 +32,7 @@ WAITING: Phase = ("waiting", "")
 _BEHIND = {
     "recorded": "execute", "processed": "finish", "decided": "finish", "publish": "commit", "published": "finish",
 }  # fmt: skip
+_COMMITS = ("begin", "committed")
 _Key = tuple[str, str]
 
 
@@ -107,7 +108,7 @@ class Timeline:
         self._batch: BatchRecord | None = None
         self._attempt: AttemptRecord | None = None
         self._open: list[str] = []
-        self._in_process = False
+        self._in_process = self._told = False
         self._emitted: dict[str, int] = {}
         self._persisted: dict[str, int] = {}
         _watched[key] = self
@@ -123,14 +124,15 @@ class Timeline:
     # -- steps ------------------------------------------------------------------------------------------------
 
     def at(self, step: str, name: str, partition: int, txid: int) -> None:
-        now = self.now()
-        with self.lock:
-            if partition >= 0:
-                self._in_task(step, name, now)
-            elif step == "described":
-                self._begin(txid, self.progress.attempt, now)
-            elif step in _BEHIND:
-                self._enter((_BEHIND[step], name if step == "publish" else ""), now)
+        if partition < 0 or step in _COMMITS or not self._in_process:  # the others of a task say nothing new
+            now = self.now()
+            with self.lock:
+                if partition >= 0:
+                    self._in_task(step, name, now)
+                elif step == "described":
+                    self._begin(txid, self.progress.attempt, now)
+                elif step in _BEHIND:
+                    self._enter((_BEHIND[step], name if step == "publish" else ""), now)
         if self._also is not None:
             self._also.at(step, name, partition, txid)
 
@@ -159,22 +161,26 @@ class Timeline:
             del self._batch.attempts[ATTEMPTS // 2]
         self._batch.attempts.append(self._attempt)
         self.attempts += 1
-        self._set_phase(("describe", ""), now)
+        self.phase, self.since = ("describe", ""), now
         self._in_process = False
         self._open.clear()
+        self._told = log.isEnabledFor(logging.DEBUG)  # once in an attempt: each batch pays for it
+        if self._told:
+            self._log_phase()
         return self._attempt
 
     def _enter(self, phase: Phase, now: float) -> None:
         if self._attempt is not None:
             spent = self._attempt.phases
             spent[self.phase] = spent.get(self.phase, 0.0) + now - self.since
-        self._set_phase(phase, now)
-
-    def _set_phase(self, phase: Phase, now: float) -> None:
         self.phase, self.since = phase, now
-        if self._batch is not None and log.isEnabledFor(logging.DEBUG):
-            name, attempt = " ".join(filter(None, phase)), self._batch.attempts[-1].number
-            log.debug("%s: txid %d, attempt %d: %s", self.component, self._batch.txid, attempt, name)
+        if self._told:
+            self._log_phase()
+
+    def _log_phase(self) -> None:
+        assert self._batch is not None
+        phase, attempt = " ".join(filter(None, self.phase)), self._batch.attempts[-1].number
+        log.debug("%s: txid %d, attempt %d: %s", self.component, self._batch.txid, attempt, phase)
 
     # -- events -----------------------------------------------------------------------------------------------
 
@@ -211,10 +217,10 @@ class Timeline:
         batch.seconds = progress.seconds
         batch.tuples = _new(progress.emitted, self._emitted)
         batch.rows = _new(progress.persisted, self._persisted)
-        batch.backlog = {spout: sum(waiting.values()) for spout, waiting in progress.backlog.items()}
+        if progress.backlog:
+            batch.backlog = {spout: sum(waiting.values()) for spout, waiting in progress.backlog.items()}
         for phase, seconds in progress.seconds.items():
-            buckets = self.buckets.get(phase) or self.buckets.setdefault(phase, Buckets())
-            buckets.add(seconds)
+            (self.buckets.get(phase) or self.buckets.setdefault(phase, Buckets())).add(seconds)
         self._batch = None
 
     def _fail(self, event: Event, now: float) -> None:
@@ -227,6 +233,7 @@ class Timeline:
 
     def _end(self, outcome: str, reason: str, now: float) -> BatchRecord:
         self._enter(WAITING, now)
+        self._told = False
         attempt, batch = self._attempt, self._batch
         assert attempt is not None and batch is not None
         attempt.ended, attempt.outcome, attempt.reason = now, outcome, reason

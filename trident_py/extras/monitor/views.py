@@ -13,7 +13,7 @@ from ...model.context import without_context
 from ...model.secrets import HIDDEN, hide, is_secret, redact_url
 from ..event_lines import lines
 from .diagnosis import ComponentView, diagnose, duration, find_worst
-from .operations import arrows, oldest_of, operations, rates_of
+from .operations import RecentFigures, arrows, oldest_of, operations
 from .run_record import EVENTS, RunEvent, RunRecord
 from .timeline import KEPT, AttemptRecord, BatchRecord
 
@@ -29,6 +29,7 @@ def summary(record: RunRecord) -> dict[str, Any]:
 def topology(record: RunRecord) -> dict[str, Any]:
     """Return the topology as it stands, without its past."""
     views = {component: record.view(component) for component in record.timelines}
+    figures = {component: RecentFigures.of(view, record.began) for component, view in views.items()}
     diagnoses = {component: diagnose(view) for component, view in views.items()}
     return {
         **_head(record),
@@ -36,11 +37,12 @@ def topology(record: RunRecord) -> dict[str, Any]:
         "topologyStats": [_stats(record)],
         "components": [{"component": name, **_component(record, name), **found._asdict()}
                        for name, found in diagnoses.items()],
-        "spouts": [spout for program in record.programs for spout in _spouts(record, program, views)],
+        "spouts": [spout for program in record.programs
+                   for spout in _spouts(record, program, views[program.component], figures[program.component])],
         "bolts": [bolt for program in record.programs for bolt in _bolts(program)],
         "states": [state for program in record.programs for state in _states(record, program)],
-        "operations": list(operations(record, views)),
-        "arrows": arrows(record, views),
+        "operations": list(operations(record, figures)),
+        "arrows": arrows(record, figures),
         "drpc": list(_functions(record)),
         "configuration": configuration(without_context(record.conf)),
     }  # fmt: skip
@@ -83,10 +85,11 @@ def _component(record: RunRecord, component: str) -> dict[str, Any]:
         }  # fmt: skip
 
 
-def _spouts(record: RunRecord, program: Program, views: Mapping[str, ComponentView]) -> Iterable[dict[str, Any]]:
+def _spouts(
+    record: RunRecord, program: Program, view: ComponentView, figures: RecentFigures
+) -> Iterable[dict[str, Any]]:
     """Return the spouts of a component. A backlog is there for spouts that can measure it."""
-    view, progress = views[program.component], record.timelines[program.component].progress
-    rates = rates_of(view, record.began)
+    progress = record.timelines[program.component].progress
     for spout in program.spouts:
         oldest = oldest_of(view.batches, spout.id, view.now)
         waiting = {} if spout.id not in progress.backlog else {
@@ -95,8 +98,8 @@ def _spouts(record: RunRecord, program: Program, views: Mapping[str, ComponentVi
         }  # fmt: skip
         yield {
             "spoutId": spout.id, "component": program.component, "type": type(spout.spout).__name__,
-            "tasks": spout.partitions, "emitted": progress.emitted.get(spout.id, 0), "rate": rates.get(spout.id, 0),
-            **waiting,
+            "tasks": spout.partitions, "emitted": progress.emitted.get(spout.id, 0),
+            "rate": figures.rates.get(spout.id, 0), **waiting,
         }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The commands `trident txid ls`, `show`, `watch`, `sql` and `fence`.
+"""The commands `trident txid ls`, `show`, `watch`, `sql`, `fence` and `rewind`.
 
 Exit codes: 0 the next start goes on; 1 it is refused, or waits for a store; 2 the command or the topology is wrong.
 """
@@ -25,8 +25,10 @@ from .components import Component, components_of
 from .evidence import ComponentEvidence
 from .fence import shut_out
 from .inspection import look
-from .lines import about, driver, line, lines
+from .lines import about, driver, line, lines, ways_back
 from .next_start import BEGINS, REFUSED, WAITS
+from .rewind import check, list_kept
+from .rewind import rewind as rewind_to
 from .tables import write
 
 FAILED = 1
@@ -48,7 +50,7 @@ def _add_names(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def txid() -> None:
-    """See what checkpoint and states remember of each txid, with the driver alive or dead; shut drivers out.
+    """See what checkpoint and states remember of each txid, with the driver alive or dead; shut drivers out; go back.
 
     In place of a topology you may name the folder of a checkpoint; then no state is asked.
     """
@@ -120,6 +122,27 @@ def fence(yes: bool, full: bool, **named: Any) -> None:
     sys.exit(run_guarded(lambda: _fence(components_of(**named), yes), full))
 
 
+@txid.command()
+@_add_names
+@click.option("--to", type=click.IntRange(min=0), metavar="TXID", help="The batch behind which it will go on.")
+@click.option("--component", help="Which one, if the topology has several; each counts its own txids.")
+@click.option("--dry-run", is_flag=True, help="Say where it can go back to; change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def rewind(
+    to: int | None, component: str | None, dry_run: bool, yes: bool, full: bool, **named: Any
+) -> None:  # fmt: skip
+    """Take checkpoint and states back to how they were after a batch. Every running driver is shut out; the next start
+    emits the batches after it again. A rewind that was killed is finished by the same command."""
+
+    def body() -> int:
+        chosen = _choose(components_of(**named), component)
+        if to is None and not dry_run:
+            raise click.UsageError("name the batch: --to TXID; --dry-run lists those that it can go back to")
+        return _show_ways_back(chosen, to) if dry_run or to is None else _rewind(chosen, to, yes)
+
+    sys.exit(run_guarded(body, full))
+
+
 def exit_code(found: Sequence[ComponentEvidence]) -> int:
     return FAILED if any(each.next.kind in (REFUSED, WAITS) for each in found) else 0
 
@@ -164,6 +187,40 @@ def _fence(components: Sequence[Component], yes: bool) -> int:
         raised = [f"{state} has generation {number}" for state, number in shut_out(component).items()]
         print("; ".join([f"{component.shown}: older drivers are shut out", *raised]))
         print(f"  the next start {look(component).next.sentence}")
+    return 0
+
+
+def _choose(components: Sequence[Component], name: str | None) -> Component:
+    named = [component for component in components if name in (None, component.name)]
+    if len(named) != 1:
+        names = ", ".join(component.name for component in components)
+        raise click.UsageError(f"each component counts its own txids; choose one with --component: {names}")
+    if named[0].program is None:
+        raise click.UsageError("states go back, too: name the topology, with --checkpoint")
+    return named[0]
+
+
+def _show_ways_back(component: Component, to: int | None) -> int:
+    kept, start = list_kept(component), look(component).next
+    if start.kind == REFUSED:
+        print(f"{component.shown}: the next start {start.sentence}", file=sys.stderr)
+        return FAILED
+    if to is not None:
+        check(component, component.read(), to)
+        print(f"{component.shown} can go back from txid {kept[0].txid} to {to}; nothing was changed")
+        return 0
+    print("\n".join(ways_back(component, kept)))
+    return 0
+
+
+def _rewind(component: Component, to: int, yes: bool) -> int:
+    print(f"{component.shown}: the driver is {driver(look(component))}")
+    if not yes and not _confirm(f"Shut it out, and undo every batch after txid {to}?"):
+        print("nothing was changed", file=sys.stderr)
+        return FAILED
+    states = rewind_to(component, to)
+    print(f"{component.shown} is back at txid {to}, with {', '.join(states) or 'no state'}")
+    print(f"  the next start {look(component).next.sentence}")
     return 0
 
 

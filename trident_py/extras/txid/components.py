@@ -31,13 +31,14 @@ from ...topology.user_modules import NotFound
 @dataclass(frozen=True)
 class Component:
     """One component. ``read``: returns its log as it is now, to be read alone; ``open``: the log, to be written.
-    ``program``: None if only the checkpoint is known, and no state."""
+    ``program``: None if only the checkpoint is known, and no state. ``root``: what ``checkpoints=`` names."""
 
     topology: str
     name: str
     read: Callable[[], BatchLog]
     open: Callable[[], BatchLog] | None = None
     program: Program | None = None
+    root: str = ""
 
     @property
     def shown(self) -> str:
@@ -45,9 +46,10 @@ class Component:
 
 
 def components_of(
-    target: str | None, checkpoint: str | None, name: str | None, settings: tuple[str, ...]
+    target: str | None, checkpoint: str | None, name: str | None, settings: tuple[str, ...], new: bool = False
 ) -> list[Component]:
-    """Return the components that the arguments of a command name. Leaves no trace of the user's modules."""
+    """Return the components that the arguments of a command name. Leaves no trace of the user's modules. ``new``: the
+    checkpoint need not be there yet."""
     if target is not None and (found := components_in(Path(target))):
         return found
     if target is not None and (Path(target).is_dir() or ("/" in target and not Path(target).exists())):
@@ -61,7 +63,7 @@ def components_of(
     except NotFound as error:
         nor = "" if target is None or ":" in target else f"; nor is there a folder {target} with a checkpoint"
         raise NotFound(f"{error}{nor}") from None
-    if checkpoint is not None:
+    if checkpoint is not None and not new:
         _check_folder(checkpoint, loaded.storage or "", topology)
     check_submission(topology, conf, loaded.topology)
     run = f"{topology}-{uuid.uuid4().hex[:12]}"
@@ -90,7 +92,7 @@ def component_of(root: str, program: Program, storage: Storage | None = None) ->
     place = root, topology, program.component, own_order
     read = partial(read_log, *place, partial(find_folder, storage=storage or {}))
     opened = partial(open_log, *place, partial(open_folder, storage=storage or {}))
-    return Component(topology, program.component, read, opened, program)
+    return Component(topology, program.component, read, opened, program, root)
 
 
 def components_in(folder: Path) -> list[Component]:

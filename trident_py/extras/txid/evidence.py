@@ -54,7 +54,8 @@ class StateEvidence:
 class ComponentEvidence:
     """What is remembered of one component. ``committed``: the last txid that is over, ``base`` that before the
     first; ``begun``: the one after it, if it has begun; ``decided``: the attempt that decided it. ``running``: whether
-    the driver's process is there. ``states``: None if only the checkpoint is known."""
+    the driver's process is there. ``states``: None if only the checkpoint is known. ``kept``: when the batches were
+    over to which it may go back, in seconds since 1970; None if the log does not tell."""
 
     topology: str
     component: str
@@ -68,3 +69,4 @@ class ComponentEvidence:
     running: bool | None = None
     lineage: str = ""
     states: tuple[StateEvidence, ...] | None = None
+    kept: Mapping[int, int | None] = field(default_factory=dict)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ...checkpoints.batch_log import BatchLog
+from ...checkpoints.batch_log import BatchLog, Kept
 from ...checkpoints.metadata_store import LOG
 from ...engine.startup import AGREEMENT
 from ...engine.two_phase import DECIDED
 from ...report.guarantees.table import align
+from .components import Component
 from .evidence import ComponentEvidence, StateEvidence
 from .next_start import BEGINS, CONTINUES, PUBLISHES, REPEATS
+from .rewind import examine
 
 COLUMNS = ("state", "complete", "in part", "begun", "generation", "owner", "where")
 
@@ -19,7 +22,8 @@ COLUMNS = ("state", "complete", "in part", "begun", "generation", "owner", "wher
 def lines(found: ComponentEvidence) -> list[str]:
     """Return what `trident txid ls` prints of a component."""
     lineage = f"; lineage {found.lineage}" if found.lineage else ""
-    told = [f"{batches(found)}{lineage}", f"driver: {driver(found)}", *states(found), describe_next_start(found)]
+    told = [f"{batches(found)}{lineage}", *kept(found), f"driver: {driver(found)}", *states(found),
+            describe_next_start(found)]  # fmt: skip
     return [f"{found.topology}/{found.component}: {found.place}", *(f"  {line}" for line in told)]
 
 
@@ -34,6 +38,35 @@ def batches(found: ComponentEvidence) -> str:
     begun = "" if found.begun is None else f"; begun: txid {found.begun}"
     decided = "" if found.decided is None else f", decided by its attempt {found.decided}"
     return f"committed: {f'txid {found.committed}' if found.committed else 'none'}{begun}{decided}"
+
+
+def ways_back(component: Component, kept: Sequence[Kept]) -> list[str]:
+    """Return what `trident txid rewind --dry-run` prints: for each batch whether spouts and states can go back to it,
+    and why one cannot."""
+    asked = {batch.txid: examine(component, batch.txid) for batch in kept}
+    names = list(next(iter(asked.values())))
+    table = [("txid", "over at", *names)]
+    for batch in kept:
+        answers = ("yes" if asked[batch.txid][name] is None else "no" for name in names)
+        table.append((str(batch.txid), clock(batch.ended), *answers))
+    reasons = {(name, why): batch for batch in reversed(kept) for name, why in asked[batch.txid].items() if why}
+    told = (f"{name} cannot go back to txid {batch.txid}: {why}" for (name, why), batch in sorted(reasons.items()))
+    return [f"{component.shown} is at txid {kept[0].txid}; can it go back?", *align(table), *told]
+
+
+def clock(seconds: int | None) -> str:
+    """Return a time as people read it."""
+    if seconds is None:
+        return "-"
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def kept(found: ComponentEvidence) -> Iterator[str]:
+    """Yield when the batches were over to which it may go back."""
+    known = [(txid, ended) for txid, ended in found.kept.items() if ended is not None]
+    if len(known) > 1:
+        first, last = (f"txid {txid} (over at {clock(ended)})" for txid, ended in (known[0], known[-1]))
+        yield f"kept: {first} to {last}"
 
 
 def driver(found: ComponentEvidence) -> str:
@@ -72,7 +105,9 @@ def about(found: ComponentEvidence, log: BatchLog, txid: int) -> list[str]:
     told = [*records(log, txid), *(f"{state.state} {state.of(txid)}" for state in found.states or ())]
     if found.states is None:
         told += states(found)
-    return [f"{found.topology}/{found.component}: txid {txid} {describe_batch(found, txid)}",
+    ended = found.kept.get(txid)
+    over = f", since {clock(ended)}" if ended is not None else ""
+    return [f"{found.topology}/{found.component}: txid {txid} {describe_batch(found, txid)}{over}",
             *(f"  {each}" for each in [*told, describe_next_start(found)])]  # fmt: skip
 
 
@@ -87,14 +122,14 @@ def describe_batch(found: ComponentEvidence, txid: int) -> str:
 
 def records(log: BatchLog, txid: int) -> Iterator[str]:
     """Return what the log keeps of a batch: the last one that is over and the one that has begun."""
-    both = [batch for batch in (log.last(), log.find_begun(txid)) if batch is not None and batch.txid == txid]
+    both = [batch for batch in (log.find_over(txid), log.find_begun(txid)) if batch is not None]
     for batch in both:
         for spout, value in (batch.metadata or {}).items():
             yield f"spout {spout}: {'no metadata' if value is None else json.dumps(value)}"
         if batch.micro_batch is not None:
             yield f"micro-batch of Spark: {json.dumps(batch.micro_batch)}"
     if not both:
-        yield "the log keeps the metadata of the spouts for the last batch that is over, and for one that has begun"
+        yield "the log keeps the metadata of the spouts for the last batches that are over, and for one that has begun"
     for path in log.store.paths(""):
         value = None if path in (LOG, AGREEMENT, DECIDED) else log.store.get(path, txid)
         if value is not None:

@@ -37,7 +37,7 @@ def _fill(file: Path, found: Sequence[ComponentEvidence]) -> None:
 
 def _component(found: ComponentEvidence) -> Iterator[Record]:
     record = asdict(found)
-    driver, following, _ = record.pop("driver"), record.pop("next"), record.pop("states")
+    driver, following, _, _ = (record.pop(name) for name in ("driver", "next", "states", "kept"))
     yield {**record, "host": driver.get("host"), "pid": driver.get("pid"), "next": following["kind"],
            "sentence": following["sentence"]}  # fmt: skip
 

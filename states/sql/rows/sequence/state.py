@@ -18,6 +18,7 @@ from ...connection import Connection
 from ...dialects.base import names
 from ...ledger import SqlFence, note_files
 from ...table import CheckedTable, Shape, read_columns
+from ...undo import Never, Undo
 from ..base import RowFactory, RowPartition, declare_fields, make_keyed_shape
 from .numbers import Arrived, Decided, Gap, Key, SenderRow, hold, report
 from .tables import BESIDE, RESERVED, Tables, make_beside
@@ -266,6 +267,10 @@ class SequenceState(RowFactory):
     @property
     def _created(self) -> tuple[str, ...]:
         return "_senders", "_held" if self.onGap == "hold" else "_gaps"
+
+    @property
+    def _undo(self) -> Undo:
+        return Never("which rows waited behind a gap is not kept by batch")
 
     @property
     def _shared(self) -> str:

@@ -1,0 +1,103 @@
+"""The values of a SqlMapState outside of any run, for tools that move them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from trident_py.errors import StateError
+from trident_py.state import StateType
+from trident_py.state.base import Key
+from trident_py.tuples import Fields
+
+from ...columns.arrow import KeyedRows
+from ..rows.table_writer import Stage
+from .backing import SqlBackingMap
+
+GLOBAL_KEY = ("$GLOBAL$",)
+FEW = 2_000  # up to so many rows are written and read one by one, as in a batch
+
+
+class StoredSqlValues:
+    """See `trident_py.state.roles.StoredValues`. Without a key the one value is that of the global aggregate, whatever
+    its key elsewhere. Many rows are loaded in bulk, and compared in the database itself."""
+
+    def __init__(self, backing: SqlBackingMap, kind: StateType, key: Fields | None) -> None:
+        self.kind = kind
+        self.key = key
+        self._backing = backing
+        self._new = self.count() == 0
+        self._last: tuple[Any, Any, KeyedRows] | None = None
+
+    def put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        keys = self._map_keys(keys)
+        if self._new and self._is_many(keys):
+            try:
+                self._write(partial(self._load, self._columns_of(keys, values)))
+                return
+            except StateError:  # a key is there already, or a value does not fit: then the other way says so
+                self._new = False
+        self._write(partial(self._backing.multiPut, keys, values))
+
+    def get(self, keys: Sequence[Key]) -> list[Any]:
+        return self._backing.multiGet(self._map_keys(keys))
+
+    def holds(self, keys: Sequence[Key], values: Sequence[Any]) -> bool:
+        keys = self._map_keys(keys)
+        if self._is_many(keys):
+            rows, transaction = self._columns_of(keys, values), self._backing.transaction
+            transaction.begin(None)
+            try:
+                with transaction.using(0) as connection:
+                    stage = Stage(transaction.stores[0], connection, self._backing.table, rows)
+                    written = stage.all_known(compare=True)
+            finally:
+                transaction.rollback()
+            if written is not None:
+                return written.conflicts == 0
+        return self._backing.multiGet(keys) == list(values)
+
+    def count(self) -> int:
+        transaction = self._backing.transaction
+        rows = 0
+        for index in range(len(transaction.stores)):
+            with transaction.using(index) as connection:
+                rows += connection.execute(f'SELECT count(*) FROM "{self._backing.table}"').fetchone()[0]
+        return rows
+
+    def _columns_of(self, keys: Sequence[Key], values: Sequence[Any]) -> KeyedRows:
+        """Return the rows as columns; those of the last call are kept, since what is put is asked for next."""
+        if self._last is None or self._last[0] is not keys or self._last[1] is not values:
+            self._last = keys, values, self._backing.columns_of(keys, values)
+        return self._last[2]
+
+    def _is_many(self, keys: Sequence[Key]) -> bool:
+        return len(keys) > FEW and len(self._backing.transaction.stores) == 1
+
+    def _load(self, rows: KeyedRows) -> None:
+        backing = self._backing
+        with backing.transaction.using(0) as connection:
+            for positions in rows.in_key_order():
+                part = rows.take(positions)
+                backing.dialect.fill(connection, backing.table, part.columns, part.arrays)
+
+    def _write(self, work: Any) -> None:
+        transaction = self._backing.transaction
+        transaction.begin(None)
+        try:
+            work()
+            transaction.commit()
+        except BaseException:
+            transaction.rollback()
+            raise
+
+    def _map_keys(self, keys: Sequence[Key]) -> Sequence[Key]:
+        if self.key is not None:
+            return keys
+        if len(keys) > 1:
+            raise StateError(
+                f"table {self._backing.table!r} has one value, that of a global aggregate, and got {len(keys)} keys; "
+                "give the state its key"
+            )
+        return [GLOBAL_KEY for _ in keys]

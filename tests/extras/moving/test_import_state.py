@@ -1,0 +1,219 @@
+"""`trident import state`: every form of Storm's values, from every source, into our maps; killed, and repeated."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+
+from states.redis import RedisMapState
+from states.sql import SqlMapState
+from trident_py.cli import trident
+from trident_py.errors import DefinitionError, StateError
+from trident_py.extras.moving import state_import
+from trident_py.extras.moving.checkpoint import Moved
+from trident_py.extras.moving.sources import DumpSource, RedisSource, ValueSource
+from trident_py.extras.moving.state_import import Result, import_values, rebase_in_place
+from trident_py.extras.moving.storm_values import Rebase
+from trident_py.extras.moving.table_source import TableSource
+from trident_py.state import OpaqueValue, StateType, TransactionalValue
+from trident_py.tuples import Fields
+
+OPAQUE, TRANSACTIONAL, PLAIN = StateType.OPAQUE, StateType.TRANSACTIONAL, StateType.NON_TRANSACTIONAL
+QUIET, UNDER_WAY = Moved(7, 7), Moved(7, 7, under_way=True)
+REPEATED = Moved(7, 7, under_way=True, repeats=True)
+
+
+def dump(file: Path, rows: dict[Any, Any]) -> Path:
+    file.write_text("".join(json.dumps({"key": key, "value": value}) + "\n" for key, value in rows.items()))
+    return file
+
+
+def state_of(folder: Path, kind: StateType = OPAQUE) -> SqlMapState:
+    return SqlMapState(f"sqlite:///{folder}/c.db", "c", Fields("word string"), Fields("count bigint"), kind)
+
+
+def take(source: ValueSource, target: Any, moved: Moved = QUIET, split: str | None = None) -> Result:
+    return import_values(source, target.open_values(), moved, split, False, lambda keys: None)
+
+
+def test_a_value_of_the_batch_under_way_is_the_one_before_it() -> None:
+    rebase = Rebase(OPAQUE, OPAQUE, UNDER_WAY)
+    values = [OpaqueValue(6, 3, 2), OpaqueValue(8, 5, 4), OpaqueValue(8, 1, None), OpaqueValue(None, 9, 8)]
+    keys, stored = rebase([("a",), ("b",), ("new",), ("outside",)], values)
+    assert keys == [("a",), ("b",), ("outside",)]
+    assert stored == [OpaqueValue(6, 3, 2), OpaqueValue(7, 4, 4), OpaqueValue(7, 9, 8)]
+    again = Rebase(OPAQUE, OPAQUE, UNDER_WAY)
+    assert again(keys, stored) == (keys, stored), "twice is the same as once"
+
+
+def test_a_repeated_batch_keeps_its_transactional_values() -> None:
+    rebase = Rebase(TRANSACTIONAL, TRANSACTIONAL, REPEATED)
+    keys = [("a",), ("b",)]
+    values = [TransactionalValue(6, 3), TransactionalValue(8, 5)]
+    assert rebase(keys, values) == (keys, values)
+    assert rebase.tally.kept == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "moved", "value", "text"),
+    [
+        (TRANSACTIONAL, TRANSACTIONAL, UNDER_WAY, TransactionalValue(8, 5), "its spout was opaque. Start Storm again"),
+        (TRANSACTIONAL, OPAQUE, REPEATED, TransactionalValue(8, 5), "our state must be transactional"),
+        (OPAQUE, OPAQUE, UNDER_WAY, OpaqueValue(9, 5, 4), "has txid 9, and the checkpoint was imported at txid 7"),
+    ],
+)
+def test_what_cannot_be_decided_is_refused(source: Any, target: Any, moved: Any, value: Any, text: str) -> None:
+    with pytest.raises(StateError, match=text):
+        Rebase(source, target, moved)([("a",)], [value])
+
+
+def test_a_plain_value_does_not_say_whether_it_has_the_batch_under_way() -> None:
+    with pytest.raises(DefinitionError, match=r"Choose: \(1\) start Storm again.*\(2\).*--accept-under-way"):
+        Rebase(PLAIN, OPAQUE, UNDER_WAY)
+    assert Rebase(PLAIN, OPAQUE, UNDER_WAY, accept=True)([("a",)], [5]) == ([("a",)], [OpaqueValue(7, 5, None)])
+    assert Rebase(PLAIN, TRANSACTIONAL, QUIET)([("a",)], [5]) == ([("a",)], [TransactionalValue(7, 5)])
+
+
+FORMS: dict[StateType, dict[str, Any]] = {
+    PLAIN: {"a": 3, "b": 4}, TRANSACTIONAL: {"a": [6, 3], "b": [7, 4]}, OPAQUE: {"a": [6, 3, 2], "b": [7, 4, None]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", list(StateType), ids=lambda kind: f"into {kind.value}")
+@pytest.mark.parametrize("source", list(StateType), ids=lambda kind: kind.value)
+def test_every_form_goes_into_every_kind(source: StateType, target: StateType, tmp_path: Path) -> None:
+    state = state_of(tmp_path, target)
+    done = take(DumpSource(dump(tmp_path / "d", FORMS[source]), source), state)
+    done.check("c")
+    assert {key[0]: value if target is PLAIN else value[1] for key, value in state.stored().items()} == {"a": 3, "b": 4}
+
+
+def test_types_are_declared_and_keys_are_split(tmp_path: Path) -> None:
+    state = SqlMapState.opaque(f"sqlite:///{tmp_path}/c.db", "c", key=["user bigint", "day string"], value="sum double")
+    source = DumpSource(dump(tmp_path / "d", {"7|mon": [3, 1.5, None], "12|tue": [3, 2.0, 1.0]}), OPAQUE)
+    take(source, state, QUIET, "|").check("c")
+    assert state.stored() == {(7, "mon"): OpaqueValue(3, 1.5, None), (12, "tue"): OpaqueValue(3, 2.0, 1.0)}
+    with pytest.raises(StateError, match="has 1 fields, and our state has 2"):
+        take(source, state)
+
+
+def test_a_global_aggregate_has_its_key_here(tmp_path: Path) -> None:
+    state = SqlMapState.opaque(f"sqlite:///{tmp_path}/c.db", "c")
+    source = DumpSource(dump(tmp_path / "d", {"$REDIS-MAP-STATE-GLOBAL": [3, 12, 11]}), OPAQUE)
+    take(source, state).check("c")
+    assert state.stored() == {("$GLOBAL$",): OpaqueValue(3, 12, 11)}
+
+
+@pytest.mark.parametrize("text", [False, True], ids=["columns", "Storm's text"])
+def test_a_table_is_read_in_parts(text: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_import, "SIZE", 100)
+    url = f"sqlite:///{tmp_path}/storm.db"
+    engine = sa.create_engine(url)
+    rows = [(f"w{n}", n % 9 + 1, n, n - 1) for n in range(1050)]
+    with engine.begin() as connection:
+        if text:
+            connection.execute(sa.text("CREATE TABLE t (word text, value blob)"))
+            every = [{"w": word, "v": json.dumps(rest).encode()} for word, *rest in rows]
+            connection.execute(sa.text("INSERT INTO t VALUES (:w, :v)"), every)
+        else:
+            connection.execute(sa.text("CREATE TABLE t (word text, txid int, value int, before int)"))
+            every = [{"w": w, "t": t, "v": v, "p": p} for w, t, v, p in rows]
+            connection.execute(sa.text("INSERT INTO t VALUES (:w, :t, :v, :p)"), every)
+    engine.dispose()
+    more = {} if text else {"txid": "txid", "previous": ("before",)}
+    source = TableSource(url, "t", OPAQUE, ("word",), ("value",), **more)
+    state = state_of(tmp_path)
+    done = take(source, state, Moved(8, 8, True))
+    done.check("c")
+    ahead = sum(1 for row in rows if row[1] == 9)
+    assert (done.keys, done.count, done.tally.previous, done.source) == (1050, 1050, ahead, done.target)
+    assert state.stored() == {
+        (w,): OpaqueValue(t, v, p) if t < 9 else OpaqueValue(8, p, p) for w, t, v, p in rows
+    }  # fmt: skip
+
+
+def test_another_form_than_the_kind_is_refused(tmp_path: Path) -> None:
+    state = state_of(tmp_path)
+    source = DumpSource(dump(tmp_path / "d", {"a": [3, 1]}), OPAQUE)
+    with pytest.raises(StateError, match=r"key \['a'\]: \[3, 1\] is not \[currTxid, curr, prev\]"):
+        take(source, state)
+    (tmp_path / "d").write_text('{"key": "a"}\n')
+    with pytest.raises(StateError, match="line 1: expected"):
+        take(source, state)
+
+
+def test_what_is_not_of_the_import_is_counted(tmp_path: Path) -> None:
+    state = state_of(tmp_path)
+    state.open_values().put([("stranger",)], [OpaqueValue(1, 1, None)])
+    source = DumpSource(dump(tmp_path / "d", FORMS[OPAQUE]), OPAQUE)
+    done = take(source, state)
+    with pytest.raises(StateError, match="c holds 3 keys, and Storm's state 2"):
+        done.check("c")
+
+
+def _die_at_the_third(folder: Path) -> None:
+    parts: list[int] = []
+
+    def tell(keys: int) -> None:
+        parts.append(keys)
+        if len(parts) == 3:
+            os.kill(os.getpid(), 9)
+
+    state_import.SIZE = 100
+    import_values(DumpSource(folder / "d", OPAQUE), state_of(folder).open_values(), UNDER_WAY, None, False, tell)
+
+
+def test_killed_in_the_middle_and_repeated(tmp_path: Path) -> None:
+    rows = {f"w{n}": [n % 8 + 1, n, n - 1] for n in range(1000)}
+    dump(tmp_path / "d", rows)
+    process = multiprocessing.get_context("fork").Process(target=_die_at_the_third, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -9
+    assert len(state_of(tmp_path).stored()) == 300
+    done = take(DumpSource(tmp_path / "d", OPAQUE), state_of(tmp_path), UNDER_WAY)
+    done.check("c")
+    assert state_of(tmp_path).stored() == {
+        (w,): OpaqueValue(t, v, p) if t < 8 else OpaqueValue(7, p, p) for w, (t, v, p) in rows.items()
+    }
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("hash_", [None, "words"], ids=["strings", "hash"])
+def test_redis_into_a_table_and_in_place(hash_: str | None, redis: str, tmp_path: Path) -> None:
+    import redis as client
+
+    server, prefix = client.from_url(redis), f"{tmp_path.name}:"
+    name = None if hash_ is None else f"{prefix}words"
+    rows = {f"{prefix}a": "[7,3,2]", f"{prefix}b": "[8,5,4]", f"{prefix}new": "[8,1,null]"}
+    server.mset(rows) if name is None else server.hset(name, mapping=rows)
+    source = RedisSource(redis, name, OPAQUE, f"{prefix}*")
+    wanted = {(f"{prefix}a",): OpaqueValue(7, 3, 2), (f"{prefix}b",): OpaqueValue(7, 4, 4)}
+    done = take(source, state_of(tmp_path), UNDER_WAY)
+    done.check("c")
+    assert (state_of(tmp_path).stored(), done.tally.absent) == (wanted, 1)
+    target = RedisMapState.opaque(redis, f"{prefix}target")
+    take(source, target, UNDER_WAY).check("target")
+    assert target.stored() == wanted
+    for _ in range(2):
+        rebase_in_place(source, UNDER_WAY, False, lambda keys: None).check("in place")
+        assert {key: value for part in source.read(10) for key, value in zip(*part, strict=True)} == wanted
+
+
+def test_the_command_names_what_is_missing(tmp_path: Path) -> None:
+    dump(tmp_path / "d", FORMS[OPAQUE])
+    common = ["import", "state", "--kind", "opaque", "--checkpoint", str(tmp_path)]
+    for more, text in {
+        ("--from", "redis://h/0", "--table", "t", "--in-place"): "--table does not go with --from redis",
+        ("--from", f"{tmp_path}/d"): "name the state with --into FILE:STATE, or say --in-place",
+        ("--from", f"{tmp_path}/d", "--into", "s.yaml:c"): "has 0 checkpoints that `trident import offsets` has made",
+    }.items():
+        refused = CliRunner().invoke(trident, [*common, *more])
+        assert (refused.exit_code, text in refused.output) == (2, True), refused.output

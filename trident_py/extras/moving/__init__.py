@@ -1,0 +1,1 @@
+"""Moves a running system from Storm: its code, its positions, its states, and the proof that nothing changed."""

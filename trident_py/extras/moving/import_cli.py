@@ -1,0 +1,220 @@
+"""The commands `trident import offsets` and `trident import state`.
+
+Exit codes: 0 done, or done before; 1 a store does not agree or does not answer; 2 the command is wrong, or something
+must be decided first.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...cli.failures import run_guarded
+from ...cli.targets import name_option, settings_option, target_argument, traceback_option
+from ...errors import DefinitionError
+from ...state import StateType
+from ...state.roles import OpensValues, StoredValues
+from ...topology.user_modules import states_loading
+from ..txid.components import components_in, components_of
+from .checkpoint import Moved, check_unused, find_moved, make_checkpoint
+from .kafka_offsets import Place
+from .offsets import ImportAnswers, find_group, find_position
+from .sources import REDIS, DumpSource, RedisSource, ValueSource
+from .state_import import Result, import_values, rebase_in_place
+from .storm_stream import streams_of
+from .zookeeper import ROOT, read_dump, read_live
+
+KINDS = [kind.value for kind in StateType]
+_NAMES = (
+    target_argument,
+    click.option("--checkpoint", metavar="DIR", help="Folder or URI of the new checkpoint; default: checkpoints."),
+    name_option,
+    settings_option,
+    traceback_option,
+)
+
+
+def _add_names(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_NAMES):
+        command = option(command)
+    return command
+
+
+@click.group("import")
+def import_group() -> None:
+    """Take over what a topology in Storm has left: the positions of its spouts, the values of its states."""
+
+
+@import_group.command()
+@_add_names
+@click.option("--zookeeper", metavar="HOST:PORT,...", help="A live ZooKeeper; its topology must be dead.")
+@click.option("--dump", type=click.Path(path_type=Path, exists=True), help="A dump: JSON lines of path and data.")
+@click.option("--group", help="A consumer group in Kafka: that of KafkaSpout of core Storm.")
+@click.option("--root", default=ROOT, show_default=True, help="Storm's transactional.zookeeper.root.")
+@click.option("--stream", "streams", metavar="OURS=STORMS", multiple=True, help="A stream that had another id.")
+@click.option("--start", "starts", metavar="TOPIC@N=OFFSET", multiple=True, help="The next offset of a partition.")
+@click.option("--txid", type=click.IntRange(min=0), help="Our last txid; default: Storm's.")
+@click.option("--dry-run", is_flag=True, help="Say where each stream begins; make nothing.")
+def offsets(
+    zookeeper: str | None, dump: Path | None, group: str | None, root: str, streams: Sequence[str],
+    starts: Sequence[str], txid: int | None, dry_run: bool, full: bool, **named: Any,
+) -> None:  # fmt: skip
+    """Make a checkpoint that begins behind the last batch that Storm has committed."""
+
+    def body() -> int:
+        if sum(each is not None for each in (zookeeper, dump, group)) != 1:
+            raise click.UsageError("name one of --zookeeper, --dump and --group")
+        answers = ImportAnswers(_pairs("--stream", streams), _parse_starts(starts), txid)
+        nodes = read_live(zookeeper, root) if zookeeper else read_dump(dump, root) if dump else {}
+        known = streams_of(nodes, root)
+        for component in components_of(**named, new=True):
+            if component.program is None:
+                raise click.UsageError("a checkpoint alone does not say what its streams read: name the topology")
+            found = find_group(component, group, txid or 0) if group else find_position(component, known, answers)
+            print("\n".join(found[1]))
+            print("\n".join(_warn(found[0].moved)))
+            if not dry_run:
+                made = make_checkpoint(component, found[0])
+                print(f"{'made' if made else 'there already:'} the checkpoint {component.read().where}")
+        return 0
+
+    sys.exit(run_guarded(body, full))
+
+
+def _warn(moved: Moved) -> list[str]:
+    """Return the lines about the batch under way: what becomes of it, by the kind of state."""
+    if not moved.under_way:
+        return ["  no batch was under way"]
+    batch = f"  batch {moved.committed + 1} was under way: "
+    if moved.repeats:
+        return [batch + "it is repeated with the same content, under the same txid", *_OTHER_STATES]
+    return [batch + "it is not committed, and what it read comes again", *_OTHER_STATES]
+
+
+_OTHER_STATES = (
+    "    opaque states: exact, they take the value before it",
+    "    transactional states: exact if it is repeated with the same content, else refused by `trident import state`",
+    "    non-transactional states: not to be decided; let Storm finish the batch, or accept that it may count twice",
+)
+
+
+def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for name, sign, value in pairs:
+        if not (name and sign and value):
+            raise click.UsageError(f"{option} {name}{sign}{value}: expected NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def _parse_starts(given: Sequence[str]) -> Mapping[Place, int]:
+    starts = {}
+    for name, offset in _pairs("--start", given).items():
+        topic, _, partition = name.rpartition("@")
+        if not (topic and partition.isdigit() and offset.isdigit()):
+            raise click.UsageError(f"--start {name}={offset}: expected TOPIC@PARTITION=OFFSET")
+        starts[topic, int(partition)] = int(offset)
+    return starts
+
+
+@import_group.command()
+@click.option("--from", "source", required=True, metavar="URL|FILE", help="redis://..., a SQLAlchemy URL, or a dump.")
+@click.option("--kind", type=click.Choice(KINDS), required=True, help="The kind of Storm's state.")
+@click.option("--hash", "hash_", help="Redis: the hash that holds the values; without it, the strings.")
+@click.option("--match", help="Redis: a pattern of the names.")
+@click.option("--table", help="SQL: the table.")
+@click.option("--key", "key", multiple=True, help="SQL: a column of the key; several in their order.")
+@click.option("--value", "value", multiple=True, help="SQL: a column of the value; alone, it may hold Storm's JSON.")
+@click.option("--txid", "txid", help="SQL: the column of the txid.")
+@click.option("--previous", multiple=True, help="SQL: a column of the previous value.")
+@click.option("--into", metavar="FILE:STATE", help="The state: its name in a states.yaml.")
+@click.option("--in-place", is_flag=True, help="Redis: change the values of the batch under way where they are.")
+@click.option("--split", metavar="TEXT", help="What stands between the fields of a key in its name.")
+@click.option("--checkpoint", required=True, metavar="DIR", help="The checkpoint that `import offsets` has made.")
+@click.option("--accept-under-way", is_flag=True, help="Non-transactional: the batch under way may count twice.")
+@traceback_option
+def state(
+    source: str, kind: str, into: str | None, in_place: bool, split: str | None, checkpoint: str,
+    accept_under_way: bool, full: bool, **lay: Any,
+) -> None:  # fmt: skip
+    """Take the values of one of Storm's states over, behind the same batch as the offsets. May be repeated."""
+
+    def body() -> int:
+        if in_place == (into is not None):
+            raise click.UsageError("name the state with --into FILE:STATE, or say --in-place")
+        storms = _source_of(source, StateType(kind), lay)
+        moved = _find_checkpoint(checkpoint)
+        if in_place:
+            if not isinstance(storms, RedisSource):
+                raise click.UsageError("--in-place is for Redis, whose values our states read as they are")
+            shown, result = storms.shown, rebase_in_place(storms, moved, accept_under_way, _tell)
+        else:
+            shown, target = _target_of(into or "")
+            result = import_values(storms, target, moved, split, accept_under_way, _tell)
+        print("\n".join(_describe(storms.shown, shown, result)))
+        result.check(shown)
+        return 0
+
+    sys.exit(run_guarded(body, full))
+
+
+def _tell(keys: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{keys:,} keys", end="", file=sys.stderr, flush=True)
+
+
+def _find_checkpoint(checkpoint: str) -> Moved:
+    found = [each for each in components_in(Path(checkpoint)) if find_moved(each) is not None]
+    if len(found) != 1:
+        raise DefinitionError(
+            f"{checkpoint} has {len(found)} checkpoints that `trident import offsets` has made; name the folder of "
+            "one, such as checkpoints/words/sentences"
+        )
+    check_unused(found[0])
+    moved = find_moved(found[0])
+    assert moved is not None
+    return moved
+
+
+def _source_of(source: str, kind: StateType, lay: Mapping[str, Any]) -> ValueSource:
+    """Return the source that the options name. Raises UsageError for options that do not fit it."""
+    redis, sql = source.startswith(REDIS), "://" in source
+    wrong = [] if redis else [name for name in ("hash_", "match") if lay[name]]
+    wrong += [name for name in ("table", "key", "value", "txid", "previous") if lay[name]] if redis or not sql else []
+    if wrong:
+        raise click.UsageError(f"--{wrong[0].rstrip('_')} does not go with --from {'redis' if redis else 'FILE'}")
+    if redis:
+        return RedisSource(source, lay["hash_"], kind, lay["match"])
+    if not sql:
+        if not Path(source).is_file():
+            raise click.UsageError(f"--from {source}: no such file, and no URL")
+        return DumpSource(Path(source), kind)
+    if not (lay["table"] and lay["key"] and lay["value"]):
+        raise click.UsageError("a SQL table needs --table, --key and --value")
+    from .table_source import TableSource
+
+    return TableSource(source, lay["table"], kind, lay["key"], lay["value"], lay["txid"], lay["previous"])
+
+
+def _target_of(into: str) -> tuple[str, StoredValues]:
+    """Return our state. Raises DefinitionError for one that is not in the file, or is no map."""
+    file, _, name = into.rpartition(":")
+    states = states_loading().load(file or into)
+    if name not in states:
+        raise DefinitionError(f"--into {into}: {file or into} has no state {name!r}; there are {', '.join(states)}")
+    if not isinstance(states[name], OpensValues):
+        raise DefinitionError(f"--into {into}: a {type(states[name]).__name__} is no map with values by key")
+    return repr(states[name]), states[name].open_values()
+
+
+def _describe(source: str, target: str, result: Result) -> list[str]:
+    tally = result.tally
+    lines = [f"{source} -> {target}", f"  {result.keys:,} keys read, {result.count:,} there"]
+    if tally.previous or tally.absent:
+        lines.append(f"  batch under way: {tally.previous:,} keys take the value before it, {tally.absent:,} were new")
+    if tally.kept:
+        lines.append(f"  batch under way: {tally.kept:,} keys have it already, and skip it when it is repeated")
+    return [*lines, f"  digest {result.source[:16]} read, {result.target[:16]} there"]

@@ -1,0 +1,197 @@
+"""From what Storm remembers of its streams to the position of one of our components."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import DefinitionError
+from ...kafka import KafkaSpout
+from ...kafka.batches import TopicPosition, metadata_of
+from ...kafka.topic_metadata import ExistingTopic, Watch
+from ...spouts.inspection import SpoutNodeInfo
+from ...spouts.interfaces import TRANSACTIONAL, ITridentSpout
+from ...spouts.opaque_offsets import partition_path, positions_path
+from ...spouts.partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
+from ..txid.components import Component
+from .checkpoint import Entries, ImportedPosition, Moved
+from .kafka_offsets import KafkaProgress, Place, read_progress
+from .storm_stream import StormStream, find_committed
+
+
+@dataclass(frozen=True)
+class ImportAnswers:
+    """What the person says. ``streams``: the stream in Storm of each of ours that has another name; ``starts``: the
+    next offset of Kafka partitions that Storm does not tell; ``txid``: our last txid, None for Storm's."""
+
+    streams: Mapping[str, str] = field(default_factory=dict)
+    starts: Mapping[Place, int] = field(default_factory=dict)
+    txid: int | None = None
+
+
+@dataclass
+class Findings:
+    """The position of one component as it is put together, and what is said of it."""
+
+    over: dict[str, Any] = field(default_factory=dict)
+    begun: dict[str, Any] = field(default_factory=dict)
+    entries: Entries = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+
+
+def find_position(
+    component: Component, streams: Mapping[str, StormStream], answers: ImportAnswers
+) -> tuple[ImportedPosition, list[str]]:
+    """Return where a component begins, and the lines that say so. Asks Kafka for the topics; changes nothing. Raises
+    DefinitionError for what does not fit together."""
+    assert component.program is not None
+    spouts = component.program.spouts
+    of_spouts = {info.id: _find_stream(info.id, streams, answers) for info in spouts}
+    known = [stream for stream in of_spouts.values() if stream is not None]
+    committed = find_committed(known)
+    repeats = [info for info in spouts if _is_repeated(info, of_spouts[info.id], committed)]
+    base = _choose_base(answers, committed, bool(repeats))
+    moved = Moved(committed, base, any(stream.has_begun(committed + 1) for stream in known), bool(repeats))
+    found = Findings()
+    for info in spouts:
+        if (stream := of_spouts[info.id]) is None:
+            found.lines.append(f"  stream {info.id}: Storm remembers nothing of it; it begins as a new one")
+        else:
+            _add_spout(found, info, stream, moved, answers)
+    begun = found.begun if moved.repeats else None
+    return ImportedPosition(moved, found.over, begun, found.entries), [_headline(component, moved), *found.lines]
+
+
+def _headline(component: Component, moved: Moved) -> str:
+    ours = "" if moved.base == moved.committed else f", here txid {moved.base}"
+    return f"{component.shown}: Storm has committed txid {moved.committed}{ours}"
+
+
+def _find_stream(name: str, streams: Mapping[str, StormStream], answers: ImportAnswers) -> StormStream | None:
+    wanted = answers.streams.get(name, name)
+    if wanted not in streams and name in answers.streams:
+        raise DefinitionError(f"--stream {name}={wanted}: Storm has no stream {wanted}; there are {', '.join(streams)}")
+    return streams.get(wanted)
+
+
+def _is_repeated(info: SpoutNodeInfo, stream: StormStream | None, committed: int) -> bool:
+    """Return whether the batch under way has a content that must stay: a transactional spout has emitted it."""
+    return info.spout.kind == TRANSACTIONAL and stream is not None and stream.has_begun(committed + 1)
+
+
+def _choose_base(answers: ImportAnswers, committed: int, repeats: bool) -> int:
+    base = committed if answers.txid is None else answers.txid
+    if base < committed:
+        raise DefinitionError(f"--txid {base}: Storm has committed txid {committed}; ours must not be lower")
+    if base != committed and repeats:
+        raise DefinitionError(
+            f"--txid {base}: batch {committed + 1} is under way in a transactional spout and is repeated under its "
+            "txid; leave --txid out, or let Storm finish the batch first"
+        )
+    return base
+
+
+def _add_spout(found: Findings, info: SpoutNodeInfo, stream: StormStream, moved: Moved, answers: ImportAnswers) -> None:
+    spout, before = info.spout, [txid for txid in stream.metadata if txid <= moved.committed]
+    if isinstance(spout, KafkaSpout):
+        _add_kafka(found, info, stream, moved, answers)
+    elif isinstance(spout, IOpaquePartitionedTridentSpout):
+        last = dict(_last_metadata(stream, moved.committed))
+        found.entries[positions_path(info.id)] = {moved.base: last}
+        found.lines.append(f"  stream {info.id}: the metadata of {len(last)} partitions")
+    elif isinstance(spout, IPartitionedTridentSpout):
+        for partition, meta in _last_metadata(stream, moved.committed):
+            found.entries[partition_path(info.id, partition)] = {moved.base: meta}
+        for partition, by_txid in stream.partitions.items():
+            if (meta := by_txid.get(moved.committed + 1)) is not None:
+                found.entries.setdefault(partition_path(info.id, partition), {})[moved.base + 1] = meta
+        found.begun[info.id] = stream.metadata.get(moved.committed + 1)
+        found.lines.append(f"  stream {info.id}: the metadata of {len(stream.partitions)} partitions")
+    elif isinstance(spout, ITridentSpout):
+        found.over[info.id] = stream.metadata[max(before)] if before else None
+        found.begun[info.id] = stream.metadata.get(moved.committed + 1)
+        found.lines.append(f"  stream {info.id}: the coordinator's metadata {found.over[info.id]!r}")
+    else:
+        kind = type(spout).__name__
+        found.lines.append(f"  stream {info.id}: a {kind} keeps no position in ZooKeeper; it begins as a new one")
+
+
+def _last_metadata(stream: StormStream, committed: int) -> Iterator[tuple[str, Any]]:
+    for partition, by_txid in sorted(stream.partitions.items()):
+        txids = [txid for txid, meta in by_txid.items() if txid <= committed and meta is not None]
+        if txids:
+            yield partition, by_txid[max(txids)]
+
+
+def _add_kafka(found: Findings, info: SpoutNodeInfo, stream: StormStream, moved: Moved, answers: ImportAnswers) -> None:
+    progress = read_progress(stream, moved.committed, info.spout.topics or ())
+    topics = read_topics(info)
+    found.over[info.id] = _metadata(topics, {**progress.next, **answers.starts}, {})
+    if moved.repeats:
+        starts = {place: start for place, start in progress.next.items() if progress.after.get(place, start) > start}
+        found.begun[info.id] = _metadata(topics, {**progress.next, **answers.starts, **progress.after}, starts)
+    found.lines += describe_offsets(info, topics, progress, answers.starts)
+
+
+def read_topics(info: SpoutNodeInfo) -> dict[str, ExistingTopic]:
+    """Return the topics of a Kafka spout. Raises DefinitionError for one that is missing."""
+    watch = Watch(info.spout)
+    try:
+        topics = watch.topics()
+    finally:
+        watch.close()
+    for name in info.spout.topics or ():
+        if name not in topics:
+            raise DefinitionError(f"stream {info.id}: there is no topic {name} at {info.spout.bootstrap}")
+    return topics
+
+
+def _metadata(
+    topics: Mapping[str, ExistingTopic], ends: Mapping[Place, int], starts: Mapping[Place, int]
+) -> dict[str, Any]:
+    """Return the metadata of a batch of our Kafka spout."""
+    positions = {
+        name: TopicPosition(topic.id, [ends.get((name, p)) for p in range(topic.partitions)])
+        for name, topic in topics.items()
+    }
+    return metadata_of(positions, starts)
+
+
+def describe_offsets(
+    info: SpoutNodeInfo, topics: Mapping[str, ExistingTopic], progress: KafkaProgress, starts: Mapping[Place, int]
+) -> Iterator[str]:
+    """Yield a line for each partition. What Storm does not tell is told, with the choices."""
+    for name, topic in sorted(topics.items()):
+        for p in range(topic.partitions):
+            place = name, p
+            if place in starts:
+                yield f"  {name}@{p}: next offset {starts[place]}, as told"
+            elif place in progress.next:
+                yield f"  {name}@{p}: next offset {progress.next[place]}"
+            else:
+                why = progress.unknown.get(place, "has no position in Storm")
+                yield f"  {name}@{p}: {why}; it begins at its beginning, or where --start {name}@{p}=OFFSET says"
+    for name, p in sorted(progress.next):
+        if name not in topics or p >= topics[name].partitions:
+            yield f"  {name}@{p}: Storm was at offset {progress.next[name, p]}, and stream {info.id} does not read it"
+
+
+def find_group(component: Component, group: str, txid: int) -> tuple[ImportedPosition, list[str]]:
+    """Return where a component begins after the offsets that a consumer group has committed: those of KafkaSpout, the
+    spout of core Storm. They are the next ones to read; what was acked beyond a gap comes again."""
+    assert component.program is not None
+    found = Findings(lines=[f"{component.shown}: after the committed offsets of group {group}, txid {txid}"])
+    for info in component.program.spouts:
+        if not isinstance(info.spout, KafkaSpout):
+            raise DefinitionError(f"stream {info.id} is no KafkaSpout; a consumer group has no position of it")
+        topics = read_topics(info)
+        watch = Watch(dataclasses.replace(info.spout, groupId=group, settings=dict(info.spout.settings or {})))
+        try:
+            ends = watch.fetch_committed([(name, p) for name, t in topics.items() for p in range(t.partitions)])
+        finally:
+            watch.close()
+        found.over[info.id] = _metadata(topics, ends, {})
+        found.lines += describe_offsets(info, topics, KafkaProgress(ends), {})
+    return ImportedPosition(Moved(txid, txid), found.over, None, {}), found.lines

@@ -1,0 +1,142 @@
+"""Where Storm's states keep their values: Redis, or a dump as JSON lines. Read in parts, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...errors import DefinitionError, StateError, explain_missing
+from ...model.secrets import redact_url
+from ...state import (
+    JSONNonTransactionalSerializer,
+    JSONOpaqueSerializer,
+    JSONTransactionalSerializer,
+    StateType,
+)
+from .storm_values import Key, check_form, decode
+
+OURS = b"trident:"  # begins the names of our ledger's keys
+REDIS = ("redis://", "rediss://", "unix://")
+SERIALIZERS: dict[StateType, Any] = {
+    StateType.NON_TRANSACTIONAL: JSONNonTransactionalSerializer(),
+    StateType.TRANSACTIONAL: JSONTransactionalSerializer(),
+    StateType.OPAQUE: JSONOpaqueSerializer(),
+}
+Batch = tuple[list[Key], list[Any]]
+
+
+class ValueSource(Protocol):
+    """The values of one state. ``shown``: where they are, without secrets."""
+
+    @property
+    def kind(self) -> StateType: ...
+
+    @property
+    def shown(self) -> str: ...
+
+    def read(self, size: int) -> Iterator[Batch]:
+        """Yield keys and values of about so many keys at a time. A key may come twice, with the same value."""
+
+
+@dataclass(frozen=True)
+class RedisSource:
+    """A hash of a Redis, or (``hash`` None) the strings of its database whose names match."""
+
+    url: str
+    hash: str | None
+    kind: StateType
+    match: str | None = None
+
+    @property
+    def shown(self) -> str:
+        return f"{'the strings' if self.hash is None else f'hash {self.hash!r}'} at {redact_url(self.url)}"
+
+    def connect(self) -> Any:
+        try:
+            import redis
+        except ImportError as error:
+            raise DefinitionError(explain_missing(self.shown, f"the client {error.name}", "redis")) from error
+        return redis.from_url(self.url)
+
+    def read(self, size: int) -> Iterator[Batch]:
+        for names, texts in self.pages(self.connect(), size):
+            keys = [(name.decode(),) for name in names]
+            yield keys, decode(self.kind, keys, texts)
+
+    def pages(self, client: Any, size: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Yield names and texts as they are."""
+        cursor = None
+        while cursor != 0:
+            if self.hash is None:
+                cursor, found = client.scan(cursor or 0, self.match, size, "STRING")
+                names = [name for name in dict.fromkeys(found) if not name.startswith(OURS)]
+                page = dict(zip(names, client.mget(names), strict=True)) if names else {}
+            else:
+                cursor, page = client.hscan(self.hash, cursor or 0, self.match, size)
+            there = {name: text for name, text in page.items() if text is not None}
+            if there:
+                yield list(there), list(there.values())
+
+    def texts(self, client: Any, keys: Sequence[Key]) -> list[bytes]:
+        """Return the texts of keys; "null" for a missing one."""
+        names = [key[0] for key in keys]
+        found = client.mget(names) if self.hash is None else client.hmget(self.hash, names)
+        return [b"null" if text is None else text for text in found]
+
+    def change(self, client: Any, changed: Mapping[Key, Any], removed: Sequence[Key]) -> None:
+        """Write values in Storm's bytes, and remove keys, in one step."""
+        texts = {key[0]: SERIALIZERS[self.kind].serialize(value) for key, value in changed.items()}
+        pipeline, names = client.pipeline(), [key[0] for key in removed]
+        if texts:
+            pipeline.mset(texts) if self.hash is None else pipeline.hset(self.hash, mapping=texts)
+        if names:
+            pipeline.delete(*names) if self.hash is None else pipeline.hdel(self.hash, *names)
+        pipeline.execute()
+
+    def count(self, client: Any) -> int:
+        if self.hash is not None and self.match is None:
+            return int(client.hlen(self.hash))
+        return sum(len(names) for names, _ in self.pages(client, 10_000))
+
+
+@dataclass(frozen=True)
+class DumpSource:
+    """A file of JSON lines: ``key`` (a text, or a list of the key's fields) and ``value``, or ``text`` with the JSON
+    that Storm's serializers make, as memcached, HBase and Cassandra hold it."""
+
+    file: Path
+    kind: StateType
+
+    @property
+    def shown(self) -> str:
+        return str(self.file)
+
+    def read(self, size: int) -> Iterator[Batch]:
+        with self.file.open("rb") as lines:
+            at = 0
+            while part := list(islice(lines, size)):
+                keys, values = self._parse(part, at)
+                at += len(part)
+                yield keys, check_form(self.kind, keys, values)
+
+    def _parse(self, lines: Sequence[bytes], before: int) -> Batch:
+        keys: list[Key] = []
+        values = []
+        for number, line in enumerate(lines, before + 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                key = row["key"]
+                values.append(json.loads(row["text"]) if "text" in row else row["value"])
+            except (ValueError, TypeError, KeyError) as error:
+                raise StateError(
+                    f'{self.file}, line {number}: expected {{"key": ..., "value": ...}}, or text for value, '
+                    f"got {line[:80]!r}"
+                ) from error
+            keys.append(tuple(key) if isinstance(key, list) else (key,))
+        return keys, values

@@ -1,0 +1,153 @@
+"""Takes the values of one of Storm's states into one of ours: streamed, compared after each part, repeatable."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from ...errors import StateError
+from ...state.roles import StoredValues
+from ...tuples import Fields
+from .checkpoint import Moved
+from .sources import Batch, RedisSource, ValueSource
+from .storm_values import ImportTally, Key, Rebase, decode
+
+SIZE = 50_000  # keys of one part, which is one transaction of our state
+Tell = Callable[[int], None]
+_PARSE: dict[str, Callable[[str], Any]] = dict.fromkeys(("tinyint", "smallint", "int", "integer", "bigint"), int)
+_PARSE |= dict.fromkeys(("float", "double"), float)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an import did. ``source`` and ``target``: the digest of what was read and re-based, and of what our state
+    then held; ``keys`` and ``count``: how many different keys were read and are to be there, and how many are."""
+
+    tally: ImportTally
+    keys: int
+    count: int
+    source: str
+    target: str
+
+    def check(self, shown: str) -> None:
+        """Raise StateError unless both sides agree."""
+        if self.source != self.target:
+            raise StateError(
+                f"{shown} gives back other values than were written: digest {self.source[:16]} was sent, "
+                f"{self.target[:16]} is there. Check the types of its columns; then import again"
+            )
+        if self.keys != self.count:
+            raise StateError(
+                f"{shown} holds {self.count:,} keys, and Storm's state {self.keys:,}: some of ours are not of this "
+                "import, or two of Storm's are one key here. Empty it, or name another one; then import again"
+            )
+
+
+class Digest:
+    """The digest of keys and values in their order, and the number of different keys; 8 bytes of memory for a key."""
+
+    def __init__(self) -> None:
+        self._hash = sha256()
+        self._keys = array("q")
+
+    def add(self, text: bytes) -> None:
+        self._hash.update(text)
+
+    def note(self, keys: Sequence[Key]) -> None:
+        self._keys.extend(map(hash, keys))
+
+    @property
+    def keys(self) -> int:
+        return len(np.unique(np.frombuffer(self._keys, np.int64))) if self._keys else 0
+
+    @property
+    def text(self) -> str:
+        return self._hash.hexdigest()
+
+
+def as_text(keys: Sequence[Key], values: Sequence[Any]) -> bytes:
+    """Return keys and values as the text that is digested."""
+    return json.dumps([keys, values], default=repr).encode()
+
+
+def import_values(
+    source: ValueSource, target: StoredValues, moved: Moved, split: str | None, accept: bool, tell: Tell
+) -> Result:
+    """Write all values of the source into our state, and compare. Each part is one transaction; to repeat all of it
+    changes nothing. ``split``: what stands between the fields of a key in its name; ``tell`` gets the keys so far."""
+    rebase = Rebase(source.kind, target.kind, moved, accept)
+    sent, found = Digest(), Digest()
+    for keys, values in _read_ahead(source.read(SIZE)):
+        keys, values = rebase(_key_fields(keys, target.key, split), values)
+        if keys:
+            keys, values = _drop_repeated(keys, values)
+            target.put(keys, values)
+            text = as_text(keys, values)
+            sent.add(text)
+            sent.note(keys)
+            found.add(text if target.holds(keys, values) else as_text(keys, target.get(keys)))
+        tell(rebase.tally.taken)
+    return Result(rebase.tally, sent.keys, target.count(), sent.text, found.text)
+
+
+def _read_ahead(parts: Iterator[Batch]) -> Iterator[Batch]:
+    """Yield the parts; the next one is read while our store writes this one."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = reader.submit(next, parts, None)
+            yield part
+
+
+def _drop_repeated(keys: list[Key], values: list[Any]) -> Batch:
+    once = dict(zip(keys, values, strict=True))
+    return (keys, values) if len(once) == len(keys) else (list(once), list(once.values()))
+
+
+def _key_fields(keys: list[Key], declared: Fields | None, split: str | None) -> list[Key]:
+    """Return the keys with the fields and types that our state declares: a text is parsed if a number is declared."""
+    if split is not None:
+        keys = [tuple(key[0].split(split)) for key in keys]
+    if declared is None:
+        return keys
+    parsers = [_PARSE.get(declared.types.get(name, "string").lower()) for name in declared]
+    if keys and len(keys[0]) != len(parsers):
+        names = ", ".join(declared)
+        raise StateError(
+            f"key {list(keys[0])!r} has {len(keys[0])} fields, and our state has {len(parsers)} ({names}): name what "
+            "stands between the fields with --split"
+        )
+    if not any(parsers):
+        return keys
+    try:
+        return [
+            tuple(part if parse is None or not isinstance(part, str) else parse(part)
+                  for parse, part in zip(parsers, key, strict=True)) for key in keys
+        ]  # fmt: skip
+    except ValueError as error:
+        raise StateError(f"a key does not fit the declared types ({declared}): {error}") from error
+
+
+def rebase_in_place(source: RedisSource, moved: Moved, accept: bool, tell: Tell) -> Result:
+    """Change the values of the batch under way where they are, and no other one. Twice is the same as once."""
+    rebase = Rebase(source.kind, source.kind, moved, accept)
+    client, sent, found = source.connect(), Digest(), Digest()
+    for names, texts in source.pages(client, SIZE):
+        keys: list[Key] = [(name.decode(),) for name in names]
+        before = decode(source.kind, keys, texts)
+        kept, values = rebase(keys, before)
+        there, after = dict(zip(keys, before, strict=True)), dict(zip(kept, values, strict=True))
+        changed = {key: value for key, value in after.items() if value != there[key]}
+        source.change(client, changed, [key for key in keys if key not in after])
+        sent.add(as_text(kept, values))
+        sent.note(kept)
+        found.add(as_text(kept, decode(source.kind, kept, source.texts(client, kept)) if kept else []))
+        tell(rebase.tally.taken)
+    return Result(rebase.tally, sent.keys, source.count(client), sent.text, found.text)

@@ -1,0 +1,148 @@
+"""Takes the log and the states of a component back to an earlier txid.
+
+It shuts every driver out, notes in the log where it goes, takes back each state in one step of its store, and then the
+log. From the note on no run starts, and each step may be made again: a rewind that was killed is finished by the same
+command.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from threading import Event
+from typing import Any
+
+from ...checkpoints.batch_log import BatchLog, Kept
+from ...engine.program import Program
+from ...engine.recovery import Agreement
+from ...engine.startup import Startup, participants_of
+from ...engine.store_position import CheckpointState, Rewinding
+from ...errors import LineageError
+from ...model.context import RunContext, with_context
+from ...model.fault_points import steps_of_driver
+from ...model.retry import Patience, start_wait
+from ...spouts.interfaces import NON_TRANSACTIONAL, ICommitterTridentSpout
+from ...spouts.sparkspout import SparkSpout
+from .components import Component
+from .fence import shut_out
+
+Reasons = Mapping[str, str | None]
+"""Why a spout or a state cannot go back to a batch, by name; None if it can."""
+
+
+def list_kept(component: Component) -> list[Kept]:
+    """Return the batches of which the log has what a rewind needs, the last one first."""
+    return component.read().list_kept()
+
+
+def examine(component: Component, txid: int) -> dict[str, str | None]:
+    """Ask the spouts and the states whether they can go back to a batch. Changes nothing."""
+    assert component.program is not None
+    program = replace(component.program, conf=with_context(component.program.conf, reads_only=True))
+    return _examine(_make_startup(program, component.read()), txid)
+
+
+def rewind(component: Component, txid: int) -> list[str]:
+    """Go back to a batch; return the states that have gone. Raises LineageError, before anything is changed, if one of
+    them cannot, and what a start raises."""
+    begun = component.read().read_state(None).rewinding
+    if begun is None:
+        check(component, component.read(), txid)
+        shut_out(component, partial(_intend, component, txid))
+    elif begun.to != txid:
+        raise LineageError(f"{component.shown} is on its way back to txid {begun.to}: finish that first")
+    return _finish(component, txid)
+
+
+def _intend(component: Component, txid: int, log: BatchLog) -> None:
+    """Called when all older drivers are shut out: what the states have stays as it is."""
+    check(component, log, txid, "A driver has gone on meanwhile; it is shut out now, and the next start goes on")
+    _step(component, "fenced", txid)
+    assert component.program is not None
+    log.intend(Rewinding(txid, tuple(component.program.states())))
+    _step(component, "intended", txid)
+
+
+def check(component: Component, log: BatchLog, txid: int, then: str = "Nothing was changed") -> None:
+    """Raise LineageError, which ends with ``then``, if the log, a spout or a state cannot go back to the batch."""
+    assert component.program is not None
+    opening = _make_startup(component.program, log)
+    if opening.standing.is_new:
+        raise LineageError(f"{component.shown} has no checkpoint in {log.where}")
+    kept = [each.txid for each in log.list_kept()]
+    if txid not in kept:
+        reach = f"back to txid {kept[-1]}" if len(kept) > 1 else "no further back"
+        raise LineageError(
+            f"{component.shown} is at txid {kept[0]}, and its log reaches {reach} (topology.txid.kept). {then}"
+        )
+    asked = _examine(opening, txid)
+    refused = [f"{name} cannot go back to txid {txid}: {why}" for name, why in asked.items() if why is not None]
+    if refused:
+        raise LineageError("; ".join(refused) + f". So none of them goes back. {then}")
+
+
+def _examine(opening: Startup, txid: int) -> dict[str, str | None]:
+    program = opening.program
+    found = {f"spout {info.id}": _why_not_again(info.spout) for info in program.spouts}
+    for name in program.states():
+        participant = opening.participants.get(name)
+        nothing = "it keeps no txids" if participant is None else None
+        found[name] = nothing or opening.can_rewind(name, txid)
+    return found
+
+
+def _why_not_again(spout: Any) -> str | None:
+    """Return why a spout does not emit what it has emitted before."""
+    if isinstance(spout, SparkSpout):
+        return "Spark's own checkpoint has the position of its sources, and it stays"
+    if isinstance(spout, ICommitterTridentSpout):
+        return "it has committed to its source what it has emitted"
+    return "it does not emit a batch again" if spout.kind == NON_TRANSACTIONAL else None
+
+
+def _finish(component: Component, txid: int) -> list[str]:
+    """Do what the log says was begun, as a driver of its own."""
+    assert component.program is not None
+    run = f"{component.topology}-{uuid.uuid4().hex[:12]}"
+    program = replace(component.program, conf=with_context(component.program.conf, run=run))
+    with closing(_open(component)) as log:
+        log.take()
+        opening = _make_startup(program, log)
+        _check_states(component, opening.standing.rewinding, set(program.states()))
+        opening.raise_fences(Agreement(opening.standing.committed, {}, {}))
+        _step(component, "opened", txid)
+        for name, participant in opening.participants.items():
+            opening.patience.wait_until_available(f"state {name}", partial(participant.rewind, txid))
+            _step(component, "rewound", txid, name)
+        log.go_back(txid, RunContext.of(program.conf).token, partial(_step, component, "forgotten", txid))
+        _step(component, "over", txid)
+        return list(opening.participants)
+
+
+def _check_states(component: Component, begun: Rewinding | None, states: set[str]) -> None:
+    if begun is None:
+        raise LineageError(f"{component.shown} was taken back by another command meanwhile")
+    if set(begun.states) != states:
+        raise LineageError(
+            f"{component.shown} is on its way back to txid {begun.to} with the states {', '.join(begun.states)}; this "
+            f"topology has {', '.join(sorted(states))}. Finish it with the topology with which it began"
+        )
+
+
+def _open(component: Component) -> BatchLog:
+    assert component.open is not None
+    return component.open()
+
+
+def _make_startup(program: Program, log: BatchLog) -> Startup:
+    patience = Patience(start_wait(program.conf), Event(), lambda line: None)
+    standing: CheckpointState = log.read_state(None)
+    return Startup(program, participants_of(program), patience, log.store, standing, log.check)
+
+
+def _step(component: Component, step: str, txid: int, name: str = "") -> None:
+    assert component.program is not None
+    steps_of_driver(component.program.conf)(f"rewind {step}", txid, name)
