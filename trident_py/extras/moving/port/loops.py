@@ -127,18 +127,15 @@ def _count_loop(node: Node, scope: Scope) -> str | None:
         or variable.type.name not in ("int", "long", "var")
     ):
         return None
-    if operator not in (("<", "<=") if step[1] > 0 else (">", ">=")):
-        return None
-    bound = child(condition, "right")
-    body = child(node, "body")
-    if _changes(body, variable.name) or not _is_steady(bound, body):
+    bound, body = child(condition, "right"), child(node, "body")
+    fits = operator in (("<", "<=") if step[1] > 0 else (">", ">="))
+    if not fits or _changes(body, variable.name) or not _is_steady(bound, body):
         return None
     start, end = as_number(translate(variable.value, scope)), as_number(translate(bound, scope))
     if not (start.type.is_whole and end.type.is_whole):
         return None
     name = scope.declare(variable.name, Type(promote(start.type, INT).name))
-    if (start if step[1] > 0 else end).text.isdigit():
-        scope.locals[variable.name].counts = True
+    scope.locals[variable.name].counts = (start if step[1] > 0 else end).text.isdigit()
     return _range(name, start, end, operator, step[1])
 
 
