@@ -190,7 +190,7 @@ class BatchLog:
         began; those before it may be made again. ``forgotten``: called before the last one."""
         over, record = self.find_over(txid), self.store.get(AGREEMENT, 0)
         assert over is not None or txid == record["base"]
-        self._bound(txid)
+        self._limit_ways_back(txid)
         for path in self.store.paths(""):
             for number in self.store.txids(path):
                 if self._is_later(path, number, txid):
@@ -215,7 +215,7 @@ class BatchLog:
         numbers = [number for number in self.store.txids(LOG) if number < 0]
         return {batch["txid"]: batch for batch in (self.store.get(LOG, number) for number in numbers)}
 
-    def _bound(self, txid: int) -> None:
+    def _limit_ways_back(self, txid: int) -> None:
         """Note that the ways back from an earlier batch are those that are left now."""
         last = self.last()
         now = self._past().get(last.txid, {}) if last is not None else {}

@@ -22,7 +22,7 @@ COLUMNS = ("state", "complete", "in part", "begun", "generation", "owner", "wher
 def lines(found: ComponentEvidence) -> list[str]:
     """Return what `trident txid ls` prints of a component."""
     lineage = f"; lineage {found.lineage}" if found.lineage else ""
-    told = [f"{batches(found)}{lineage}", *kept(found), f"driver: {driver(found)}", *states(found),
+    told = [f"{batches(found)}{lineage}", *describe_kept(found), f"driver: {driver(found)}", *states(found),
             describe_next_start(found)]  # fmt: skip
     return [f"{found.topology}/{found.component}: {found.place}", *(f"  {line}" for line in told)]
 
@@ -61,7 +61,7 @@ def clock(seconds: int | None) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def kept(found: ComponentEvidence) -> Iterator[str]:
+def describe_kept(found: ComponentEvidence) -> Iterator[str]:
     """Yield when the batches were over to which it may go back."""
     known = [(txid, ended) for txid, ended in found.kept.items() if ended is not None]
     if len(known) > 1:
