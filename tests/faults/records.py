@@ -16,7 +16,8 @@ COUNTED = ("replays", "rows", "answered", "failed", "lost", "doubled", "undecide
 NAMES = {
     "replays": "batches replayed", "rows": "rows compared",
     "answered": "DRPC requests answered", "failed": "DRPC requests failed",
-    "lost": "**lost**", "doubled": "**doubled**", "undecided": "**undecided**",
+    "lost": "**lost**", "doubled": "**doubled**",
+    "undecided": "**undecided**",
 }  # fmt: skip
 
 
