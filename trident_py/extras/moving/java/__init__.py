@@ -10,6 +10,7 @@ from . import (
     dates,
     decimals,
     errors,
+    iterators,
     json_values,
     logs,
     numbers,
@@ -18,13 +19,14 @@ from . import (
     random,
     storm,
     streams,
-    texts,
+    strings,
 )
 from .collections import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .dates import *  # noqa: F403
 from .decimals import *  # noqa: F403
 from .errors import *  # noqa: F403
+from .iterators import *  # noqa: F403
 from .json_values import *  # noqa: F403
 from .logs import *  # noqa: F403
 from .numbers import *  # noqa: F403
@@ -33,10 +35,10 @@ from .queues import *  # noqa: F403
 from .random import *  # noqa: F403
 from .storm import *  # noqa: F403
 from .streams import *  # noqa: F403
-from .texts import *  # noqa: F403
+from .strings import *  # noqa: F403
 
 _MODULES = (
-    collections, containers, dates, decimals, errors, json_values, logs, numbers,
-    objects, queues, random, storm, streams, texts,
+    collections, containers, dates, decimals, errors, iterators, json_values, logs, numbers,
+    objects, queues, random, storm, streams, strings,
 )  # fmt: skip
 __all__ = sorted(name for module in _MODULES for name in module.__all__)

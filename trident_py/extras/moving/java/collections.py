@@ -13,15 +13,15 @@ from .objects import compare, hash_code, to_text
 
 __all__ = [
     "ConcurrentHashMap",
-    "Entry",
     "HashMap",
     "HashSet",
-    "JavaIterator",
+
     "LinkedHashMap",
     "LinkedHashSet",
+    "MapEntry",
     "TreeMap",
     "TreeSet",
-    "each_of",
+
     "entry_set",
     "key_set",
     "values_of",
@@ -203,7 +203,7 @@ class LinkedHashMap(dict):
         super().__init__()
         self._accessed = accessOrder
 
-    def removeEldestEntry(self, eldest: Entry) -> bool:
+    def removeEldestEntry(self, eldest: MapEntry) -> bool:
         return False
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -212,7 +212,7 @@ class LinkedHashMap(dict):
         new = key not in self
         super().__setitem__(key, value)
         eldest = next(iter(self))
-        if new and self.removeEldestEntry(Entry(eldest, self[eldest])):
+        if new and self.removeEldestEntry(MapEntry(eldest, self[eldest])):
             del self[eldest]
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -252,27 +252,27 @@ class TreeMap(dict):
         for key in source:
             self[key] = source[key]
 
-    def _entry(self, keys: list[Any]) -> Entry | None:
-        return Entry(keys[0], self[keys[0]]) if keys else None
+    def _entry(self, keys: list[Any]) -> MapEntry | None:
+        return MapEntry(keys[0], self[keys[0]]) if keys else None
 
     def firstKey(self) -> Any:
-        return self._required(self._keys())[0]
+        return self._require(self._keys())[0]
 
     def lastKey(self) -> Any:
-        return self._required(self._keys())[-1]
+        return self._require(self._keys())[-1]
 
-    def _required(self, keys: list[Any]) -> list[Any]:
+    def _require(self, keys: list[Any]) -> list[Any]:
         if not keys:
             raise NoSuchElementError("null")
         return keys
 
-    def firstEntry(self) -> Entry | None:
+    def firstEntry(self) -> MapEntry | None:
         return self._entry(self._keys())
 
-    def lastEntry(self) -> Entry | None:
+    def lastEntry(self) -> MapEntry | None:
         return self._entry(self._keys()[::-1])
 
-    def pollFirstEntry(self) -> Entry | None:
+    def pollFirstEntry(self) -> MapEntry | None:
         entry = self.firstEntry()
         if entry is not None:
             del self[entry.getKey()]
@@ -296,13 +296,13 @@ class TreeMap(dict):
     def higherKey(self, key: Any) -> Any:
         return self._near(key, below=False, same=False)
 
-    def floorEntry(self, key: Any) -> Entry | None:
+    def floorEntry(self, key: Any) -> MapEntry | None:
         found = self.floorKey(key)
-        return None if found is None else Entry(found, self[found])
+        return None if found is None else MapEntry(found, self[found])
 
-    def ceilingEntry(self, key: Any) -> Entry | None:
+    def ceilingEntry(self, key: Any) -> MapEntry | None:
         found = self.ceilingKey(key)
-        return None if found is None else Entry(found, self[found])
+        return None if found is None else MapEntry(found, self[found])
 
     def _part(self, keys: Iterable[Any]) -> TreeMap:
         part = TreeMap(self._comparator)
@@ -378,7 +378,7 @@ class TreeSet(_KeySet):
         return list(self)[::-1]
 
 
-class Entry:
+class MapEntry:
     """A Map.Entry. ``owner``: the map that `setValue` changes."""
 
     def __init__(self, key: Any, value: Any, owner: Any = None) -> None:
@@ -397,7 +397,7 @@ class Entry:
         return old
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Entry) and (self._key, self._value) == (other._key, other._value)
+        return isinstance(other, MapEntry) and (self._key, self._value) == (other._key, other._value)
 
     def __hash__(self) -> int:
         return hash_code(self._key) ^ hash_code(self._value)
@@ -416,7 +416,7 @@ class _View(_KeySet):
 
     def __iter__(self) -> Iterator[Any]:
         keys = list(self._map)
-        return iter([Entry(key, self._map[key], self._map) for key in keys] if self._entries else keys)
+        return iter([MapEntry(key, self._map[key], self._map) for key in keys] if self._entries else keys)
 
     def remove(self, value: Any) -> bool:
         key = value.getKey() if self._entries else value
@@ -436,41 +436,3 @@ def entry_set(map_: Any) -> _View:
 def values_of(map_: Any) -> list[Any]:
     """Return the values of a map, as they are now."""
     return list(map_.values())
-
-
-class JavaIterator:
-    """An Iterator over a list, a set or a view of a map. `remove` removes the last value from it."""
-
-    def __init__(self, source: Any) -> None:
-        self._source, self._values, self._at = source, list(source), 0
-
-    def hasNext(self) -> bool:
-        return self._at < len(self._values)
-
-    def next(self) -> Any:
-        if not self.hasNext():
-            raise NoSuchElementError("no such element")
-        self._at += 1
-        return self._values[self._at - 1]
-
-    def set(self, value: Any) -> None:
-        self._source[self._at - 1] = self._values[self._at - 1] = value
-
-    def remove(self) -> None:
-        value = self._values[self._at - 1]
-        if isinstance(self._source, list):
-            del self._source[self._at - 1]
-            del self._values[self._at - 1]
-            self._at -= 1
-        else:
-            self._source.remove(value)
-
-    def __iter__(self) -> Iterator[Any]:
-        while self.hasNext():
-            yield self.next()
-
-
-def each_of(iterator: Any) -> Iterator[Any]:
-    """Go through an Iterator of Java: one with `hasNext` and `next`."""
-    while iterator.hasNext():
-        yield iterator.next()

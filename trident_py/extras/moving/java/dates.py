@@ -14,9 +14,23 @@ from .errors import DateTimeParseError, ParseError
 from .numbers import quotient
 
 __all__ = [
-    "ChronoUnit", "Date", "DateTimeFormatter", "DayOfWeek", "Duration", "Instant", "SimpleDateFormat", "between",
-    "date_of_epoch_day", "date_time_text", "day_of_week", "epoch_day", "length_of_month", "local_time",
-    "parse_date", "parse_date_time", "zone_of",
+    "ChronoUnit",
+    "Date",
+    "DateTimeFormatter",
+    "DayOfWeek",
+    "Instant",
+    "JavaDuration",
+    "SimpleDateFormat",
+    "between",
+    "date_of_epoch_day",
+    "date_time_text",
+    "day_of_week",
+    "epoch_day",
+    "length_of_month",
+    "local_time",
+    "parse_date",
+    "parse_date_time",
+    "zone_of",
 ]  # fmt: skip
 
 UTC = datetime.UTC
@@ -49,12 +63,12 @@ def between(start: Any, end: Any, unit: ChronoUnit) -> int:
     return quotient(_distance(start, end), unit.value)
 
 
-class Duration:
+class JavaDuration:
     def __init__(self, millis: int) -> None:
         self.millis = millis
 
     @classmethod
-    def between(cls, start: Any, end: Any) -> Duration:
+    def between(cls, start: Any, end: Any) -> JavaDuration:
         return cls(_distance(start, end))
 
 

@@ -90,14 +90,14 @@ class _Lookup:
     def getValue(self, key: Any) -> Any:
         raise NotImplementedError
 
-    def _typed(self, key: Any, kinds: Any, name: str) -> Any:
+    def _get_typed(self, key: Any, kinds: Any, name: str) -> Any:
         value = self.getValue(key)
         if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
             raise JSONError(f"JSONObject[{_quote(str(key), False)}] is not a {name}.")
         return value
 
     def getString(self, key: Any) -> str:
-        return self._typed(key, str, "string")
+        return self._get_typed(key, str, "string")
 
     def _number(self, key: Any, name: str) -> Any:
         value = self.getValue(key)
@@ -106,7 +106,7 @@ class _Lookup:
                 return float(value) if name == "double" else int(float(value))
             except ValueError:
                 pass
-        return self._typed(key, (int, float), name)
+        return self._get_typed(key, (int, float), name)
 
     def getInt(self, key: Any) -> int:
         return to_int(self._number(key, "int"))
@@ -121,13 +121,13 @@ class _Lookup:
         value = self.getValue(key)
         if isinstance(value, str) and value.lower() in ("true", "false"):
             return value.lower() == "true"
-        return self._typed(key, bool, "Boolean")
+        return self._get_typed(key, bool, "Boolean")
 
     def getJSONObject(self, key: Any) -> OrgJSONObject:
-        return self._typed(key, OrgJSONObject, "JSONObject")
+        return self._get_typed(key, OrgJSONObject, "JSONObject")
 
     def getJSONArray(self, key: Any) -> OrgJSONArray:
-        return self._typed(key, OrgJSONArray, "JSONArray")
+        return self._get_typed(key, OrgJSONArray, "JSONArray")
 
 
 class OrgJSONObject(_Lookup):
@@ -137,7 +137,7 @@ class OrgJSONObject(_Lookup):
     @classmethod
     def parse(cls, text: str) -> OrgJSONObject:
         try:
-            found = _wrapped(_load(text, HashMap))
+            found = _wrap_values(_load(text, HashMap))
         except ValueError as error:
             raise JSONError(str(error)) from error
         if not isinstance(found, OrgJSONObject):
@@ -206,7 +206,7 @@ class OrgJSONArray(_Lookup):
     @classmethod
     def parse(cls, text: str) -> OrgJSONArray:
         try:
-            found = _wrapped(_load(text, HashMap))
+            found = _wrap_values(_load(text, HashMap))
         except ValueError as error:
             raise JSONError(str(error)) from error
         if not isinstance(found, OrgJSONArray):
@@ -232,13 +232,13 @@ class OrgJSONArray(_Lookup):
         return "[" + ",".join(map(_org_text, self._values)) + "]"
 
 
-def _wrapped(value: Any) -> Any:
+def _wrap_values(value: Any) -> Any:
     if isinstance(value, dict):
         made = OrgJSONObject()
         for key, one in value.items():
-            made._values[key] = _wrapped(one)
+            made._values[key] = _wrap_values(one)
         return made
-    return OrgJSONArray(list(map(_wrapped, value))) if isinstance(value, list) else value
+    return OrgJSONArray(list(map(_wrap_values, value))) if isinstance(value, list) else value
 
 
 def _org_text(value: Any) -> str:

@@ -17,7 +17,7 @@ from .numbers import compare_doubles, to_float, to_int
 __all__ = [
     "Atomic",
     "JavaEnum",
-    "Record",
+    "JavaRecord",
 
     "cast",
     "compare",
@@ -50,7 +50,7 @@ class JavaEnum(enum.Enum):
         return self.value - other.value
 
 
-class Record:
+class JavaRecord:
     """A record: a frozen dataclass with Java's text."""
 
     def __str__(self) -> str:
@@ -161,7 +161,7 @@ def _hash_of_object(value: Any) -> int:
         return to_int(sum(hash_code(key) ^ hash_code(one) for key, one in value.items()))
     if isinstance(value, set):
         return to_int(sum(map(hash_code, value)))
-    if dataclasses.is_dataclass(value) and isinstance(value, Record):
+    if dataclasses.is_dataclass(value) and isinstance(value, JavaRecord):
         for field in dataclasses.fields(value):
             result = 31 * result + hash_code(getattr(value, field.name))
         return to_int(result)

@@ -30,22 +30,22 @@ class LinkedList(list):
     def peekLast(self) -> Any:
         return self[-1] if self else None
 
-    def _required(self) -> LinkedList:
+    def _require(self) -> LinkedList:
         if not self:
             raise NoSuchElementError("no such element")
         return self
 
     def removeFirst(self) -> Any:
-        return self._required().pop(0)
+        return self._require().pop(0)
 
     def removeLast(self) -> Any:
-        return self._required().pop()
+        return self._require().pop()
 
     def getFirst(self) -> Any:
-        return self._required()[0]
+        return self._require()[0]
 
     def getLast(self) -> Any:
-        return self._required()[-1]
+        return self._require()[-1]
 
 
 class PriorityQueue:

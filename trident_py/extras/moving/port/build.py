@@ -7,17 +7,17 @@ import re
 from tree_sitter import Node
 
 from .classes import body_scope, class_scope
-from .declarations import Class, Method, World, has_main, read_declarators
+from .declarations import Class, JavaMethod, World, has_main, read_declarators
 from .layout import break_lines
 from .scope import Scope
-from .source import COMMENTS, Source, Untranslatable, child, children, optional, text, walk
+from .source import COMMENTS, JavaSource, Untranslatable, child, children, optional, text, walk
 from .statements import indent, statement_lines
 
 _TOPOLOGIES = ("StormTopology", "TridentTopology")
 _CLUSTER = re.compile(r"LocalCluster|StormSubmitter|\.submitTopology|Thread\.sleep|Utils\.sleep|DRPCClient|\.build\(\)")
 
 
-def build_lines(source: Source, world: World, classes: list[Class], scope: Scope) -> list[list[str]]:
+def build_lines(source: JavaSource, world: World, classes: list[Class], scope: Scope) -> list[list[str]]:
     """Return the functions and lines that stand at the end of a module."""
     blocks = []
     main = next((cls for cls in classes if has_main(cls)), None)
@@ -35,7 +35,7 @@ def build_lines(source: Source, world: World, classes: list[Class], scope: Scope
     return blocks
 
 
-def _builder(classes: list[Class], main: Class | None) -> tuple[Class, Method] | None:
+def _builder(classes: list[Class], main: Class | None) -> tuple[Class, JavaMethod] | None:
     """Return the method that makes the topology; one of the class with `main`, and one named build..., come first."""
     found = [
         (cls, method)
@@ -47,7 +47,7 @@ def _builder(classes: list[Class], main: Class | None) -> tuple[Class, Method] |
     return found[0] if found else None
 
 
-def _call_builder(cls: Class, method: Method, main: Class | None, scope: Scope) -> list[str]:
+def _call_builder(cls: Class, method: JavaMethod, main: Class | None, scope: Scope) -> list[str]:
     if cls.flat and method.python == "build":
         return []
     arguments = []
@@ -67,12 +67,12 @@ def _call_builder(cls: Class, method: Method, main: Class | None, scope: Scope) 
     ]
 
 
-def _without_value(scope: Scope, method: Method, call: Node, name: str) -> list[str]:
+def _without_value(scope: Scope, method: JavaMethod, call: Node, name: str) -> list[str]:
     reason = f"{scope.source.place(call)}: give {method.name} its {name}, which main computes"
     return ["def build():", *indent(break_lines(f'raise NotImplementedError("{reason}")'))]
 
 
-def _call_in_main(method: Method, main: Class | None) -> Node | None:
+def _call_in_main(method: JavaMethod, main: Class | None) -> Node | None:
     body = next((one.body for one in main.methods if one.name == "main"), None) if main is not None else None
     for one in walk(body) if body is not None else ():
         if one.type == "method_invocation" and text(child(one, "name")) == method.name:

@@ -10,14 +10,14 @@ from tree_sitter import Node
 from . import library
 from .code import BREAK, Code, fill, wrap
 from .connectors import connector
-from .declarations import Class, Field, Method
+from .declarations import Class, JavaField, JavaMethod
 from .expressions import as_number, class_named, coerce, handles, of_receiver, subscript, translate
 from .java_types import BOOLEAN, INT, OBJECT, STRING, Type, promote
 from .names import python_name
 from .scope import Scope
 from .source import Untranslatable, child, children, optional, text
 from .storm_types import STREAMS, python_class, returns_of
-from .wanted import Wanted, wanted_of
+from .wanted import LambdaShape, find_wanted
 
 EXCEPTIONS = {
     "RuntimeException": "RuntimeError", "IllegalStateException": "IllegalStateError",
@@ -45,7 +45,7 @@ def arguments_of(node: Node) -> list[Node]:
     return children(optional(node, "arguments"))
 
 
-def translate_arguments(nodes: Sequence[Node], scope: Scope, wanted: Sequence[Wanted | None] = ()) -> list[Code]:
+def translate_arguments(nodes: Sequence[Node], scope: Scope, wanted: Sequence[LambdaShape | None] = ()) -> list[Code]:
     """Translate arguments; ``wanted`` says for each slot what a lambda there gets."""
     found: list[Code] = []
     for index, node in enumerate(nodes):
@@ -78,14 +78,14 @@ def _call(node: Node, scope: Scope, statement: bool) -> Code:
 
 
 def _own_call(node: Node, name: str, scope: Scope) -> Code:
-    for around in scope.enclosing():
+    for around in scope.outward():
         if methods := scope.world.methods(around, name):
             method, arguments = choose(methods, node, scope)
             if method.static:
                 owner = next((one for one in scope.world.lineage(around) if method in one.methods), around)
                 return Code(f"{scope.member_text(owner, method.python)}({arguments})", method.returns)
             return Code(f"{scope.self_text(around, node)}.{method.python}({arguments})", method.returns)
-    for around in scope.enclosing():
+    for around in scope.outward():
         if around.kind == "enum" and name in ("values", "valueOf", "ordinal", "name"):
             if name.startswith("value"):
                 return _static_call(node, around.name, name, scope, False)
@@ -103,21 +103,21 @@ def _own_call(node: Node, name: str, scope: Scope) -> Code:
     raise Untranslatable(node, f"{name}() is declared in none of the given files")
 
 
-def choose(methods: Sequence[Method], node: Node, scope: Scope) -> tuple[Method, str]:
+def choose(methods: Sequence[JavaMethod], node: Node, scope: Scope) -> tuple[JavaMethod, str]:
     """Return the overload that a call means, and its arguments."""
     nodes = arguments_of(node)
     fitting = [method for method in methods if method.takes(len(nodes))]
     if not fitting:
         raise Untranslatable(node, f"no method takes these {len(nodes)} arguments")
     first = fitting[0]
-    wanted = [wanted_of(parameter.type, scope) for parameter in first.parameters]
+    wanted = [find_wanted(parameter.type, scope) for parameter in first.parameters]
     arguments = translate_arguments(nodes, scope, wanted)
     exact = [one for one in fitting if len(one.parameters) == len(nodes) and _score(one, arguments, scope) >= 0]
     best = max(exact, key=lambda one: _score(one, arguments, scope), default=first)
     return best, pass_arguments(best, arguments)
 
 
-def _score(method: Method, arguments: Sequence[Code], scope: Scope) -> int:
+def _score(method: JavaMethod, arguments: Sequence[Code], scope: Scope) -> int:
     score = 0
     for parameter, code in zip(method.parameters, arguments, strict=False):
         wanted, given = parameter.type, code.type
@@ -132,7 +132,7 @@ def _score(method: Method, arguments: Sequence[Code], scope: Scope) -> int:
     return score
 
 
-def pass_arguments(method: Method, arguments: Sequence[Code]) -> str:
+def pass_arguments(method: JavaMethod, arguments: Sequence[Code]) -> str:
     """Convert the arguments to the types of the parameters; those of a varargs parameter become a list."""
     parameters, given = method.parameters, list(arguments)
     if parameters and parameters[-1].varargs:
@@ -183,7 +183,7 @@ def _static_call(node: Node, kind: str, name: str, scope: Scope, statement: bool
 
 
 def _instance_call(node: Node, this: Code, name: str, scope: Scope, statement: bool) -> Code:
-    kind = scope.bound(this.type)
+    kind = scope.upper_bound(this.type)
     cls = scope.find_class(kind.name)
     if cls is not None and (found := _user_call(node, this._replace(type=kind), cls, name, scope)):
         return found
@@ -245,7 +245,7 @@ def _equals(this: Code, other: Code) -> Code:
 
 def _user_call(node: Node, this: Code, cls: Class, name: str, scope: Scope) -> Code | None:
     count = len(arguments_of(node))
-    if count == 0 and name in cls.fields and cls.kind == "record" and not cls.named(name):
+    if count == 0 and name in cls.fields and cls.kind == "record" and not cls.methods_named(name):
         return Code(f"{wrap(this.text)}.{cls.python_field(name)}", of_receiver(cls.fields[name].type, cls, this.type))
     methods = scope.world.methods(cls, name)
     if name in ("toString", "hashCode") and count == 0 and not (cls.kind == "interface" and methods):
@@ -287,7 +287,9 @@ def _library_call(node: Node, this: Code, kind: str, name: str, scope: Scope, st
     return Code(written.replace(", )", ")"), returns, bool(returns.is_primitive or kind in ("String", "StringBuilder")))
 
 
-def _lambdas_of(node: Node, this: Code, kind: str, name: str, statement: bool, scope: Scope) -> list[Wanted | None]:
+def _lambdas_of(
+    node: Node, this: Code, kind: str, name: str, statement: bool, scope: Scope
+) -> list[LambdaShape | None]:
     """Return what the lambdas among the arguments get."""
     count = len(arguments_of(node))
     rough = library.find(kind, name, [OBJECT] * count, statement)
@@ -297,10 +299,10 @@ def _lambdas_of(node: Node, this: Code, kind: str, name: str, statement: bool, s
         )
     groups = rough.lambdas if rough is not None else ()
     if not groups and this.type.args:
-        return [wanted_of(this.type.args[-1], scope)] * count
+        return [find_wanted(this.type.args[-1], scope)] * count
     types = _types_for(groups, arguments_of(node), scope)
     return [
-        Wanted([library.substitute(one, this.type, types) for one in group if one]) if group != ("",) else None
+        LambdaShape([library.substitute(one, this.type, types) for one in group if one]) if group != ("",) else None
         for group in groups
     ]
 
@@ -331,7 +333,7 @@ def _storm_call(node: Node, this: Code, name: str, scope: Scope) -> Code:
     nodes = arguments_of(node)
     tuple_type = Type("TridentTuple")
     two = name in ("min", "max", "minBy", "maxBy")
-    wanted = [Wanted([tuple_type, tuple_type] if two else [tuple_type])] * len(nodes)
+    wanted = [LambdaShape([tuple_type, tuple_type] if two else [tuple_type])] * len(nodes)
     if this.type.name == "Config" and name == "put" and len(nodes) == 2:
         key, value = translate_arguments(nodes, scope)
         return Code(f"{this.text}[{key.text}] = {value.text}", Type("void"))
@@ -400,7 +402,7 @@ def make(node: Node, kind: Type, scope: Scope) -> Code:
         values = spread(translate_arguments(arguments_of(node), scope))
         return Code(f"[{values}]", Type("Values"), True)
     if python_class(kind.name) is not None:
-        tuples = [Wanted([Type("TridentTuple")])] * len(arguments_of(node))
+        tuples = [LambdaShape([Type("TridentTuple")])] * len(arguments_of(node))
         return Code(f"{kind.name}({spread(translate_arguments(arguments_of(node), scope, tuples))})", kind, True)
     if library.find(kind.name, "new", [OBJECT] * len(arguments_of(node))) or library.knows(kind.name):
         return _library_call(node, Code("", kind), kind.name, "new", scope, False)._replace(sure=True)
@@ -419,11 +421,11 @@ def constructor_arguments(node: Node, cls: Class, scope: Scope) -> str:
     return ", ".join(filter(None, [*first, arguments]))
 
 
-def record_fields(cls: Class) -> list[Field]:
+def record_fields(cls: Class) -> list[JavaField]:
     return [one for one in cls.fields.values() if not one.static]
 
 
-def constructor_name(method: Method) -> str:
+def constructor_name(method: JavaMethod) -> str:
     """Return the name of the class method that stands for a further constructor of a record."""
     return f"of_{'_'.join(parameter.name for parameter in method.parameters) or 'nothing'}"
 

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import re
-
 from tree_sitter import Node
 
-from . import library
 from .calls import EXCEPTIONS, constructor_arguments, constructor_name
-from .code import Code
-from .declarations import CLASSES, Class, Field, Method, read_class
-from .expressions import default, handles, translate, type_test
+from .declarations import CLASSES, Class, JavaField, JavaMethod, read_class
+from .expressions import default, type_test
 from .java_types import VOID, Type
 from .layout import break_lines
 from .names import python_name, runtime_names
-from .scope import Frame, Scope, hoisting
-from .source import COMMENTS, Untranslatable, child, children, comment_lines, optional, text, walk
+from .scope import FunctionFrame, Scope, hoisting
+from .source import Untranslatable, child, children, comment_lines, optional, text, walk
 from .statements import HANDLERS, block_lines, indent, initial, refuse, statement_lines
 from .storm_types import python_class, python_name_of
-from .wanted import CALLED, captured_names
+from .wanted import CALLED
 
 IGNORED = {
     "Serializable", "Comparable", "Cloneable", "Iterable", "Object", "AutoCloseable", "Closeable", "Iterator",
     "Consumer",
     "KryoSerializable",
 }  # fmt: skip
-_BASES = {"ArrayList": "list", "Record": "Record"}
+_BASES = {"ArrayList": "list", "Record": "JavaRecord"}
 _ANNOTATIONS = {"String": "str", "double": "float", "float": "float", "boolean": "bool", "List": "list", "Map": "dict"}
 
 
 def class_scope(cls: Class, around: Scope) -> Scope:
     """Return the scope inside a class: for a local one, the names around it can be seen."""
-    return around.inner(cls=cls, frame=Frame(), returns=None, update=None, in_loop=False, expected=None, wanted=None)
+    return around.inner(
+        cls=cls, frame=FunctionFrame(), returns=None, update=None, in_loop=False, expected=None, wanted=None
+    )
 
 
 def class_lines(cls: Class, scope: Scope) -> tuple[list[str], list[str]]:
@@ -75,7 +73,7 @@ def base_names(cls: Class, scope: Scope) -> list[str]:
     if cls.kind == "enum":
         names.append("JavaEnum")
     if cls.kind == "record":
-        names.append("Record")
+        names.append("JavaRecord")
     for parent in cls.parents:
         name, kind = _base(parent, cls, scope)
         if name is not None and name not in names:
@@ -98,7 +96,7 @@ def _base(parent: Type, cls: Class, scope: Scope) -> tuple[str | None, type | No
     kind = python_class(parent.name)
     if kind is not None:
         return python_name_of(parent.name), kind
-    if name := inherited_name(parent.name, scope):
+    if name := find_inherited(parent.name, scope):
         return name, python_class(name)
     if last in CALLED or last in IGNORED:
         return None, None
@@ -107,9 +105,9 @@ def _base(parent: Type, cls: Class, scope: Scope) -> tuple[str | None, type | No
     raise Untranslatable(cls.node, f"{parent.name}, which {cls.name} extends, has no counterpart")
 
 
-def inherited_name(name: str, scope: Scope) -> str:
+def find_inherited(name: str, scope: Scope) -> str:
     """Return the full name of a class that one of Storm's interfaces brings along, such as Emitter."""
-    for around in scope.enclosing():
+    for around in scope.outward():
         for parent in scope.world.library_parents(around):
             if hasattr(python_class(parent.name), name):
                 return f"{python_name_of(parent.name)}.{name}"
@@ -131,7 +129,7 @@ def _constants(cls: Class, scope: Scope) -> list[str]:
     return lines
 
 
-def is_early(field: Field, scope: Scope) -> bool:
+def is_early(field: JavaField, scope: Scope) -> bool:
     """Tell whether a static value needs none of the user's own classes and functions."""
     for node in walk(field.value) if field.value is not None else ():
         if node.type in ("lambda_expression", "method_reference", "class_body"):
@@ -144,7 +142,7 @@ def is_early(field: Field, scope: Scope) -> bool:
     return True
 
 
-def field_value(field: Field, scope: Scope) -> str:
+def field_value(field: JavaField, scope: Scope) -> str:
     if field.value is None:
         return default(field.type)
     return initial(field.value, field.type, scope).text
@@ -155,7 +153,7 @@ def _static_fields(cls: Class, scope: Scope) -> tuple[list[str], list[str]]:
     for field in cls.fields.values():
         if field.static:
             name = cls.python_field(field.name)
-            lines = guarded(field.node, scope, lambda field=field: f"= {field_value(field, scope)}")
+            lines = guard(field.node, scope, lambda field=field: f"= {field_value(field, scope)}")
             early = is_early(field, scope) and not any(f"{cls.python}." in line for line in lines)
             if lines[-1].startswith("raise") or not early:
                 after += _assign(f"{cls.python}.{name}", lines)
@@ -187,7 +185,7 @@ def _assign(name: str, lines: list[str]) -> list[str]:
     return [*(line for line in lines if line.startswith("#")), f"{name} = None  # {lines[-1].removeprefix('raise ')}"]
 
 
-def guarded(node: Node, scope: Scope, write: object) -> list[str]:
+def guard(node: Node, scope: Scope, write: object) -> list[str]:
     """Translate a declaration; one that cannot be is reported."""
     scope.report.statements += 1
     with hoisting(scope) as before:
@@ -223,7 +221,7 @@ def _members(cls: Class, scope: Scope) -> list[list[str]]:
     return found
 
 
-def method_lines(method: Method, cls: Class, scope: Scope, function: bool = False) -> list[str]:
+def method_lines(method: JavaMethod, cls: Class, scope: Scope, function: bool = False) -> list[str]:
     """Return the lines of a method; ``function``: it stands in the module."""
     inner = body_scope(cls, scope, instance=not method.static)
     inner.returns = method.returns if method.returns != VOID else None
@@ -236,10 +234,10 @@ def method_lines(method: Method, cls: Class, scope: Scope, function: bool = Fals
     if method.body is None:
         return [*decorators, *head, f'    raise NotImplementedError("{cls.name}.{method.name}")']
     body = block_lines(method.body, inner)
-    return [*decorators, *head, *indent([*_doc(method.node), *declared_globals(inner), *body])]
+    return [*decorators, *head, *indent([*_doc(method.node), *list_globals(inner), *body])]
 
 
-def declared_globals(scope: Scope) -> list[str]:
+def list_globals(scope: Scope) -> list[str]:
     return [f"global {', '.join(sorted(scope.frame.globals))}"] if scope.frame.globals else []
 
 
@@ -252,7 +250,7 @@ def body_scope(cls: Class, scope: Scope, instance: bool) -> Scope:
         selves[cls] = "self"
     else:
         selves.pop(cls, None)
-    return scope.inner(selves=selves, frame=Frame(names=set(scope.frame.names)))
+    return scope.inner(selves=selves, frame=FunctionFrame(names=set(scope.frame.names)))
 
 
 def constructor_lines(cls: Class, scope: Scope) -> list[str]:
@@ -264,7 +262,7 @@ def constructor_lines(cls: Class, scope: Scope) -> list[str]:
     if not cls.constructors and not fields and not blocks and not cls.instance:
         return []
     if len(cls.constructors) > 1:
-        return _overloaded(cls, scope, fields, blocks)
+        return _merge_constructors(cls, scope, fields, blocks)
     only = cls.constructors[0] if cls.constructors else None
     inner = body_scope(cls, scope, instance=True)
     parameters = [inner.declare(one.name, one.type) for one in only.parameters] if only else []
@@ -272,7 +270,12 @@ def constructor_lines(cls: Class, scope: Scope) -> list[str]:
 
 
 def _init(
-    cls: Class, scope: Scope, parameters: list[str], only: Method | None, fields: list[Field], blocks: list[Node]
+    cls: Class,
+    scope: Scope,
+    parameters: list[str],
+    only: JavaMethod | None,
+    fields: list[JavaField],
+    blocks: list[Node],
 ) -> list[str]:
     outer = ["outer"] if cls.instance else []
     lines = ["self.outer = outer"] if outer else []
@@ -284,11 +287,11 @@ def _init(
         statements.remove(explicit)
     elif own_parent is not None and constructor_lines(own_parent, scope):
         lines.append("super().__init__()")
-    assigned = {name for one in statements if (name := assigned_field(one))}
+    assigned = {name for one in statements if (name := get_assigned(one))}
     for field in fields:
         if field.value is not None or field.name not in assigned:
             target = f"self.{cls.python_field(field.name)}"
-            written = guarded(field.node, scope, lambda field=field: f"= {field_value(field, scope)}")
+            written = guard(field.node, scope, lambda field=field: f"= {field_value(field, scope)}")
             lines += _assign(target, written) if written[-1].startswith("= ") else written
     for block in blocks:
         lines += list(statement_lines(block.named_children, scope))
@@ -297,10 +300,10 @@ def _init(
     if not lines:
         return []
     real = any(not line.startswith("#") for line in lines)
-    return [*head, *indent([*declared_globals(scope), *lines, *([] if real else ["pass"])])]
+    return [*head, *indent([*list_globals(scope), *lines, *([] if real else ["pass"])])]
 
 
-def assigned_field(node: Node) -> str:
+def get_assigned(node: Node) -> str:
     """Return the field that a statement ``this.name = ...`` or ``name = ...`` sets."""
     if node.type != "expression_statement" or children(node)[0].type != "assignment_expression":
         return ""
@@ -310,7 +313,7 @@ def assigned_field(node: Node) -> str:
     return text(child(assignment, "left")).removeprefix("this.")
 
 
-def _overloaded(cls: Class, scope: Scope, fields: list[Field], blocks: list[Node]) -> list[str]:
+def _merge_constructors(cls: Class, scope: Scope, fields: list[JavaField], blocks: list[Node]) -> list[str]:
     """Return an `__init__` for several constructors: those that call another one become defaults, if that is all."""
     main = [one for one in cls.constructors if _delegation(one) is None]
     if len(main) != 1:
@@ -331,7 +334,7 @@ def _overloaded(cls: Class, scope: Scope, fields: list[Field], blocks: list[Node
     return _init(cls, inner, written, only, fields, blocks)
 
 
-def _dispatch(cls: Class, scope: Scope, fields: list[Field], blocks: list[Node]) -> list[str]:
+def _dispatch(cls: Class, scope: Scope, fields: list[JavaField], blocks: list[Node]) -> list[str]:
     """Return an `__init__` that tells its constructors apart by the number and the types of the arguments."""
     ordered = sorted(cls.constructors, key=lambda one: len(one.parameters))
     lines: list[str] = []
@@ -347,7 +350,7 @@ def _dispatch(cls: Class, scope: Scope, fields: list[Field], blocks: list[Node])
     return ["def __init__(self, *arguments):", *indent(lines)]
 
 
-def _fits(one: Method, others: list[Method], scope: Scope) -> str:
+def _fits(one: JavaMethod, others: list[JavaMethod], scope: Scope) -> str:
     """Return the test that arguments are for this constructor."""
     count = len(one.parameters)
     same = [other for other in others if len(other.parameters) == count]
@@ -362,14 +365,14 @@ def _fits(one: Method, others: list[Method], scope: Scope) -> str:
     return tests[0]
 
 
-def _delegation(constructor: Method) -> Node | None:
+def _delegation(constructor: JavaMethod) -> Node | None:
     for one in children(constructor.body):
         if one.type == "explicit_constructor_invocation" and text(child(one, "constructor")) == "this":
             return one
     return None
 
 
-def _add_defaults(one: Method, main: Method, defaults: dict[int, str], scope: Scope) -> None:
+def _add_defaults(one: JavaMethod, main: JavaMethod, defaults: dict[int, str], scope: Scope) -> None:
     """Read ``this(a, b, 10)``: the leading arguments are handed on, the others are defaults."""
     call = _delegation(one)
     given = children(optional(call, "arguments")) if call is not None else []
@@ -403,59 +406,6 @@ def _record_constructor(cls: Class, scope: Scope) -> list[str]:
         lines += [*([""] if lines else []), "@classmethod", head]
         lines += indent(break_lines(f"return cls({constructor_arguments(call, cls, inner)})"))
     return lines
-
-
-@handles("class_body")
-def anonymous_class(body: Node, scope: Scope) -> Code:
-    """Write the class before the statement, and return its object."""
-    node, kind = body.parent, scope.expected
-    if node is None or kind is None:
-        raise Untranslatable(body, "a class body")
-    if kind.name == "TypeReference":
-        return Code("None", kind.arg(0), True)
-    if all(one.type in ("block", *COMMENTS) for one in body.named_children):
-        return _double_brace(node, body, kind, scope)
-    last = kind.name.rpartition(".")[2]
-    owner = scope.cls.name if scope.cls is not None else ""
-    cls = read_class(scope.world, body, scope.source, scope.cls, scope.frame.fresh(f"{owner}{last}"))
-    cls.parents, cls.python, cls.instance = [kind], cls.name, False
-    selves = dict(scope.selves)
-    if "self" in selves.values():
-        selves = {own: ("outer" if name == "self" else name) for own, name in selves.items()}
-    if captured_names(body, scope):
-        raise Untranslatable(node, "a class that keeps the variable of a loop is not translated")
-    lines, after = class_lines(cls, scope.inner(selves=selves, expected=None))
-    fields = any(not one.static for one in cls.fields.values())
-    needs_outer = any(re.search(r"\bouter\b", line) for line in lines) and "outer = self" not in scope.frame.before
-    scope.frame.before += [*(["outer = self"] if needs_outer else []), *lines, *after, ""]
-    return Code(f"{cls.python}({_passed(node, kind, fields, scope)})", kind, True)
-
-
-def _passed(node: Node, kind: Type, fields: bool, scope: Scope) -> str:
-    """Return the arguments of an anonymous class: those of its parent."""
-    arguments = children(optional(node, "arguments"))
-    if not arguments:
-        return ""
-    if fields:
-        raise Untranslatable(node, "an anonymous class with arguments and fields is not translated")
-    parent = scope.find_class(kind.name)
-    if parent is not None:
-        return constructor_arguments(node, parent, scope)
-    return ", ".join(translate(one, scope.inner(expected=None)).text for one in arguments)
-
-
-def _double_brace(node: Node, body: Node, kind: Type, scope: Scope) -> Code:
-    """Translate ``new HashMap() {{ put(...); }}``."""
-    entry = library.find(kind.name, "new", [])
-    if entry is None or children(optional(node, "arguments")):
-        raise Untranslatable(node, "an anonymous class with a block alone")
-    name = scope.frame.fresh("made")
-    holder = read_class(scope.world, body, scope.source, scope.cls, name)
-    holder.parents = [kind]
-    inner = scope.inner(cls=holder, selves={**scope.selves, holder: name}, expected=None)
-    lines = [line for block in children(body) for line in statement_lines(block.named_children, inner)]
-    scope.frame.before += [f"{name} = {entry.template}", *lines]
-    return Code(name, kind, True)
 
 
 def local_class(node: Node, scope: Scope) -> list[str]:

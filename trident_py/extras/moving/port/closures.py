@@ -12,10 +12,10 @@ from .code import Code
 from .expressions import HANDLERS, class_named, coerce, handles, translate
 from .java_types import FUNCTION, OBJECT, Type
 from .layout import break_lines
-from .scope import Frame, Scope, hoisting
+from .scope import FunctionFrame, Scope, hoisting
 from .source import Untranslatable, child, children, optional, text, walk
 from .statements import EFFECTS, block_lines
-from .wanted import Wanted, captured_names, wanted_of
+from .wanted import LambdaShape, find_wanted, list_captured
 
 _PARSER = Parser(Language(tree_sitter_java.language()))
 
@@ -26,21 +26,21 @@ OBJECTS = {"StateFactory": "StateFactoryOf", "ValueUpdater": "ValueUpdaterOf"}
 
 @handles("lambda_expression")
 def lambda_expression(node: Node, scope: Scope) -> Code:
-    wanted: Wanted | None = scope.wanted or (wanted_of(scope.expected, scope) if scope.expected else None)
+    wanted: LambdaShape | None = scope.wanted or (find_wanted(scope.expected, scope) if scope.expected else None)
     if scope.expected is not None and scope.expected.name in OBJECTS:
         made = lambda_expression(node, scope.inner(expected=None, wanted=wanted))
         return Code(f"{OBJECTS[scope.expected.name]}({made.text})", scope.expected, True)
     names, declared = _parameters(node, scope)
     body = child(node, "body")
     inner = scope.inner(
-        wanted=None, expected=None, returns=None, update=None, frame=Frame(names=set(scope.frame.names))
+        wanted=None, expected=None, returns=None, update=None, frame=FunctionFrame(names=set(scope.frame.names))
     )
     kinds = [
         declared[index] or (wanted.parameters[index] if wanted and index < len(wanted.parameters) else OBJECT)
         for index in range(len(names))
     ]
     parameters = [inner.declare(name, kind) for name, kind in zip(names, kinds, strict=True)]
-    parameters += [f"{name}={name}" for name in captured_names(node, scope)]
+    parameters += [f"{name}={name}" for name in list_captured(node, scope)]
     inner.in_loop = False
     method = wanted.method if wanted is not None else None
     if body.type != "block":
@@ -91,7 +91,7 @@ def _function(
     """Write a function before the statement."""
     name = scope.frame.fresh("function")
     inner.returns = returns
-    inner.frame = Frame(names=set(scope.frame.names))
+    inner.frame = FunctionFrame(names=set(scope.frame.names))
     lines = block_lines(body, inner) if body.type == "block" else _body_of_expression(body, inner, returns)
     scope.frame.before += [f"def {name}({', '.join(parameters)}):", *(f"    {line}" for line in lines), ""]
     result = OBJECT
@@ -132,7 +132,7 @@ _NAMES = ("value", "other", "third")
 @handles("method_reference")
 def method_reference(node: Node, scope: Scope) -> Code:
     """Translate ``Owner::method`` as the lambda that it stands for."""
-    wanted: Wanted | None = scope.wanted or (wanted_of(scope.expected, scope) if scope.expected else None)
+    wanted: LambdaShape | None = scope.wanted or (find_wanted(scope.expected, scope) if scope.expected else None)
     owner = children(node)[0]
     name = "new" if any(one.type == "new" for one in node.children) else text(node.children[-1])
     count = len(wanted.parameters) if wanted is not None else (0 if name == "new" else 1)
@@ -149,7 +149,9 @@ def method_reference(node: Node, scope: Scope) -> Code:
         body = f"{text(owner)}.{name}({', '.join(names)})"
     made = _parse_lambda(f"({', '.join(names)}) -> {body}")
     try:
-        return HANDLERS["lambda_expression"](made, scope.inner(wanted=Wanted(kinds, wanted.method if wanted else None)))
+        return HANDLERS["lambda_expression"](
+            made, scope.inner(wanted=LambdaShape(kinds, wanted.method if wanted else None))
+        )
     except Untranslatable as error:
         raise Untranslatable(node, error.reason, error.section) from None
 

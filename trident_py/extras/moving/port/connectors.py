@@ -10,7 +10,7 @@ from .code import Code
 from .java_types import STRING, Type
 from .scope import Scope
 from .source import Untranslatable, children, optional
-from .wanted import Wanted
+from .wanted import LambdaShape
 
 KAFKA, REDIS_URL, TYPE = "KafkaTridentSpoutConfig.Builder", "RedisUrl", "RedisDataTypeDescription"
 _SETTINGS = {"max.partition.fetch.bytes", "fetch.min.bytes", "session.timeout.ms", "heartbeat.interval.ms"}
@@ -26,7 +26,7 @@ def connector(
     handler = _CLASSES.get(kind.removesuffix(".Builder")) or _CLASSES.get(kind)
     if handler is None:
         return _refuse_or_none(kind, name, node)
-    record = Wanted([Type("ConsumerRecord", (STRING, STRING))])
+    record = LambdaShape([Type("ConsumerRecord", (STRING, STRING))])
     wanted = [record] if name == "setRecordTranslator" else []
     arguments = translate_arguments(children(optional(node, "arguments")), wanted=wanted)
     return handler(kind, name, node, [code.text for code in arguments], this)

@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from .java_types import OBJECT, VOID, Type, array_of, read_type
 from .names import python_name
-from .source import Source, child, children, modifiers, optional, text, walk
+from .source import JavaSource, child, children, modifiers, optional, text, walk
 
 CLASSES = {
     "class_declaration": "class", "interface_declaration": "interface", "enum_declaration": "enum",
@@ -29,7 +29,7 @@ class Parameter:
 
 
 @dataclass(eq=False)
-class Field:
+class JavaField:
     name: str
     type: Type
     static: bool
@@ -39,7 +39,7 @@ class Field:
 
 
 @dataclass(eq=False)
-class Method:
+class JavaMethod:
     """A method or a constructor. ``python``: its name there, which differs if it is overloaded."""
 
     name: str
@@ -66,14 +66,14 @@ class Class:
     name: str
     kind: str
     node: Node
-    source: Source
+    source: JavaSource
     outer: Class | None = None
     instance: bool = False
     parents: list[Type] = field(default_factory=list)
     variables: list[str] = field(default_factory=list)
-    fields: dict[str, Field] = field(default_factory=dict)
-    methods: list[Method] = field(default_factory=list)
-    constructors: list[Method] = field(default_factory=list)
+    fields: dict[str, JavaField] = field(default_factory=dict)
+    methods: list[JavaMethod] = field(default_factory=list)
+    constructors: list[JavaMethod] = field(default_factory=list)
     inner: dict[str, Class] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
     python: str = ""
@@ -88,7 +88,7 @@ class Class:
     def type(self) -> Type:
         return Type(self.name, tuple(Type(name) for name in self.variables))
 
-    def named(self, name: str) -> list[Method]:
+    def methods_named(self, name: str) -> list[JavaMethod]:
         return [method for method in self.methods if method.name == name]
 
     def python_field(self, name: str) -> str:
@@ -101,7 +101,7 @@ class Class:
 class World:
     """All classes of the given files, and the type variables that they declare."""
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[JavaSource] = field(default_factory=list)
     classes: dict[str, list[Class]] = field(default_factory=lambda: defaultdict(list))
     variables: dict[str, Type] = field(default_factory=dict)
 
@@ -143,11 +143,11 @@ class World:
     def _top(self, name: str) -> Class | None:
         return next((one for one in self.classes.get(name.rpartition(".")[2], ())), None)
 
-    def field(self, cls: Class, name: str) -> tuple[Class, Field] | None:
+    def field(self, cls: Class, name: str) -> tuple[Class, JavaField] | None:
         return next(((one, one.fields[name]) for one in self.lineage(cls) if name in one.fields), None)
 
-    def methods(self, cls: Class, name: str) -> list[Method]:
-        return [method for one in self.lineage(cls) for method in one.named(name)]
+    def methods(self, cls: Class, name: str) -> list[JavaMethod]:
+        return [method for one in self.lineage(cls) for method in one.methods_named(name)]
 
     def library_parents(self, cls: Class) -> Iterator[Type]:
         """Yield the parents that are not among the given files."""
@@ -156,7 +156,7 @@ class World:
                 if self.find(parent.name, one.outer) is None:
                     yield parent
 
-    def functional(self, cls: Class) -> Method | None:
+    def functional(self, cls: Class) -> JavaMethod | None:
         """Return the only abstract method of an interface."""
         if cls.kind != "interface":
             return None
@@ -164,7 +164,7 @@ class World:
         return abstract[0] if len(abstract) == 1 else None
 
 
-def collect(sources: Iterable[Source]) -> World:
+def collect(sources: Iterable[JavaSource]) -> World:
     world = World(sources=list(sources))
     given = {
         text(child(node, "name")) for one in world.sources for node in one.root.named_children if node.type in CLASSES
@@ -192,7 +192,7 @@ def _name_classes(world: World) -> None:
             cls.python = python_name(outer)
 
 
-def read_class(world: World, node: Node, source: Source, outer: Class | None, name: str = "") -> Class:
+def read_class(world: World, node: Node, source: JavaSource, outer: Class | None, name: str = "") -> Class:
     """Read a declaration, or the body of an anonymous class, and the classes in it."""
     kind = CLASSES.get(node.type, "class")
     cls = Class(name or text(child(node, "name")), kind, node, source, outer)
@@ -205,7 +205,7 @@ def read_class(world: World, node: Node, source: Source, outer: Class | None, na
                 cls.parents.append(read_type(one, source.aliases))
     for parameter in children(optional(node, "parameters")) if kind == "record" else ():
         read = _parameter(parameter, source.aliases)
-        cls.fields[read.name] = Field(read.name, read.type, False, True, parameter)
+        cls.fields[read.name] = JavaField(read.name, read.type, False, True, parameter)
     for member in cls.body:
         _read_member(world, cls, member)
     _name_overloads(cls)
@@ -241,7 +241,7 @@ def _read_member(world: World, cls: Class, member: Node) -> None:
         cls.methods.append(_read_method(world, cls, member))
     elif kind == "constructor_declaration":
         cls.constructors.append(
-            Method(cls.name, _parameters(member, cls.source.aliases), VOID, False, member, "__init__")
+            JavaMethod(cls.name, _parameters(member, cls.source.aliases), VOID, False, member, "__init__")
         )
     elif kind == "enum_constant":
         cls.constants.append(text(child(member, "name")))
@@ -253,7 +253,7 @@ def _read_member(world: World, cls: Class, member: Node) -> None:
         cls.inner[inner.name] = inner
 
 
-def read_declarators(node: Node, aliases: dict[str, str], static: bool = False) -> list[Field]:
+def read_declarators(node: Node, aliases: dict[str, str], static: bool = False) -> list[JavaField]:
     """Return what a declaration of fields or locals declares."""
     words, declared = modifiers(node), read_type(child(node, "type"), aliases)
     found = []
@@ -262,17 +262,17 @@ def read_declarators(node: Node, aliases: dict[str, str], static: bool = False) 
         for _ in range(text(optional(one, "dimensions")).count("[")):
             kind = array_of(kind)
         name = text(child(one, "name"))
-        found.append(Field(name, kind, static or "static" in words, "final" in words, one, optional(one, "value")))
+        found.append(JavaField(name, kind, static or "static" in words, "final" in words, one, optional(one, "value")))
     return found
 
 
-def _read_method(world: World, cls: Class, node: Node) -> Method:
+def _read_method(world: World, cls: Class, node: Node) -> JavaMethod:
     _variables(world, node)
     words, returns = modifiers(node), read_type(child(node, "type"), cls.source.aliases)
     name = text(child(node, "name"))
     parameters = _parameters(node, cls.source.aliases)
     python = SPECIAL.get((name, len(parameters))) or python_name(name, member=True)
-    return Method(name, parameters, returns, "static" in words, node, python)
+    return JavaMethod(name, parameters, returns, "static" in words, node, python)
 
 
 def _parameters(node: Node, aliases: dict[str, str]) -> list[Parameter]:
@@ -297,7 +297,7 @@ def _name_overloads(cls: Class) -> None:
     """Python has one method of a name: the longest overload keeps it, others are told apart by their parameters."""
     for name in {method.name for method in cls.methods}:
         same = sorted(
-            cls.named(name), key=lambda method: ("Override" not in text(method.node), -len(method.parameters))
+            cls.methods_named(name), key=lambda method: ("Override" not in text(method.node), -len(method.parameters))
         )
         for method in same[1:]:
             kinds = "_".join(_word(parameter.type) for parameter in method.parameters)
@@ -312,7 +312,7 @@ def has_main(cls: Class) -> bool:
     return any(one.name == "main" and one.static for one in cls.methods)
 
 
-def instantiated(world: World) -> set[str]:
+def find_instantiated(world: World) -> set[str]:
     """Return the simple names of the classes that some file creates, extends or uses as a type."""
     found: set[str] = set()
     for source in world.sources:

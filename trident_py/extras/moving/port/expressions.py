@@ -152,7 +152,7 @@ def identifier(node: Node, scope: Scope) -> Code:
         if field.static:
             return Code(scope.member_text(owner, name), field.type, is_constant_text(field.value))
         return Code(f"{scope.self_text(around, node)}.{owner.python_field(name)}", field.type)
-    constants = next((one for one in scope.enclosing() if name in one.constants), None)
+    constants = next((one for one in scope.outward() if name in one.constants), None)
     if constants is not None:
         return Code(f"{constants.python}.{name}", scope.type_of(constants), True)
     if owner_name := scope.source.statics.get(name):

@@ -18,7 +18,7 @@ def break_lines(line: str) -> list[str]:
         return plain.split("\n")
     if len(links) > 1:
         return _chain(line, links)
-    return _bracketed(line)
+    return _break_brackets(line)
 
 
 def _top_level(line: str, wanted: str) -> list[int]:
@@ -63,7 +63,7 @@ def _start(before: str) -> int:
     return at + 3 if at >= 0 and "(" not in before[:at] else 0
 
 
-def _bracketed(line: str) -> list[str]:
+def _break_brackets(line: str) -> list[str]:
     """Break inside the last bracket of the outermost level that holds something."""
     pairs = _pairs(line)
     for start, end in sorted(pairs, key=lambda pair: (line[pair[0]] != "(", pair[0] - pair[1])):

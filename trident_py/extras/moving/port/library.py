@@ -22,7 +22,7 @@ from .tables_util import UTIL
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableEntry:
     template: str
     returns: str
     lambdas: tuple[tuple[str, ...], ...] = ()
@@ -59,8 +59,8 @@ _LINE = re.compile(r"(\.?[\w$]+)(?:/(\d+|\*)|\(([\w\[\], .]*)\))?(!?)\s+(\S+)\s+
 
 
 @functools.cache
-def _tables() -> dict[str, dict[str, Entry]]:
-    found: dict[str, dict[str, Entry]] = {}
+def _tables() -> dict[str, dict[str, TableEntry]]:
+    found: dict[str, dict[str, TableEntry]] = {}
     for table in (LANG, TEXT, UTIL, STREAMS, DECIMALS):
         for line in filter(None, map(str.strip, table.splitlines())):
             if line.startswith("["):
@@ -75,7 +75,7 @@ def _tables() -> dict[str, dict[str, Entry]]:
             groups = tuple(tuple(group.split(",")) for group in lambdas.split(";")) if lambdas else ()
             key = f"{name}({first})" if first is not None else f"{name}/{count}" if count else name
             for entries in current:
-                entries[key + statement] = Entry(template.strip(), returns, groups)
+                entries[key + statement] = TableEntry(template.strip(), returns, groups)
     return found
 
 
@@ -91,7 +91,7 @@ def lineage(name: str) -> list[str]:
     return found if found[-1] == "Object" else [*found, "Object"]
 
 
-def find(kind: str, name: str, types: list[Type], statement: bool = False) -> Entry | None:
+def find(kind: str, name: str, types: list[Type], statement: bool = False) -> TableEntry | None:
     """Return the entry of a method, for arguments of these types."""
     keys = _keys(name, types)
     for owner in lineage(kind):
@@ -113,12 +113,12 @@ def _keys(name: str, types: list[Type]) -> list[str]:
     return [*exact, *(f"{name}({one}...)" for one in written), f"{name}/{len(types)}", f"{name}/*"]
 
 
-def entries(kind: str) -> dict[str, Entry]:
+def entries(kind: str) -> dict[str, TableEntry]:
     """Return what the table says of one class, without its parents."""
     return _tables().get(kind, {})
 
 
-def constant(kind: str, name: str) -> Entry | None:
+def constant(kind: str, name: str) -> TableEntry | None:
     return _tables().get(kind, {}).get(f".{name}")
 
 

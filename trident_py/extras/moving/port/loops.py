@@ -58,17 +58,22 @@ def enhanced_for(node: Node, scope: Scope) -> list[str]:
         element = expressions.of_receiver(parent.arg(0), cls, values.type) if parent is not None else element
     if not iterable:
         raise Untranslatable(node, f"a loop over {values.type} is not translated")
-    source = values.text
-    for call, instead in (("key_set(", "{}"), ("values_of(", "{}.values()"), ("list(", "{}")):
-        inside = source[len(call) : -1]
-        if source.startswith(call) and inside.replace(".", "").replace("_", "").isalnum():
-            source = instead.format(inside)
+    source = _plain_source(values.text)
     inner = scope.loop(update=None)
     python = inner.declare(text(child(node, "name")), element if written == "var" else kind)
     body = block_lines(child(node, "body"), inner)
     if kind.is_float and element.is_whole:
         body.insert(0, f"{python} = float({python})")
     return after_loop([*break_lines(f"for {python} in {source}:"), *indent(body)], scope)
+
+
+def _plain_source(source: str) -> str:
+    """Return what a loop goes through without the view that Java has to name."""
+    for call, instead in (("key_set(", "{}"), ("values_of(", "{}.values()"), ("list(", "{}")):
+        inside = source[len(call) : -1]
+        if source.startswith(call) and inside.replace(".", "").replace("_", "").isalnum():
+            source = instead.format(inside)
+    return source
 
 
 @handles("while_statement")
@@ -89,7 +94,7 @@ def do_statement(node: Node, scope: Scope) -> list[str]:
 @handles("for_statement")
 def for_statement(node: Node, scope: Scope) -> list[str]:
     inner = scope.loop()
-    counted = _counted(node, inner)
+    counted = _count_loop(node, inner)
     if counted is not None:
         body = block_lines(child(node, "body"), inner.inner(update=None))
         return after_loop([*break_lines(counted), *indent(body)], scope)
@@ -105,7 +110,7 @@ def for_statement(node: Node, scope: Scope) -> list[str]:
     return after_loop([*lines, *break_lines(f"while {written}:"), *indent([*body, *updates])], scope)
 
 
-def _counted(node: Node, scope: Scope) -> str | None:
+def _count_loop(node: Node, scope: Scope) -> str | None:
     """Return the head of a `for` over a range, if the loop is one."""
     starts, updates = node.children_by_field_name("init"), node.children_by_field_name("update")
     condition = optional(node, "condition")

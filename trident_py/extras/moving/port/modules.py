@@ -8,18 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import closures, loops
+from . import anonymous, closures, loops
 from .build import build_lines
-from .classes import class_lines, class_scope, field_value, guarded, is_early, method_lines
-from .declarations import Class, World, collect, instantiated
+from .classes import class_lines, class_scope, field_value, guard, is_early, method_lines
+from .declarations import Class, World, collect, find_instantiated
 from .layout import WIDTH, break_lines
 from .names import RUNTIME, STANDARD, python_name, runtime_names, storm_names
-from .report import Report
+from .report import PortReport
 from .scope import Scope, hoisting
-from .source import Source, Untranslatable, children, read_source
+from .source import JavaSource, Untranslatable, children, read_source
 from .statements import refuse, statement_lines
 
-HANDLERS_OF = (closures, loops)
+HANDLERS_OF = (anonymous, closures, loops)
 """Modules that hold handlers of nodes."""
 _MORE = {"dataclass": "dataclasses", "Decimal": "decimal", "uuid": "", "datetime": ""}
 
@@ -28,15 +28,15 @@ _MORE = {"dataclass": "dataclasses", "Decimal": "decimal", "uuid": "", "datetime
 class Module:
     """The Python of one file."""
 
-    source: Source
+    source: JavaSource
     text: str
-    report: Report
+    report: PortReport
 
 
 def translate_files(paths: Iterable[Path]) -> list[Module]:
     """Translate files that belong together. Raises DefinitionError for one that is not Java."""
     world = collect([read_source(path) for path in paths])
-    made = instantiated(world)
+    made = find_instantiated(world)
     for cls in world.all():
         cls.flat = _is_flat(cls, made)
     return [_translate(source, world) for source in world.sources]
@@ -58,8 +58,8 @@ class _Parts:
     functions: list[list[str]] = field(default_factory=list)
 
 
-def _translate(source: Source, world: World) -> Module:
-    report = Report(source.name, f"{source.module}.py")
+def _translate(source: JavaSource, world: World) -> Module:
+    report = PortReport(source.name, f"{source.module}.py")
     parts = _Parts()
     own = [cls for cls in world.all() if cls.source is source]
     for cls in _in_order(own, world):
@@ -101,12 +101,12 @@ def _add_class(cls: Class, scope: Scope, parts: _Parts) -> None:
             lines, late = class_lines(cls, around)
         except Untranslatable as error:
             scope.report.statements += 1
-            lines, late = _refused_class(cls, error, around), []
+            lines, late = _refuse_class(cls, error, around), []
     parts.classes.append([*before, *lines])
     parts.late += late
 
 
-def _refused_class(cls: Class, error: Untranslatable, scope: Scope) -> list[str]:
+def _refuse_class(cls: Class, error: Untranslatable, scope: Scope) -> list[str]:
     *java, reason = refuse(cls.node, error, scope)
     while java and not java[-1].startswith("#"):
         reason = f"{java.pop()}\n{reason}"
@@ -118,7 +118,7 @@ def _add_flat(cls: Class, scope: Scope, parts: _Parts) -> None:
     inner = class_scope(cls, scope)
     for one in cls.fields.values():
         name = python_name(one.name)
-        lines = guarded(one.node, inner, lambda one=one: f"= {field_value(one, inner)}")
+        lines = guard(one.node, inner, lambda one=one: f"= {field_value(one, inner)}")
         target = parts.early if is_early(one, inner) and len(lines) == 1 else parts.late
         if lines[-1].startswith("= "):
             target += [*lines[:-1], *break_lines(f"{name} {lines[-1]}")]
@@ -149,7 +149,7 @@ def _squeeze(written: str) -> str:
     return "\n".join(line.rstrip() for line in written.split("\n")).rstrip("\n") + "\n"
 
 
-def import_lines(body: list[str], source: Source, world: World) -> list[str]:
+def import_lines(body: list[str], source: JavaSource, world: World) -> list[str]:
     """Return the imports that the lines need."""
     tree = ast.parse("\n".join(body))
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
@@ -175,7 +175,7 @@ def _from(module: str, names: set[str]) -> list[str]:
     return [f"from {module} import (", *(f"    {name}," for name in sorted(names)), ")"]
 
 
-def _module_of(name: str, source: Source, world: World) -> str | None:
+def _module_of(name: str, source: JavaSource, world: World) -> str | None:
     cls = next((one for one in world.all() if one.python == name and not one.flat), None)
     if cls is not None:
         return None if cls.source is source else cls.source.module

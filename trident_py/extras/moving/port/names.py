@@ -48,11 +48,11 @@ def storm_names() -> dict[str, str]:
 
 
 @functools.cache
-def _taken() -> frozenset[str]:
+def _reserve() -> frozenset[str]:
     return frozenset(set(dir(builtins)) - FREE | set(STANDARD) | runtime_names() | {"self", "cls"})
 
 
 def python_name(name: str, member: bool = False) -> str:
     """Return the Python name of a Java name. ``member``: it stands behind a dot, and hides nothing."""
-    taken = keyword.iskeyword(name) or (not member and name in _taken())
+    taken = keyword.iskeyword(name) or (not member and name in _reserve())
     return f"{name}_" if taken else name.replace("$", "_")

@@ -136,14 +136,14 @@ def _arithmetic(operator: str, left: Code, right: Code, node: Node) -> Code:
         kind = promote(left.type, left.type)
         return _shift(operator, left, right, kind)
     if kind.name == "float":
-        inner = _floating(operator, left, right, node)
+        inner = _compute_floating(operator, left, right, node)
         return Code(f"to_float({inner})", kind, True)
     if kind.is_float:
-        return Code(_floating(operator, left, right, node), kind, True)
+        return Code(_compute_floating(operator, left, right, node), kind, True)
     return _whole(operator, left, right, kind)
 
 
-def _floating(operator: str, left: Code, right: Code, node: Node) -> str:
+def _compute_floating(operator: str, left: Code, right: Code, node: Node) -> str:
     if operator == "%":
         return f"remainder({left.text}, {right.text})"
     if operator == "/" and not _is_nonzero(right.text):
@@ -170,7 +170,7 @@ def _shift(operator: str, left: Code, right: Code, kind: Type) -> Code:
     if not (count.isdigit() and int(count) < bits):
         count = f"({wrap(count, 8)} & {bits - 1})"
     shifted = f"{wrap(left.text, 9)} {operator} {wrap(count, 10)}"
-    return Code(wrapped(shifted, kind) if operator == "<<" else shifted, kind, True)
+    return Code(wrap_overflow(shifted, kind) if operator == "<<" else shifted, kind, True)
 
 
 def _whole(operator: str, left: Code, right: Code, kind: Type) -> Code:
@@ -190,7 +190,7 @@ def _whole(operator: str, left: Code, right: Code, kind: Type) -> Code:
         if constant := _constant(written, kind):
             return Code(constant, kind, True)
         wide = operator == "*" or is_wide(left) or is_wide(right)
-        return Code(wrapped(written, kind) if wide else written, kind, True)
+        return Code(wrap_overflow(written, kind) if wide else written, kind, True)
     return Code(binary(left.text, operator, right.text), kind, True)
 
 
@@ -207,7 +207,7 @@ def _unwrap(written: str, kind: Type) -> str:
     return written
 
 
-def wrapped(written: str, kind: Type) -> str:
+def wrap_overflow(written: str, kind: Type) -> str:
     return f"to_{'long' if kind.name == 'long' else 'int'}({written})"
 
 
@@ -235,7 +235,7 @@ def unary_expression(node: Node, scope: Scope) -> Code:
     _require_numbers(value, value, node)
     kind = promote(value.type, value.type)
     if operator == "-" and is_wide(value) and not value.text.isdigit():
-        return Code(wrapped(f"-{wrap(value.text, 12)}", kind), kind, True)
+        return Code(wrap_overflow(f"-{wrap(value.text, 12)}", kind), kind, True)
     return Code(value.text if operator == "+" else f"{operator}{wrap(value.text, 12)}", kind, True)
 
 

@@ -8,7 +8,7 @@ from .source import Untranslatable
 
 
 @dataclass(frozen=True)
-class Finding:
+class PortFinding:
     """A statement that is not translated. ``section``: the guide's page for it."""
 
     line: int
@@ -17,16 +17,16 @@ class Finding:
 
 
 @dataclass(eq=False)
-class Report:
+class PortReport:
     """The statements of one file."""
 
     java: str
     python: str
     statements: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[PortFinding] = field(default_factory=list)
 
     def refuse(self, line: int, error: Untranslatable) -> None:
-        self.findings.append(Finding(line, error.reason, error.section or _section(error.reason)))
+        self.findings.append(PortFinding(line, error.reason, error.section or _section(error.reason)))
 
     @property
     def share(self) -> float:

@@ -9,15 +9,15 @@ from typing import Any
 
 from tree_sitter import Node
 
-from .declarations import Class, Field, World
+from .declarations import Class, JavaField, World
 from .java_types import OBJECT, Type, read_type
 from .names import python_name
-from .report import Report
-from .source import Source, Untranslatable
+from .report import PortReport
+from .source import JavaSource, Untranslatable
 
 
 @dataclass(eq=False)
-class Local:
+class LocalVariable:
     """A local variable. ``counts``: one of a range without negative numbers."""
 
     python: str
@@ -28,7 +28,7 @@ class Local:
 
 
 @dataclass(eq=False)
-class Frame:
+class FunctionFrame:
     """A Python function that is being written. ``before``: lines that have to stand before the current statement."""
 
     before: list[str] = field(default_factory=list)
@@ -56,11 +56,11 @@ class Scope:
     wrong cast. ``labels``: of the loops around, the innermost last."""
 
     world: World
-    source: Source
+    source: JavaSource
     cls: Class | None
-    report: Report
-    frame: Frame = field(default_factory=Frame)
-    locals: dict[str, Local] = field(default_factory=dict)
+    report: PortReport
+    frame: FunctionFrame = field(default_factory=FunctionFrame)
+    locals: dict[str, LocalVariable] = field(default_factory=dict)
     selves: dict[Class, str] = field(default_factory=dict)
     returns: Type | None = None
     update: tuple[str, ...] | None = None
@@ -83,11 +83,11 @@ class Scope:
 
     def declare(self, name: str, kind: Type) -> str:
         python = python_name(name)
-        self.locals[name] = Local(python, kind, self.in_loop)
+        self.locals[name] = LocalVariable(python, kind, self.in_loop)
         self.frame.names.add(python)
         return python
 
-    def enclosing(self) -> Iterator[Class]:
+    def outward(self) -> Iterator[Class]:
         around = self.cls
         while around is not None:
             yield around
@@ -96,7 +96,7 @@ class Scope:
     def read_type(self, node: Node) -> Type:
         return read_type(node, self.source.aliases)
 
-    def bound(self, kind: Type) -> Type:
+    def upper_bound(self, kind: Type) -> Type:
         """Return the bound of a type variable, and any other type as it is."""
         if kind.name in self.world.variables and self.world.find(kind.name, self.cls) is None:
             return self.world.variables[kind.name]
@@ -105,9 +105,9 @@ class Scope:
     def find_class(self, name: str) -> Class | None:
         return self.world.find(name, self.cls)
 
-    def find_field(self, name: str) -> tuple[Class, Class, Field] | None:
+    def find_field(self, name: str) -> tuple[Class, Class, JavaField] | None:
         """Return the enclosing class that has the field, the class that declares it, and the field."""
-        for around in self.enclosing():
+        for around in self.outward():
             if found := self.world.field(around, name):
                 return around, *found
         return None

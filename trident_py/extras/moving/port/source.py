@@ -39,7 +39,7 @@ class Untranslatable(Exception):
 
 
 @dataclass(eq=False)
-class Source:
+class JavaSource:
     """A parsed file. ``imports``: what the simple name of an imported class means; ``wildcards``: packages and
     classes."""
 
@@ -87,11 +87,11 @@ class Source:
         return f"{self.name}:{node.start_point[0] + 1}"
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path) -> JavaSource:
     """Parse a file. Raises DefinitionError if it is not Java."""
     data = path.read_bytes()
     root = Parser(_JAVA).parse(data).root_node
-    source = Source(path, root)
+    source = JavaSource(path, root)
     if error := _first_error(root):
         raise DefinitionError(f"{source.place(error)} is not Java: {text(error)[:60]!r}; does the file compile?")
     for node in root.named_children:
@@ -106,7 +106,7 @@ def _first_error(node: Node) -> Node | None:
     return next((found for child in node.children if child.has_error and (found := _first_error(child))), None)
 
 
-def _add_import(source: Source, node: Node) -> None:
+def _add_import(source: JavaSource, node: Node) -> None:
     name = text(next(child for child in node.named_children if child.type in ("scoped_identifier", "identifier")))
     static = any(child.type == "static" for child in node.children)
     if any(child.type == "asterisk" for child in node.named_children):

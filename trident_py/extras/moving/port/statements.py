@@ -12,7 +12,7 @@ from .declarations import CLASSES, read_declarators
 from .expressions import array_values, as_number, coerce, translate
 from .java_types import Type
 from .layout import break_lines
-from .operators import compound, is_wide, update_parts, wrapped
+from .operators import compound, is_wide, update_parts, wrap_overflow
 from .scope import Scope, hoisting
 from .source import COMMENTS, Untranslatable, child, children, comment_lines, optional, text, walk
 
@@ -198,7 +198,7 @@ def update(node: Node, scope: Scope) -> list[str]:
         raise Untranslatable(node, f"{target.type} is no number")
     sign = "+" if step > 0 else "-"
     if is_wide(target):
-        return [f"{target.text} = {wrapped(f'{target.text} {sign} 1', target.type)}"]
+        return [f"{target.text} = {wrap_overflow(f'{target.text} {sign} 1', target.type)}"]
     return [f"{target.text} {sign}= 1"]
 
 

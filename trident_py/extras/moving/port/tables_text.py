@@ -303,10 +303,10 @@ equals/1 boolean = $this == $0
 .MILLIS ChronoUnit = ChronoUnit.MILLIS
 between/2 long = between($0, $1, $this)
 [JDuration]
-.between/2 T = Duration.between($0, $1)
-.ofSeconds/1 T = Duration($0 * 1000)
-.ofMinutes/1 T = Duration($0 * 60000)
-.ofMillis/1 T = Duration($0)
+.between/2 T = JavaDuration.between($0, $1)
+.ofSeconds/1 T = JavaDuration($0 * 1000)
+.ofMinutes/1 T = JavaDuration($0 * 60000)
+.ofMillis/1 T = JavaDuration($0)
 toMillis/0 long = $this.millis
 getSeconds/0 long = $this.millis // 1000
 toSeconds/0 long = $this.millis // 1000

@@ -156,7 +156,7 @@ hashCode/0 int = hash_code($this)
 equals/1 boolean = $this == $0
 .of/0 Map = HashMap()
 .of/* Map<A0,A1> = map_of($*)
-.entry/2 Map.Entry<A0,A1> = Entry($0, $1)
+.entry/2 Map.Entry<A0,A1> = MapEntry($0, $1)
 .copyOf/1 Map = HashMap($0)
 
 [HashMap Map]
@@ -201,14 +201,14 @@ descendingMap/0 Map<K,V> = $this.descendingMap()
 descendingKeySet/0 Collection<K> = list($this.descendingMap())
 
 [Map.Entry]
-new/2 T = Entry($0, $1)
+new/2 T = MapEntry($0, $1)
 getKey/0 K = $this.getKey()
 getValue/0 V = $this.getValue()
 setValue/1 V = $this.setValue($0)
-.comparingByKey/0 Comparator<E> = comparing(Entry.getKey)
-.comparingByValue/0 Comparator<E> = comparing(Entry.getValue)
-.comparingByKey/1 Comparator<E> = comparing(Entry.getKey, $0)
-.comparingByValue/1 Comparator<E> = comparing(Entry.getValue, $0)
+.comparingByKey/0 Comparator<E> = comparing(MapEntry.getKey)
+.comparingByValue/0 Comparator<E> = comparing(MapEntry.getValue)
+.comparingByKey/1 Comparator<E> = comparing(MapEntry.getKey, $0)
+.comparingByValue/1 Comparator<E> = comparing(MapEntry.getValue, $0)
 
 [Iterator ListIterator]
 hasNext/0 boolean = $this.hasNext()

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from .declarations import Method
+from .declarations import JavaMethod
 from .java_types import INT, OBJECT, STRING, Type
 from .scope import Scope
 from .source import text, walk
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LambdaShape:
     """``method``: the one of the user's own interface that the lambda implements."""
 
     parameters: list[Type]
-    method: Method | None = None
+    method: JavaMethod | None = None
 
 
 CALLED = {
@@ -36,31 +36,31 @@ def is_closure(node: Node) -> bool:
     return node.type in ("lambda_expression", "method_reference")
 
 
-def wanted_of(kind: Type, scope: Scope) -> Wanted | None:
+def find_wanted(kind: Type, scope: Scope) -> LambdaShape | None:
     """Return what a lambda of this type gets, or None if it is no interface of one method."""
     name = kind.name
     if name in _TUPLE:
-        return Wanted([Type("TridentTuple")])
+        return LambdaShape([Type("TridentTuple")])
     if name == "StateFactory":
-        return Wanted([Type("Map", (STRING, OBJECT)), Type("IMetricsContext"), INT, INT])
+        return LambdaShape([Type("Map", (STRING, OBJECT)), Type("IMetricsContext"), INT, INT])
     if name in ("Supplier", "Runnable", "Callable"):
-        return Wanted([])
+        return LambdaShape([])
     if name in ("BinaryOperator", "Comparator"):
-        return Wanted([kind.arg(0), kind.arg(0)])
+        return LambdaShape([kind.arg(0), kind.arg(0)])
     if name in ("BiFunction", "BiPredicate", "BiConsumer"):
-        return Wanted([kind.arg(0), kind.arg(1)])
+        return LambdaShape([kind.arg(0), kind.arg(1)])
     if name.startswith("Int") and name in CALLED:
-        return Wanted([INT] * (2 if "Binary" in name else 1))
+        return LambdaShape([INT] * (2 if "Binary" in name else 1))
     if name in CALLED or name == "ValueUpdater":
-        return Wanted([kind.arg(0)])
+        return LambdaShape([kind.arg(0)])
     cls = scope.find_class(name)
     if cls is not None and (method := scope.world.functional(cls)):
         bound = dict(zip(cls.variables, kind.args, strict=False))
-        return Wanted([bound.get(one.type.name, one.type) for one in method.parameters], method)
+        return LambdaShape([bound.get(one.type.name, one.type) for one in method.parameters], method)
     return None
 
 
-def captured_names(node: Node, scope: Scope) -> list[str]:
+def list_captured(node: Node, scope: Scope) -> list[str]:
     """Return the variables of loops that the node uses: Python would see their last value."""
     used = {text(one) for one in walk(node) if one.type == "identifier"}
     return list(dict.fromkeys(local.python for name, local in scope.locals.items() if local.looped and name in used))

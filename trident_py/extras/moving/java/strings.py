@@ -210,22 +210,22 @@ class Matcher:
             self._at = self._match.end() + (self._match.end() == self._match.start())
         return self._match is not None
 
-    def _found(self) -> re.Match[str]:
+    def _current(self) -> re.Match[str]:
         if self._match is None:
             raise IllegalStateError("No match found")
         return self._match
 
     def group(self, group: int | str = 0) -> Any:
-        return self._found()[group]
+        return self._current()[group]
 
     def groupCount(self) -> int:
         return self._pattern.groups
 
     def start(self) -> int:
-        return self._found().start()
+        return self._current().start()
 
     def end(self) -> int:
-        return self._found().end()
+        return self._current().end()
 
     def replaceAll(self, replacement: str) -> str:
         return replace_all(self._text, self._pattern, replacement)
@@ -363,13 +363,13 @@ def _convert(value: Any, kind: str, flags: str, precision: int | None, width: in
 def _whole(value: int, kind: str, flags: str, width: int) -> str:
     if kind != "d":
         bits = 32 if -(2**31) <= value < 2**31 else 64
-        return _signed(f"{value & ((1 << bits) - 1):{kind}}", False, flags.replace("+", ""), width)
-    return _signed(f"{abs(value):{',' if ',' in flags else ''}d}", value < 0, flags, width)
+        return _sign(f"{value & ((1 << bits) - 1):{kind}}", False, flags.replace("+", ""), width)
+    return _sign(f"{abs(value):{',' if ',' in flags else ''}d}", value < 0, flags, width)
 
 
 def _decimal(value: float | Decimal, kind: str, flags: str, precision: int, width: int) -> str:
     if isinstance(value, float) and not math.isfinite(value):
-        return _signed(to_text(abs(value)), value < 0, flags.replace("0", ""), width)
+        return _sign(to_text(abs(value)), value < 0, flags.replace("0", ""), width)
     exact = abs(value if isinstance(value, Decimal) else Decimal(to_text(value)))
     negative = math.copysign(1, value) < 0
     if kind == "e":
@@ -377,12 +377,12 @@ def _decimal(value: float | Decimal, kind: str, flags: str, precision: int, widt
         digits = (exact.scaleb(-exponent)).quantize(Decimal(1).scaleb(-precision), ROUND_HALF_UP, _WIDE)
         if digits >= 10:
             digits, exponent = (digits / 10).quantize(Decimal(1).scaleb(-precision)), exponent + 1
-        return _signed(f"{digits}e{exponent:+03d}", negative, flags, width)
+        return _sign(f"{digits}e{exponent:+03d}", negative, flags, width)
     rounded = exact.quantize(Decimal(1).scaleb(-precision), ROUND_HALF_UP, _WIDE)
-    return _signed(f"{rounded:{',' if ',' in flags else ''}f}", negative, flags, width)
+    return _sign(f"{rounded:{',' if ',' in flags else ''}f}", negative, flags, width)
 
 
-def _signed(digits: str, negative: bool, flags: str, width: int) -> str:
+def _sign(digits: str, negative: bool, flags: str, width: int) -> str:
     sign = "-" if negative else "+" if "+" in flags else " " if " " in flags else ""
     if negative and "(" in flags:
         return f"({digits})"
