@@ -76,7 +76,7 @@ def batch_of(name: str) -> tuple[int, int] | None:
     return None if match is None else (int(match[4] or 0), int(match[1]))
 
 
-def written_in(name: str) -> int | None:
+def find_txid(name: str) -> int | None:
     """Return the txid of a file or of a batch's folder by its final name; None for another name."""
     batch = batch_of(name)
     if batch is not None:

@@ -22,10 +22,10 @@ from .names import (
     MANIFEST,
     batch_of,
     file_name,
+    find_txid,
     folder_of,
     format_waiting_folder,
     parse_staged_name,
-    written_in,
 )
 from .upkeep import Upkeep
 
@@ -212,7 +212,7 @@ class FileParticipant(Ledger[Record]):
         spark_listing.write(self._folder, record)
         known = {file.name for file in record.files} | {name for name, _ in record.replaced}
         names = {entry.name for entry in self._folder.list_folder("")} - known
-        later = sorted(name for name in names if (written_in(name) or 0) > txid)
+        later = sorted(name for name in names if (find_txid(name) or 0) > txid)
         self._upkeep.delete(later)
         self._folder.sync("")
 

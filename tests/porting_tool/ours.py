@@ -46,7 +46,7 @@ def run(case: Case, module: str, folder: Path) -> dict[str, Any]:
             recorded = importlib.import_module("recorder").Recorder.ROWS
             start(importlib.import_module(module), case, drpc, done.submit)
             done.wait()
-            answers = [[*ask, drpc.execute(*ask)] for ask in case.asks]
+            answers = [[function, args, drpc.execute(function, args)] for function, args in case.asks]
             done.running.stop()
             rows = {name: dict(batches.items()) for name, batches in recorded.items()}
             return case.canonical({"rows": rows, "printed": lines.getvalue().splitlines(), "answers": answers})
@@ -81,7 +81,8 @@ class Awaited:
     """The run of a case, and its end."""
 
     def __init__(self, case: Case, cluster: LocalCluster, patch: pytest.MonkeyPatch) -> None:
-        self.case, self.cluster, self.running = case, cluster, None
+        self.case, self.cluster = case, cluster
+        self.running: Any = None
         self._changed = threading.Condition()
         patch.setattr(StormSubmitter, "submitTopology", self.submit)
 

@@ -47,7 +47,7 @@ class Logged(NamedTuple):
     order: Mapping[str, str] | None = None
 
 
-class Kept(NamedTuple):
+class PastBatch(NamedTuple):
     """A batch to which the component can go back. ``ended``: when it was over, in seconds since 1970; None if the log
     does not have it."""
 
@@ -168,17 +168,17 @@ class BatchLog:
         write = self.store.put if "ends" in (self._micro_batch or {}) else self.store.note
         write(LOG, 0, {**self._record(), "over": over, "begun": None})
 
-    def list_kept(self) -> list[Kept]:
+    def list_kept(self) -> list[PastBatch]:
         """Return the batches to which the component can go back, the last one first."""
         last, base = self.last(), (self.store.get(AGREEMENT, 0) or {}).get("base", 0)
         if last is None:
-            return [Kept(base, None)]
+            return [PastBatch(base, None)]
         past = self._past()
         newest = past.get(last.txid, {_ENDED: None, _LEAST: last.txid})
-        kept = [Kept(last.txid, newest[_ENDED])]
+        kept = [PastBatch(last.txid, newest[_ENDED])]
         while (txid := kept[-1].txid - 1) >= newest[_LEAST] and txid in past:
-            kept.append(Kept(txid, past[txid][_ENDED]))
-        return [*kept, Kept(base, None)] if kept[-1].txid == base + 1 else kept
+            kept.append(PastBatch(txid, past[txid][_ENDED]))
+        return [*kept, PastBatch(base, None)] if kept[-1].txid == base + 1 else kept
 
     def intend(self, rewinding: Rewinding) -> None:
         """Record that the component goes back to a batch. From now on every start is refused, until `go_back`."""
@@ -190,7 +190,7 @@ class BatchLog:
         began; those before it may be made again. ``forgotten``: called before the last one."""
         over, record = self.find_over(txid), self.store.get(AGREEMENT, 0)
         assert over is not None or txid == record["base"]
-        self._bound(txid)
+        self._limit_ways_back(txid)
         for path in self.store.paths(""):
             for number in self.store.txids(path):
                 if self._is_later(path, number, txid):
@@ -215,7 +215,7 @@ class BatchLog:
         numbers = [number for number in self.store.txids(LOG) if number < 0]
         return {batch["txid"]: batch for batch in (self.store.get(LOG, number) for number in numbers)}
 
-    def _bound(self, txid: int) -> None:
+    def _limit_ways_back(self, txid: int) -> None:
         """Note that the ways back from an earlier batch are those that are left now."""
         last = self.last()
         now = self._past().get(last.txid, {}) if last is not None else {}

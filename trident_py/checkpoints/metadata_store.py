@@ -81,7 +81,7 @@ def overwrite_error(file: object) -> ZombieError:
     return other_driver_error(f": it has changed {file} since this one read it. Nothing is written")
 
 
-def kept_batches(conf: Mapping[str, Any]) -> int:
+def read_kept(conf: Mapping[str, Any]) -> int:
     """Return how many batches a run can be taken back."""
     kept = conf.get(KEPT)
     return 20 if kept is None else int(kept)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..checkpoints.batch_log import BatchLog
-from ..checkpoints.metadata_store import kept_batches
+from ..checkpoints.metadata_store import read_kept
 from ..errors import LineageError, TridentError, ZombieError
 from ..model.context import with_context
 from ..model.retry import TOLD, Stopped
@@ -73,7 +73,7 @@ class ComponentRun:
         self.program = replace(program, conf=with_context(program.conf, metadata=batches.store))
         self.running = running
         self.log = batches
-        self.log.kept = kept_batches(program.conf)
+        self.log.kept = read_kept(program.conf)
         try:
             self.coordination = coordinate(spouts, self.program.conf, batches.store, self._report)
         except BaseException:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..checkpoints.metadata_store import MetadataStore, kept_batches
+from ..checkpoints.metadata_store import MetadataStore, read_kept
 from ..errors import DefinitionError, FailedException
 from ..model.chunks import Chunk
 from ..model.context import with_context
@@ -308,7 +308,7 @@ class PartitionedCoordinator(_Coordinated):
         self._id = info.id
         self._store = store
         opaque = isinstance(info.spout, IOpaquePartitionedTridentSpout)
-        self._kept = kept_batches(conf)
+        self._kept = read_kept(conf)
         self._positions = OpaqueOffsets(info.id, store) if opaque else None
         spout = snapshot(info.spout)
         self.contexts = [SpoutContext(info.id, 0, info.partitions)]

@@ -6,7 +6,7 @@ import datetime
 import json
 from collections.abc import Iterator, Sequence
 
-from ...checkpoints.batch_log import BatchLog, Kept
+from ...checkpoints.batch_log import BatchLog, PastBatch
 from ...checkpoints.metadata_store import LOG
 from ...engine.startup import AGREEMENT
 from ...engine.two_phase import DECIDED
@@ -22,7 +22,7 @@ COLUMNS = ("state", "complete", "in part", "begun", "generation", "owner", "wher
 def lines(found: ComponentEvidence) -> list[str]:
     """Return what `trident txid ls` prints of a component."""
     lineage = f"; lineage {found.lineage}" if found.lineage else ""
-    told = [f"{batches(found)}{lineage}", *kept(found), f"driver: {driver(found)}", *states(found),
+    told = [f"{batches(found)}{lineage}", *describe_kept(found), f"driver: {driver(found)}", *states(found),
             describe_next_start(found)]  # fmt: skip
     return [f"{found.topology}/{found.component}: {found.place}", *(f"  {line}" for line in told)]
 
@@ -40,7 +40,7 @@ def batches(found: ComponentEvidence) -> str:
     return f"committed: {f'txid {found.committed}' if found.committed else 'none'}{begun}{decided}"
 
 
-def ways_back(component: Component, kept: Sequence[Kept]) -> list[str]:
+def ways_back(component: Component, kept: Sequence[PastBatch]) -> list[str]:
     """Return what `trident txid rewind --dry-run` prints: for each batch whether spouts and states can go back to it,
     and why one cannot."""
     asked = {batch.txid: examine(component, batch.txid) for batch in kept}
@@ -61,7 +61,7 @@ def clock(seconds: int | None) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def kept(found: ComponentEvidence) -> Iterator[str]:
+def describe_kept(found: ComponentEvidence) -> Iterator[str]:
     """Yield when the batches were over to which it may go back."""
     known = [(txid, ended) for txid, ended in found.kept.items() if ended is not None]
     if len(known) > 1:
