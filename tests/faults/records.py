@@ -12,9 +12,11 @@ from .homes import STORES
 from .injections import KINDS
 
 Record = dict[str, Any]
-COUNTED = ("replays", "rows", "lost", "doubled", "undecided")
+COUNTED = ("replays", "rows", "answered", "failed", "lost", "doubled", "undecided")
 NAMES = {
-    "replays": "batches replayed", "rows": "rows compared", "lost": "**lost**", "doubled": "**doubled**",
+    "replays": "batches replayed", "rows": "rows compared",
+    "answered": "DRPC requests answered", "failed": "DRPC requests failed",
+    "lost": "**lost**", "doubled": "**doubled**",
     "undecided": "**undecided**",
 }  # fmt: skip
 
@@ -35,7 +37,7 @@ def table(records: list[Record]) -> list[str]:
     rows.append(_row("**faults**", [sum(n for (_, at), n in faults.items() if at == store) for store in stores]))
     rows.append(_row("rounds", [sum(record["store"] == store for record in records) for store in stores]))
     for name in COUNTED:
-        counts = [sum(record[name] for record in records if record["store"] == store) for store in stores]
+        counts = [sum(record.get(name, 0) for record in records if record["store"] == store) for store in stores]
         rows.append(_row(NAMES[name], counts))
     rows.append(("seeds", *(seeds([each["seed"] for each in records if each["store"] == at]) for at in stores), ""))
     return ["| " + " | ".join(row) + " |" for row in rows]

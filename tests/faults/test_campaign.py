@@ -149,7 +149,7 @@ RECORD = {
     "store": "sqlite", "seed": 4, "turn": {"point": ["rows", "half"], "kind": "disk full"},
     "faults": [{"kind": "driver killed", "state": "rows", "step": "half", "reached": True},
                {"kind": "disk full", "state": "rows", "step": "begun", "reached": False}],
-    "replays": 0, "rows": 1200, "lost": 0, "doubled": 0, "undecided": 1,
+    "replays": 0, "rows": 1200, "answered": 7, "lost": 0, "doubled": 0, "undecided": 1,
 }  # fmt: skip
 
 
@@ -164,5 +164,6 @@ def test_the_table_is_made_of_the_records() -> None:
     assert lines[0] == "| fault | sqlite | kafka | all |"
     assert "| driver killed | 2 | 1 | 3 |" in lines
     assert "| rows compared | 2,400 | 1,200 | 3,600 |" in lines
+    assert "| DRPC requests answered | 14 | 7 | 21 |" in lines
     assert "| **lost** | 0 | 0 | 0 |" in lines
     assert lines[-1] == "| seeds | 4-5 | 9 |  |"

@@ -7,7 +7,6 @@ docs/differences.md lists what is not here (`tests/test_api.py` compares both). 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +14,10 @@ from pathlib import Path
 import pytest
 from needed import needed
 
-from testbed.kafka_jars import cached, fetch
-from testbed.service import ServiceMissing
 from tests import test_api
 from tests.test_docs import BLOCK, ROOT
+
+from .jars import storms_jars
 
 HERE = Path(__file__).parent / "guide"
 PAGES = [ROOT / "docs" / name for name in ("porting.md", "porting_calls.md", "porting_classes.md")]
@@ -64,15 +63,6 @@ def test_the_java_of_the_guide_compiles(tmp_path: Path) -> None:
     command = ["javac", "-nowarn", "-Xlint:none", "-proc:none", "-cp", f"{jars}/*", "-d", str(tmp_path), str(source)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]
-
-
-def storms_jars() -> Path:
-    """The folder of Storm's jars, fetched by Maven once. Raises ServiceMissing."""
-    if shutil.which("javac") is None:
-        raise ServiceMissing("javac is not installed: sudo apt-get install openjdk-17-jdk-headless")
-    folder = cached(f"storm-{test_api.RECORDED['storm']}")
-    fetch(HERE / "pom.xml", folder)
-    return folder
 
 
 def blocks() -> Iterator[str]:

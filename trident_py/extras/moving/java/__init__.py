@@ -1,0 +1,44 @@
+"""What keeps Java's meaning where Python's differs: for the modules that `trident port` writes, and for ports by hand.
+
+Each name stands for something of Java: `quotient` for ``/`` of whole numbers, `to_text` for ``String.valueOf``,
+`HashMap` for the order in which Java's goes through its keys. Null is None, a ``char`` is a text of length 1.
+"""
+
+from . import (
+    collections,
+    containers,
+    dates,
+    decimals,
+    errors,
+    iterators,
+    json_values,
+    logs,
+    numbers,
+    objects,
+    queues,
+    random,
+    storm,
+    streams,
+    strings,
+)
+from .collections import *  # noqa: F403
+from .containers import *  # noqa: F403
+from .dates import *  # noqa: F403
+from .decimals import *  # noqa: F403
+from .errors import *  # noqa: F403
+from .iterators import *  # noqa: F403
+from .json_values import *  # noqa: F403
+from .logs import *  # noqa: F403
+from .numbers import *  # noqa: F403
+from .objects import *  # noqa: F403
+from .queues import *  # noqa: F403
+from .random import *  # noqa: F403
+from .storm import *  # noqa: F403
+from .streams import *  # noqa: F403
+from .strings import *  # noqa: F403
+
+_MODULES = (
+    collections, containers, dates, decimals, errors, iterators, json_values, logs, numbers,
+    objects, queues, random, storm, streams, strings,
+)  # fmt: skip
+__all__ = sorted(name for module in _MODULES for name in module.__all__)

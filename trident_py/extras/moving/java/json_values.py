@@ -1,0 +1,369 @@
+"""JSON as the three usual libraries read and write it: json-simple, org.json and Jackson."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from .collections import HashMap
+from .errors import JSONError, JsonProcessingError, ParseError
+from .numbers import to_int, to_long
+from .objects import to_text
+
+__all__ = [
+    "JSONArray", "JSONObject", "JSONParser", "JsonNode", "ObjectMapper", "OrgJSONArray", "OrgJSONObject", "parse_json",
+    "to_json",
+]  # fmt: skip
+
+
+class JSONObject(HashMap):
+    """json-simple's: a HashMap."""
+
+    def __str__(self) -> str:
+        return to_json(self)
+
+
+class JSONArray(list):
+    def __str__(self) -> str:
+        return to_json(self)
+
+
+def _pairs(kind: Any) -> Any:
+    def make(pairs: list[tuple[str, Any]]) -> Any:
+        made = kind()
+        for key, value in pairs:
+            made[key] = value
+        return made
+
+    return make
+
+
+def _load(text: str, kind: Any) -> Any:
+    return json.loads(text, object_pairs_hook=_pairs(kind))
+
+
+class JSONParser:
+    def parse(self, text: str) -> Any:
+        try:
+            return _arrays(_load(text, JSONObject))
+        except ValueError as error:
+            raise ParseError(str(error)) from error
+
+
+def _arrays(value: Any) -> Any:
+    if isinstance(value, list):
+        return JSONArray(map(_arrays, value))
+    if isinstance(value, JSONObject):
+        for key in list(value):
+            value[key] = _arrays(value[key])
+    return value
+
+
+def parse_json(text: str) -> Any:
+    """Return what ``JSONValue.parse`` does: None for a text that is no JSON."""
+    try:
+        return JSONParser().parse(text)
+    except ParseError:
+        return None
+
+
+def _quote(text: str, slash: bool) -> str:
+    quoted = json.dumps(text, ensure_ascii=False)
+    return quoted.replace("/", "\\/") if slash else quoted
+
+
+def to_json(value: Any, slash: bool = True) -> str:
+    """Write JSON without blanks, in the order of the map. ``slash``: escape it, as json-simple does."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_quote(to_text(k), slash)}:{to_json(v, slash)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(to_json(one, slash) for one in value) + "]"
+    if value is None or isinstance(value, bool | int | float):
+        return to_text(value)
+    return _quote(to_text(value), slash)
+
+
+class _Lookup:
+    """The getters that OrgJSONObject and OrgJSONArray share."""
+
+    def getValue(self, key: Any) -> Any:
+        raise NotImplementedError
+
+    def _get_typed(self, key: Any, kinds: Any, name: str) -> Any:
+        value = self.getValue(key)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+            raise JSONError(f"JSONObject[{_quote(str(key), False)}] is not a {name}.")
+        return value
+
+    def getString(self, key: Any) -> str:
+        return self._get_typed(key, str, "string")
+
+    def _number(self, key: Any, name: str) -> Any:
+        value = self.getValue(key)
+        if isinstance(value, str):
+            try:
+                return float(value) if name == "double" else int(float(value))
+            except ValueError:
+                pass
+        return self._get_typed(key, (int, float), name)
+
+    def getInt(self, key: Any) -> int:
+        return to_int(self._number(key, "int"))
+
+    def getLong(self, key: Any) -> int:
+        return to_long(self._number(key, "long"))
+
+    def getDouble(self, key: Any) -> float:
+        return float(self._number(key, "double"))
+
+    def getBoolean(self, key: Any) -> bool:
+        value = self.getValue(key)
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        return self._get_typed(key, bool, "Boolean")
+
+    def getJSONObject(self, key: Any) -> OrgJSONObject:
+        return self._get_typed(key, OrgJSONObject, "JSONObject")
+
+    def getJSONArray(self, key: Any) -> OrgJSONArray:
+        return self._get_typed(key, OrgJSONArray, "JSONArray")
+
+
+class OrgJSONObject(_Lookup):
+    def __init__(self) -> None:
+        self._values: HashMap = HashMap()
+
+    @classmethod
+    def parse(cls, text: str) -> OrgJSONObject:
+        try:
+            found = _wrap_values(_load(text, HashMap))
+        except ValueError as error:
+            raise JSONError(str(error)) from error
+        if not isinstance(found, OrgJSONObject):
+            raise JSONError("A JSONObject text must begin with '{' at 1 [character 2 line 1]")
+        return found
+
+    def getValue(self, key: str) -> Any:
+        if key not in self._values:
+            raise JSONError(f"JSONObject[{_quote(str(key), False)}] not found.")
+        return self._values[key]
+
+    def opt(self, key: str) -> Any:
+        return self._values.get(key)
+
+    def optString(self, key: str, default: str = "") -> str:
+        value = self._values.get(key)
+        return default if value is None else to_text(value)
+
+    def optInt(self, key: str, default: int = 0) -> int:
+        value = self._values.get(key)
+        return to_long(value) if isinstance(value, int | float) and not isinstance(value, bool) else default
+
+    def optDouble(self, key: str, default: float) -> float:
+        value = self._values.get(key)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else default
+
+    def optBoolean(self, key: str, default: bool = False) -> bool:
+        value = self._values.get(key)
+        return value if isinstance(value, bool) else default
+
+    def optJSONObject(self, key: str) -> Any:
+        value = self._values.get(key)
+        return value if isinstance(value, OrgJSONObject) else None
+
+    def optJSONArray(self, key: str) -> Any:
+        value = self._values.get(key)
+        return value if isinstance(value, OrgJSONArray) else None
+
+    def has(self, key: str) -> bool:
+        return key in self._values
+
+    def isNull(self, key: str) -> bool:
+        return self._values.get(key) is None
+
+    def put(self, key: str, value: Any) -> OrgJSONObject:
+        if value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value
+        return self
+
+    def keySet(self) -> list[str]:
+        return list(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __str__(self) -> str:
+        return "{" + ",".join(f"{_quote(k, False)}:{_org_text(v)}" for k, v in self._values.items()) + "}"
+
+
+class OrgJSONArray(_Lookup):
+    def __init__(self, values: list[Any] | None = None) -> None:
+        self._values = values or []
+
+    @classmethod
+    def parse(cls, text: str) -> OrgJSONArray:
+        try:
+            found = _wrap_values(_load(text, HashMap))
+        except ValueError as error:
+            raise JSONError(str(error)) from error
+        if not isinstance(found, OrgJSONArray):
+            raise JSONError("A JSONArray text must start with '[' at 1 [character 2 line 1]")
+        return found
+
+    def getValue(self, key: int) -> Any:
+        if not 0 <= key < len(self._values):
+            raise JSONError(f"JSONArray[{key}] not found.")
+        return self._values[key]
+
+    def put(self, value: Any) -> OrgJSONArray:
+        self._values.append(value)
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __str__(self) -> str:
+        return "[" + ",".join(map(_org_text, self._values)) + "]"
+
+
+def _wrap_values(value: Any) -> Any:
+    if isinstance(value, dict):
+        made = OrgJSONObject()
+        for key, one in value.items():
+            made._values[key] = _wrap_values(one)
+        return made
+    return OrgJSONArray(list(map(_wrap_values, value))) if isinstance(value, list) else value
+
+
+def _org_text(value: Any) -> str:
+    return str(value) if isinstance(value, _Lookup) else to_json(value, slash=False)
+
+
+_MISSING = object()
+
+
+class JsonNode:
+    """Jackson's tree."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def _child(self, key: Any) -> Any:
+        if isinstance(self.value, dict):
+            return self.value.get(key, _MISSING)
+        if isinstance(self.value, list) and isinstance(key, int) and 0 <= key < len(self.value):
+            return self.value[key]
+        return _MISSING
+
+    def get(self, key: Any) -> JsonNode | None:
+        found = self._child(key)
+        return None if found is _MISSING else JsonNode(found)
+
+    def path(self, key: Any) -> JsonNode:
+        return JsonNode(self._child(key))
+
+    def has(self, key: Any) -> bool:
+        return self._child(key) is not _MISSING
+
+    def hasNonNull(self, key: Any) -> bool:
+        return self._child(key) not in (_MISSING, None)
+
+    def isMissingNode(self) -> bool:
+        return self.value is _MISSING
+
+    def isNull(self) -> bool:
+        return self.value is None
+
+    def isArray(self) -> bool:
+        return isinstance(self.value, list)
+
+    def isObject(self) -> bool:
+        return isinstance(self.value, dict)
+
+    def isTextual(self) -> bool:
+        return isinstance(self.value, str)
+
+    def isNumber(self) -> bool:
+        return isinstance(self.value, int | float) and not isinstance(self.value, bool)
+
+    def textValue(self) -> str | None:
+        return self.value if isinstance(self.value, str) else None
+
+    def asText(self, default: str | None = None) -> str:
+        if self.value is _MISSING or self.value is None:
+            return default if default is not None else "" if self.value is _MISSING else "null"
+        return "" if isinstance(self.value, dict | list) else to_text(self.value)
+
+    def _number(self, default: Any) -> Any:
+        if isinstance(self.value, bool):
+            return int(self.value)
+        if isinstance(self.value, str):
+            try:
+                return float(self.value) if isinstance(default, float) else int(self.value)
+            except ValueError:
+                return default
+        return self.value if isinstance(self.value, int | float) else default
+
+    def asInt(self, default: int = 0) -> int:
+        return to_int(self._number(default))
+
+    def asLong(self, default: int = 0) -> int:
+        return to_long(self._number(default))
+
+    def asDouble(self, default: float = 0.0) -> float:
+        return float(self._number(float(default)))
+
+    def asBoolean(self) -> bool:
+        return self.value is True or self.value == "true" or (self.isNumber() and self.value != 0)
+
+    def size(self) -> int:
+        return len(self.value) if isinstance(self.value, dict | list) else 0
+
+    def put(self, key: str, value: Any) -> JsonNode:
+        self.value[key] = value.value if isinstance(value, JsonNode) else value
+        return self
+
+    def putArray(self, key: str) -> JsonNode:
+        self.value[key] = []
+        return JsonNode(self.value[key])
+
+    def putObject(self, key: str) -> JsonNode:
+        self.value[key] = {}
+        return JsonNode(self.value[key])
+
+    def add(self, value: Any) -> JsonNode:
+        self.value.append(value.value if isinstance(value, JsonNode) else value)
+        return self
+
+    def __iter__(self) -> Iterator[JsonNode]:
+        values = self.value.values() if isinstance(self.value, dict) else self.value
+        return iter([JsonNode(one) for one in values] if isinstance(self.value, dict | list) else [])
+
+    def __str__(self) -> str:
+        return "" if self.value is _MISSING else to_json(self.value, slash=False)
+
+
+class ObjectMapper:
+    def readTree(self, text: str) -> JsonNode:
+        return JsonNode(self.readValue(text) if text.strip() else _MISSING)
+
+    def readValue(self, text: str) -> Any:
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise JsonProcessingError(str(error)) from error
+
+    def writeValueAsString(self, value: Any) -> str:
+        return to_json(value.value if isinstance(value, JsonNode) else value, slash=False)
+
+    def createObjectNode(self) -> JsonNode:
+        return JsonNode({})
+
+    def createArrayNode(self) -> JsonNode:
+        return JsonNode([])

@@ -1,0 +1,56 @@
+"""The command `trident port FILE.java...`.
+
+Exit codes: 0 everything is translated; 1 some statements are not; 2 a file is no Java, or cannot be written.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from ....cli.failures import run_guarded
+from .modules import Module, translate_files
+
+REFUSED = 1
+
+
+@click.command()
+@click.argument("files", metavar="FILE.java...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--output", "-o", metavar="DIR", default=".", type=click.Path(path_type=Path), help="Folder of the modules."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def port(files: tuple[Path, ...], output: Path, as_json: bool) -> None:
+    """Translate Java topologies into Python modules that run with trident_py.
+
+    Give all files of a topology at once: a class of another package is looked for among them. A folder means all .java
+    files in it.
+    """
+    paths = [one for file in files for one in (sorted(file.rglob("*.java")) if file.is_dir() else [file])]
+    sys.exit(run_guarded(lambda: translate(paths, output, as_json), full=False))
+
+
+def translate(paths: list[Path], output: Path, as_json: bool) -> int:
+    modules = translate_files(paths)
+    output.mkdir(parents=True, exist_ok=True)
+    for module in modules:
+        (output / module.report.python).write_text(module.text)
+    reports = [module.report for module in modules]
+    if as_json:
+        click.echo(json.dumps([report.as_json() for report in reports], indent=2))
+    else:
+        for module in modules:
+            _print(module)
+    return REFUSED if any(report.findings for report in reports) else 0
+
+
+def _print(module: Module) -> None:
+    report = module.report
+    done = report.statements - len(report.findings)
+    click.echo(f"{report.java} -> {report.python}: {done} of {report.statements} statements ({report.share:.0%})")
+    for finding in report.findings:
+        click.echo(f"  {report.java}:{finding.line}: {finding.reason}")
+        click.echo(f"    see docs/{finding.section}")

@@ -1,0 +1,140 @@
+"""Kafka and Redis: Storm's builders become the arguments of our spouts and states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tree_sitter import Node
+
+from .code import Code
+from .java_types import STRING, Type
+from .scope import Scope
+from .source import Untranslatable, children, optional
+from .wanted import LambdaShape
+
+KAFKA, REDIS_URL, TYPE = "KafkaTridentSpoutConfig.Builder", "RedisUrl", "RedisDataTypeDescription"
+_SETTINGS = {"max.partition.fetch.bytes", "fetch.min.bytes", "session.timeout.ms", "heartbeat.interval.ms"}
+_DESERIALIZERS = {"key.deserializer": "key", "value.deserializer": "value"}
+_KINDS = ("transactional", "opaque", "nonTransactional")
+Arguments = Callable[..., list[Code]]
+
+
+def connector(
+    kind: str, name: str, node: Node, scope: Scope, translate_arguments: Arguments, this: Code | None = None
+) -> Code | None:
+    """Translate a call of a connector's class, or return None if it is none."""
+    handler = _CLASSES.get(kind.removesuffix(".Builder")) or _CLASSES.get(kind)
+    if handler is None:
+        return _refuse_or_none(kind, name, node)
+    record = LambdaShape([Type("ConsumerRecord", (STRING, STRING))])
+    wanted = [record] if name == "setRecordTranslator" else []
+    arguments = translate_arguments(children(optional(node, "arguments")), wanted=wanted)
+    return handler(kind, name, node, [code.text for code in arguments], this)
+
+
+def _refuse_or_none(kind: str, name: str, node: Node) -> Code | None:
+    for word, (reason, section) in _REFUSED.items():
+        if kind.startswith(word) and name == "new":
+            raise Untranslatable(node, f"{kind}: {reason}", section)
+    return None
+
+
+_REFUSED = {
+    "ZkHosts": ("it names ZooKeeper, and KafkaSpout wants the brokers", "kafka.md#coming-from-storm"),
+    "TridentKafkaConfig": ("of storm-kafka 0.x: KafkaSpout takes the brokers and topics", "kafka.md#coming-from-storm"),
+    "HikariCPConnectionProvider": ("the state's first argument is a URL", "porting.md#jdbcstateoptions"),
+    "JdbcState": ("choose the state of states.sql by the keys of its rows", "porting.md#states"),
+    "HdfsState": ("write states.files.FileState", "file_states.md#from-hdfsstate"),
+    "SimpleJdbcMapper": ("a tuple's fields name the columns", "porting.md#jdbcstateoptions"),
+}
+
+
+def _keyword(text: str, name: str, value: str) -> str:
+    """Add an argument to a call; settings stay the last one."""
+    head, settings = (text[:-1], "") if ", settings={" not in text else text[:-1].split(", settings={")
+    return f"{head}, {name}={value}{f', settings={{{settings}' if settings else ''})"
+
+
+def _kafka_config(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
+    builder = Type(KAFKA)
+    if name in ("builder", "new") and this is None and len(given) > 1:
+        topics = given[1] if len(given) == 2 else f"[{', '.join(given[1:])}]"
+        return Code(f"dict(bootstrap={given[0]}, topics={topics})", builder, True)
+    if this is None or not this.text.startswith("dict("):
+        raise Untranslatable(node, f"{name} of a Kafka builder that is not one chain", "kafka.md#coming-from-storm")
+    if name == "build":
+        text = this.text if "translator=" in this.text else _keyword(this.text, "fields", _ALL_FIELDS)
+        for part in ("key", "value"):
+            text = text if f", {part}=" in text else _keyword(text, part, '"string"')
+        return Code(text, Type("KafkaTridentSpoutConfig"), True)
+    if name == "setRecordTranslator" and len(given) == 2:
+        return Code(_keyword(_keyword(this.text, "translator", given[0]), "fields", given[1]), builder, True)
+    if name == "setFirstPollOffsetStrategy":
+        return Code(_keyword(this.text, "firstPollOffsetStrategy", given[0]), builder, True)
+    if name == "setProp" and len(given) == 2:
+        return Code(_property(this.text, given, node), builder, True)
+    raise Untranslatable(node, f"{name}() of the Kafka builder has no counterpart", "kafka.md#coming-from-storm")
+
+
+_ALL_FIELDS = 'Fields("topic", "partition", "offset", "key", "value")'
+
+
+def _property(text: str, given: list[str], node: Node) -> str:
+    key = given[0].strip('"')
+    if key == "group.id":
+        return _keyword(text, "groupId", given[1])
+    if key in _DESERIALIZERS:
+        kind = "string" if "String" in given[1] else "bytes" if "ByteArray" in given[1] else ""
+        if kind:
+            return _keyword(text, _DESERIALIZERS[key], f'"{kind}"')
+    if key not in _SETTINGS:
+        raise Untranslatable(node, f"the Kafka setting {key} has no certain counterpart", "kafka.md#coming-from-storm")
+    pair = f"{given[0]}: {given[1]}"
+    return f"{text[:-2]}, {pair}}})" if text.endswith("})") else f"{text[:-1]}, settings={{{pair}}})"
+
+
+def _kafka_spout(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
+    if name != "new" or len(given) != 1:
+        return None
+    guarantee = "opaque" if "Opaque" in kind else "transactional"
+    return Code(f'KafkaSpout(**{given[0]}, kind="{guarantee}")', Type("ITridentDataSource"), True)
+
+
+def _redis_pool(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
+    builder = Type("JedisPoolConfig.Builder")
+    if name == "new" and not given:
+        return Code("redis_url()", builder, True)
+    if this is None:
+        return None
+    arguments = {"setHost": "host", "setPort": "port", "setPassword": "password", "setDatabase": "database"}
+    if name == "build":
+        return Code(this.text, Type("JedisPoolConfig"), True)
+    if name == "setTimeout":
+        return this
+    if name not in arguments or not this.text.startswith("redis_url("):
+        raise Untranslatable(node, f"{name}() of JedisPoolConfig has no counterpart", "porting.md#states")
+    before = "" if this.text.endswith("()") else ", "
+    return Code(f"{this.text[:-1]}{before}{arguments[name]}={given[0]})", builder, True)
+
+
+def _redis_map(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
+    if name not in _KINDS or not 1 <= len(given) <= 2:
+        raise Untranslatable(node, f"{name}() of RedisMapState with Options", "porting.md#states")
+    hash_key = [f"{given[1]}.additionalKey"] if len(given) == 2 else []
+    return Code(f"RedisMapState.{name}({', '.join([given[0], *hash_key])})", Type("StateFactory"), True)
+
+
+def _redis_type(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
+    if kind != TYPE or name != "new":
+        return None
+    return Code(f"RedisDataTypeDescription({', '.join(given)})", Type(TYPE), True)
+
+
+_CLASSES: dict[str, Callable[..., Code | None]] = {
+    "KafkaTridentSpoutConfig": _kafka_config,
+    "KafkaTridentSpoutOpaque": _kafka_spout,
+    "KafkaTridentSpoutTransactional": _kafka_spout,
+    "JedisPoolConfig": _redis_pool,
+    "RedisMapState": _redis_map,
+    TYPE: _redis_type,
+}

@@ -1,0 +1,104 @@
+"""Table of the library: streams of java.util and their collectors."""
+
+STREAMS = r"""
+[JStream]
+map/1 JStream<R> = $this.map($0) | E
+filter/1 T = $this.filter($0) | E
+flatMap/1 JStream<RE> = $this.flatMap($0) | E
+flatMapToInt/1 IntStream<Integer> = $this.flatMap($0) | E
+.iterate/2 JStream<A0> = iterate($0, $1) | ; A0
+.empty/0 JStream<Object> = stream([])
+.concat/2 JStream<E0> = concat($0, $1)
+.generate/1 JStream<R> = generate($0) |
+forEachOrdered/1! void = $this.forEach($0) | E
+takeWhile/1 T = $this.takeWhile($0) | E
+dropWhile/1 T = $this.dropWhile($0) | E
+collect/3 R0 = $this.collect_into($0, $1)
+sequential/0 T = $this
+parallel/0 T = $this
+mapToInt/1 IntStream<Integer> = $this.map($0) | E
+mapToLong/1 LongStream<Long> = $this.map($0) | E
+mapToDouble/1 DoubleStream<Double> = $this.mapToDouble($0) | E
+mapToObj/1 JStream<R> = $this.map($0) | E
+forEach/1! void = $this.forEach($0) | E
+peek/1 T = $this.peek($0) | E
+sorted/0 T = $this.sorted()
+sorted/1 T = $this.sorted($0) | E,E
+distinct/0 T = $this.distinct()
+limit/1 T = $this.limit($0)
+skip/1 T = $this.skip($0)
+count/0 long = $this.count()
+collect/1 A0 = $this.collect($0) | E
+toList/0 List<E> = $this.toList()
+toArray/* E[] = $this.toList()
+reduce/1 Optional<E> = $this.reduce($0) | E,E
+reduce/2 E = $this.fold($0, $1) | ; E,E
+anyMatch/1 boolean = $this.anyMatch($0) | E
+allMatch/1 boolean = $this.allMatch($0) | E
+noneMatch/1 boolean = not $this.anyMatch($0) | E
+findFirst/0 Optional<E> = $this.findFirst()
+findAny/0 Optional<E> = $this.findFirst()
+max/1 Optional<E> = $this.max($0) | E,E
+min/1 Optional<E> = $this.min($0) | E,E
+iterator/0 Iterator<E> = JavaIterator($this)
+.of/* JStream<A0> = stream([$*])
+[NumberStream]
+boxed/0 JStream<E> = $this
+average/0 Optional<Double> = $this.average()
+max/0 Optional<E> = $this.max()
+min/0 Optional<E> = $this.min()
+asLongStream/0 LongStream<Long> = $this
+asDoubleStream/0 DoubleStream<Double> = $this.map(float)
+[IntStream]
+sum/0 int = to_int($this.sum())
+map/1 T = $this.map($0) | int
+filter/1 T = $this.filter($0) | int
+mapToObj/1 JStream<R> = $this.map($0) | int
+forEach/1! void = $this.forEach($0) | int
+mapToLong/1 LongStream<Long> = $this.map($0) | int
+mapToDouble/1 DoubleStream<Double> = $this.mapToDouble($0) | int
+toArray/0 int[] = $this.toList()
+anyMatch/1 boolean = $this.anyMatch($0) | int
+allMatch/1 boolean = $this.allMatch($0) | int
+boxed/0 JStream<Integer> = $this
+.range/2 IntStream<Integer> = stream(range($0, $1))
+.rangeClosed/2 IntStream<Integer> = stream(range($0, $1 + 1))
+.of/* IntStream<Integer> = stream([$*])
+[LongStream]
+sum/0 long = to_long($this.sum())
+mapToObj/1 JStream<R> = $this.map($0) | long
+boxed/0 JStream<Long> = $this
+[DoubleStream]
+sum/0 double = $this.sum_doubles()
+boxed/0 JStream<Double> = $this
+toArray/0 double[] = $this.toList()
+map/1 T = $this.mapToDouble($0) | double
+[Collectors]
+.toList/0 List<E> = to_list()
+.toSet/0 Set<E> = to_set()
+.joining/0 String = joining()
+.joining/1 String = joining($0)
+.joining/3 String = joining($0, $1, $2)
+.counting/0 Long = counting()
+.groupingBy/1 Map<R,List<E>> = grouping_by($0) | E
+.groupingBy/2 Map<R0,A1> = grouping_by($0, $1) | E
+.groupingBy/3 Map<R0,A2> = grouping_by($0, $2, $1) | E
+.toMap/2 Map<R0,R1> = to_map($0, $1) | E; E
+.toMap/3 Map<R0,R1> = to_map($0, $1, $2) | E; E; Object,Object
+.toMap/4 Map<R0,R1> = to_map($0, $1, $2, $3) | E; E; Object,Object
+.summingInt/1 Integer = summing($0) | E
+.summingLong/1 Long = summing($0) | E
+.summingDouble/1 Double = summing_doubles($0) | E
+.averagingInt/1 Double = averaging($0) | E
+.averagingDouble/1 Double = averaging($0) | E
+.partitioningBy/1 Map<Boolean,List<E>> = partitioning_by($0) | E
+.partitioningBy/2 Map<Boolean,A1> = partitioning_by($0, $1) | E
+.toCollection/1 R0 = to_collection($0) |
+.reducing/2 A0 = reducing($0, $1) | ; Object,Object
+.minBy/1 Optional<E> = min_by($0) | E,E
+.maxBy/1 Optional<E> = max_by($0) | E,E
+.averagingLong/1 Double = averaging($0) | E
+.toUnmodifiableList/0 List<E> = to_list()
+.collectingAndThen/2 R1 = collecting_and_then($0, $1) | ; A0
+.mapping/2 A1 = mapping($0, $1) | E
+"""
