@@ -28,6 +28,8 @@ DISTRIBUTIONS = {
     "prometheus_client": "prometheus-client",
     "opentelemetry": "opentelemetry-api",
     "confluent_kafka": "confluent-kafka",
+    "tree_sitter": "tree-sitter",
+    "tree_sitter_java": "tree-sitter-java",
     "py4j": "pyspark",
     "pydantic_core": "pydantic",
 }

@@ -96,6 +96,13 @@ NAMES_KEPT = {
     "published": "participants of states implement it", "remembered": "participants of states implement it",
     "stored": "states implement it, and tests call it", "held": "as `stored`: the waiting rows of a sequence",
     "collected": "tests call it", "collected_by_partition": "tests call it", "failing": "tests call it",
+    **dict.fromkeys((
+        "ceiling", "ceilingEntry", "ceilingKey", "checked", "comparing", "descending", "descendingMap", "joining",
+        "counting", "summing", "summing_doubles", "averaging", "mapping", "grouping_by",
+        "partitioning_by", "reducing", "collecting_and_then", "lookingAt", "sorted", "substring", "trailing_zeros",
+    ), "Java's, of its collections, streams and texts"),
+    **dict.fromkeys(("string_literal", "parenthesized", "enhanced_for", "labeled", "synchronized"),
+        "a node of Java's grammar"),
     "consumed": "states call it", "vectorized": "decorates users' functions",
     "processed": "the status of an event that a claim store sets", "produced": "the status of an event, as `processed`",
 }  # fmt: skip

@@ -132,12 +132,12 @@ class FileLedger:
 
     def _numbers(self) -> list[int]:
         names = [entry.name.removesuffix(".json") for entry in self.folder.list_folder(LEDGER)]
-        return sorted(int(name) for name in names if name.isdigit())
+        return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
     def _sweep(self, newest: int) -> None:
         for entry in self.folder.list_folder(LEDGER):
             number = entry.name.lstrip(".").partition(".")[0]  # a hidden name: of a driver that died in `create`
-            if number.isdigit() and int(number) <= newest - KEPT:
+            if number.isascii() and number.isdigit() and int(number) <= newest - KEPT:
                 self.folder.delete(f"{LEDGER}/{entry.name}")
 
     def _decode(self, name: str, data: bytes) -> Record:

@@ -45,7 +45,7 @@ def _text(folder: StateFolder, record: Record) -> str:
 
 def _numbers(folder: StateFolder) -> list[int]:
     names = [entry.name.removesuffix(".compact") for entry in folder.list_folder(FOLDER)]
-    return [int(name) for name in names if name.isdigit()]
+    return [int(name) for name in names if name.isascii() and name.isdigit()]
 
 
 def _name(number: int) -> str:

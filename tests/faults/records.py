@@ -15,7 +15,8 @@ Record = dict[str, Any]
 COUNTED = ("replays", "rows", "answered", "failed", "lost", "doubled", "undecided")
 NAMES = {
     "replays": "batches replayed", "rows": "rows compared",
-    "answered": "DRPC requests answered", "failed": "DRPC requests failed", "lost": "**lost**", "doubled": "**doubled**",
+    "answered": "DRPC requests answered", "failed": "DRPC requests failed",
+    "lost": "**lost**", "doubled": "**doubled**",
     "undecided": "**undecided**",
 }  # fmt: skip
 

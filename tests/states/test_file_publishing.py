@@ -58,6 +58,19 @@ def test_names_follow_from_txid_and_partition(tmp_path: Path) -> None:
     assert staged(factory) == []
 
 
+@pytest.mark.parametrize("name", ["²", "²²²²²²²²²²"])
+def test_a_file_whose_name_has_a_digit_that_is_no_number_is_left_alone(tmp_path: Path, name: str) -> None:
+    running = driver(factory := state(tmp_path, visible="batches"))
+    running.batch(batch(1), 1, of=2)
+    strays = [tmp_path / "rows" / folder / f"{name}{end}" for folder, end in (("_trident/ledger", ".json"),
+              ("_spark_metadata", ""))]  # fmt: skip
+    for stray in strays:
+        stray.write_bytes(b"")
+    running.batch(batch(2), 2, of=2)
+    assert counted(listed(tmp_path / "rows")) == factory.stored()
+    assert all(stray.exists() for stray in strays)
+
+
 @pytest.mark.parametrize(("mode", "read"), [("batches", listed), ("files", by_manifest), ("manifest", by_manifest)])
 def test_a_reader_never_sees_a_part_of_a_batch(tmp_path: Path, mode: str, read: Callable[[Path], Any]) -> None:
     """Each batch has 40 rows in 4 partitions: every count that a reader sees is a multiple of 40, of whole batches."""

@@ -47,7 +47,7 @@ class Logged(NamedTuple):
     order: Mapping[str, str] | None = None
 
 
-class Kept(NamedTuple):
+class PastBatch(NamedTuple):
     """A batch to which the component can go back. ``ended``: when it was over, in seconds since 1970; None if the log
     does not have it."""
 
@@ -168,17 +168,17 @@ class BatchLog:
         write = self.store.put if "ends" in (self._micro_batch or {}) else self.store.note
         write(LOG, 0, {**self._record(), "over": over, "begun": None})
 
-    def list_kept(self) -> list[Kept]:
+    def list_kept(self) -> list[PastBatch]:
         """Return the batches to which the component can go back, the last one first."""
         last, base = self.last(), (self.store.get(AGREEMENT, 0) or {}).get("base", 0)
         if last is None:
-            return [Kept(base, None)]
+            return [PastBatch(base, None)]
         past = self._past()
         newest = past.get(last.txid, {_ENDED: None, _LEAST: last.txid})
-        kept = [Kept(last.txid, newest[_ENDED])]
+        kept = [PastBatch(last.txid, newest[_ENDED])]
         while (txid := kept[-1].txid - 1) >= newest[_LEAST] and txid in past:
-            kept.append(Kept(txid, past[txid][_ENDED]))
-        return [*kept, Kept(base, None)] if kept[-1].txid == base + 1 else kept
+            kept.append(PastBatch(txid, past[txid][_ENDED]))
+        return [*kept, PastBatch(base, None)] if kept[-1].txid == base + 1 else kept
 
     def intend(self, rewinding: Rewinding) -> None:
         """Record that the component goes back to a batch. From now on every start is refused, until `go_back`."""

@@ -249,8 +249,8 @@ CASES = {
     ),
     "settings of a state": Case(
         operations("partitionPersist: {state: {type: append, url: 'sqlite:///a.db', tabel: a}}"),
-        ["8 partitionPersist.state.tabel: append has no such key; it has: url, table, columns, onBadRow. Did you "
-         "mean table?",
+        ["8 partitionPersist.state.tabel: append has no such key; it has: url, table, columns, onBadRow, txid. "
+         "Did you mean table?",
          "8 partitionPersist.state.table: is missing; append needs: url, table"],
     ),
     "no states": Case(

@@ -6,7 +6,7 @@ import datetime
 import json
 from collections.abc import Iterator, Sequence
 
-from ...checkpoints.batch_log import BatchLog, Kept
+from ...checkpoints.batch_log import BatchLog, PastBatch
 from ...checkpoints.metadata_store import LOG
 from ...engine.startup import AGREEMENT
 from ...engine.two_phase import DECIDED
@@ -40,7 +40,7 @@ def batches(found: ComponentEvidence) -> str:
     return f"committed: {f'txid {found.committed}' if found.committed else 'none'}{begun}{decided}"
 
 
-def ways_back(component: Component, kept: Sequence[Kept]) -> list[str]:
+def ways_back(component: Component, kept: Sequence[PastBatch]) -> list[str]:
     """Return what `trident txid rewind --dry-run` prints: for each batch whether spouts and states can go back to it,
     and why one cannot."""
     asked = {batch.txid: examine(component, batch.txid) for batch in kept}

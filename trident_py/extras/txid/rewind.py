@@ -15,7 +15,7 @@ from functools import partial
 from threading import Event
 from typing import Any
 
-from ...checkpoints.batch_log import BatchLog, Kept
+from ...checkpoints.batch_log import BatchLog, PastBatch
 from ...engine.program import Program
 from ...engine.recovery import Agreement
 from ...engine.startup import Startup, participants_of
@@ -33,7 +33,7 @@ Reasons = Mapping[str, str | None]
 """Why a spout or a state cannot go back to a batch, by name; None if it can."""
 
 
-def list_kept(component: Component) -> list[Kept]:
+def list_kept(component: Component) -> list[PastBatch]:
     """Return the batches of which the log has what a rewind needs, the last one first."""
     return component.read().list_kept()
 

@@ -194,7 +194,7 @@ def comparing(key: Callable[[Any], Any], comparator: Callable[[Any, Any], int] =
 def then_comparing(
     first: Callable[[Any, Any], int], key: Callable[..., Any], comparator: Callable[[Any, Any], int] = compare
 ) -> Callable[[Any, Any], int]:
-    """``key``: a function of one value, or a comparator."""
+    """Compare by ``first``, then by ``key``: a function of one value, or a comparator."""
     arguments = getattr(getattr(key, "__code__", None), "co_argcount", 1)
     second = key if arguments == 2 else comparing(key, comparator)
     return lambda a, b: first(a, b) or second(a, b)

@@ -87,7 +87,7 @@ class Random:
 
 
 def shuffle(values: list[Any], random: Random) -> None:
-    """``Collections.shuffle(values, random)``."""
+    """Shuffle as ``Collections.shuffle(values, random)`` does."""
     for size in range(len(values), 1, -1):
         other = random.nextInt(size)
         values[size - 1], values[other] = values[other], values[size - 1]

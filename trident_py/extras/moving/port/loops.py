@@ -6,7 +6,7 @@ from tree_sitter import Node
 
 from . import expressions
 from .code import Code, wrap
-from .declarations import read_declarators
+from .declarations import JavaField, read_declarators
 from .expressions import as_number, coerce, translate
 from .java_types import INT, STRING, Type, promote
 from .layout import break_lines
@@ -127,16 +127,22 @@ def _count_loop(node: Node, scope: Scope) -> str | None:
         or variable.type.name not in ("int", "long", "var")
     ):
         return None
-    bound, body = child(condition, "right"), child(node, "body")
-    fits = operator in (("<", "<=") if step[1] > 0 else (">", ">="))
-    if not fits or _changes(body, variable.name) or not _is_steady(bound, body):
+    if operator not in (("<", "<=") if step[1] > 0 else (">", ">=")):
+        return None
+    return _head(variable, child(condition, "right"), child(node, "body"), operator, step[1], scope)
+
+
+def _head(variable: JavaField, bound: Node, body: Node, operator: str, step: int, scope: Scope) -> str | None:
+    """Return the head of a loop whose variable and bound its body leaves alone."""
+    if variable.value is None or _changes(body, variable.name) or not _is_steady(bound, body):
         return None
     start, end = as_number(translate(variable.value, scope)), as_number(translate(bound, scope))
     if not (start.type.is_whole and end.type.is_whole):
         return None
     name = scope.declare(variable.name, Type(promote(start.type, INT).name))
-    scope.locals[variable.name].counts = (start if step[1] > 0 else end).text.isdigit()
-    return _range(name, start, end, operator, step[1])
+    if (start if step > 0 else end).text.isdigit():
+        scope.locals[variable.name].counts = True
+    return _range(name, start, end, operator, step)
 
 
 def _range(name: str, start: Code, end: Code, operator: str, step: int) -> str:
