@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
+from operator import add, mul, sub
 
 from tree_sitter import Node
 
@@ -215,9 +217,23 @@ def _constant(written: str, kind: Type) -> str:
     """Return a product or sum of literals as it stands, if it does not overflow."""
     if not re.fullmatch(r"[\d\s+*()-]+", written):
         return ""
-    value = eval(written, {"__builtins__": {}})  # noqa: S307 - digits and signs alone
+    value = _value_of(ast.parse(written, mode="eval").body)
     half = 1 << (63 if kind.name == "long" else 31)
     return written if -half <= value < half else str((value + half) % (2 * half) - half)
+
+
+_FOLDS: dict[type[ast.operator], Callable[[int, int], int]] = {ast.Add: add, ast.Sub: sub, ast.Mult: mul}
+
+
+def _value_of(node: ast.expr) -> int:
+    """Return the value of a sum or product of literals."""
+    if isinstance(node, ast.BinOp):
+        return _FOLDS[type(node.op)](_value_of(node.left), _value_of(node.right))
+    if isinstance(node, ast.UnaryOp):
+        value = _value_of(node.operand)
+        return -value if isinstance(node.op, ast.USub) else value
+    assert isinstance(node, ast.Constant)
+    return int(str(node.value))
 
 
 @handles("unary_expression")
