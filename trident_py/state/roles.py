@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from ..model.requirements import needs_of, role
@@ -102,10 +102,12 @@ class Shows(Protocol):
 
 class StoredValues(Protocol):
     """The values of a map state as its store keeps them, with their txids, outside of any run: for tools that move
-    them. ``key``: the declared fields of a key; None if it is one text. On replay: a put may be repeated."""
+    them. ``key``: the declared fields of a key; None if it is one text; ``value``: those of a value; None if it is one
+    of any type. On replay: a put may be repeated."""
 
     kind: StateType
     key: Fields | None
+    value: Fields | None
 
     def put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
         """Write all of them in one transaction; a key that exists gets the new value. No key comes twice."""
@@ -118,6 +120,9 @@ class StoredValues(Protocol):
 
     def count(self) -> int:
         """Return how many keys the store has."""
+
+    def rows(self) -> Iterable[tuple[Key, Any]]:
+        """Return every key with its stored value."""
 
 
 @role

@@ -234,7 +234,7 @@ class RedisBackingMap(BackingMap):
 class StoredRedisValues:
     """The values of a map by their names in Redis, outside of any run. See `trident_py.state.roles.StoredValues`."""
 
-    key = None
+    key = value = None
 
     def __init__(self, layout: MapLayout) -> None:
         self.layout = layout
@@ -254,6 +254,9 @@ class StoredRedisValues:
 
     def count(self) -> int:
         return self.layout.place.count()
+
+    def rows(self) -> Iterator[tuple[Key, Any]]:
+        return self.layout.read_all()
 
 
 GLOBAL_KEY = "$REDIS-MAP-STATE-GLOBAL"

@@ -189,7 +189,7 @@ class SqlMapState(TableFactory):
         return dict(self._make_backing(None).rows())
 
     def open_values(self) -> StoredSqlValues:
-        return StoredSqlValues(self._make_backing(None), self.type, self.key)
+        return StoredSqlValues(self._make_backing(None), self.type, self.key, self.value)
 
     def _open_stores(self) -> list[Any]:
         self._make_backing(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,9 +23,10 @@ class StoredSqlValues:
     """See `trident_py.state.roles.StoredValues`. Without a key the one value is that of the global aggregate, whatever
     its key elsewhere. Many rows are loaded in bulk, and compared in the database itself."""
 
-    def __init__(self, backing: SqlBackingMap, kind: StateType, key: Fields | None) -> None:
+    def __init__(self, backing: SqlBackingMap, kind: StateType, key: Fields | None, value: Fields) -> None:
         self.kind = kind
         self.key = key
+        self.value = value
         self._backing = backing
         self._new = self.count() == 0
         self._last: tuple[Any, Any, KeyedRows] | None = None
@@ -65,6 +66,9 @@ class StoredSqlValues:
             with transaction.using(index) as connection:
                 rows += connection.execute(f'SELECT count(*) FROM "{self._backing.table}"').fetchone()[0]
         return rows
+
+    def rows(self) -> Iterable[tuple[Key, Any]]:
+        return self._backing.rows()
 
     def _columns_of(self, keys: Sequence[Key], values: Sequence[Any]) -> KeyedRows:
         """Return the rows as columns; those of the last call are kept, since what is put is asked for next."""

@@ -15,20 +15,17 @@ import click
 
 from ...cli.failures import run_guarded
 from ...cli.targets import name_option, settings_option, target_argument, traceback_option
-from ...errors import DefinitionError
 from ...state import StateType
-from ...state.roles import OpensValues, StoredValues
-from ...topology.user_modules import states_loading
-from ..txid.components import components_in, components_of
-from .checkpoint import Moved, check_unused, find_moved, make_checkpoint
+from ..txid.components import components_of
+from .checkpoint import Moved, make_checkpoint
 from .kafka_offsets import Place
 from .offsets import ImportAnswers, find_group, find_position
-from .sources import REDIS, DumpSource, RedisSource, ValueSource
+from .source_options import KINDS, find_checkpoint, source_of, source_options, target_of
+from .sources import RedisSource
 from .state_import import Result, import_values, rebase_in_place
 from .storm_stream import streams_of
 from .zookeeper import ROOT, read_dump, read_live
 
-KINDS = [kind.value for kind in StateType]
 _NAMES = (
     target_argument,
     click.option("--checkpoint", metavar="DIR", help="Folder or URI of the new checkpoint; default: checkpoints."),
@@ -123,18 +120,10 @@ def _parse_starts(given: Sequence[str]) -> Mapping[Place, int]:
 @import_group.command()
 @click.option("--from", "source", required=True, metavar="URL|FILE", help="redis://..., a SQLAlchemy URL, or a dump.")
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="The kind of Storm's state.")
-@click.option("--hash", "hash_", help="Redis: the hash that holds the values; without it, the strings.")
-@click.option("--match", help="Redis: a pattern of the names.")
-@click.option("--table", help="SQL: the table.")
-@click.option("--key", "key", multiple=True, help="SQL: a column of the key; several in their order.")
-@click.option("--value", "value", multiple=True, help="SQL: a column of the value; alone, it may hold Storm's JSON.")
-@click.option("--txid", "txid", help="SQL: the column of the txid.")
-@click.option("--previous", multiple=True, help="SQL: a column of the previous value.")
 @click.option("--into", metavar="FILE:STATE", help="The state: its name in a states.yaml.")
 @click.option("--in-place", is_flag=True, help="Redis: change the values of the batch under way where they are.")
-@click.option("--split", metavar="TEXT", help="What stands between the fields of a key in its name.")
+@source_options
 @click.option("--checkpoint", required=True, metavar="DIR", help="The checkpoint that `import offsets` has made.")
-@click.option("--accept-under-way", is_flag=True, help="Non-transactional: the batch under way may count twice.")
 @traceback_option
 def state(
     source: str, kind: str, into: str | None, in_place: bool, split: str | None, checkpoint: str,
@@ -145,14 +134,14 @@ def state(
     def body() -> int:
         if in_place == (into is not None):
             raise click.UsageError("name the state with --into FILE:STATE, or say --in-place")
-        storms = _source_of(source, StateType(kind), lay)
-        moved = _find_checkpoint(checkpoint)
+        storms = source_of(source, StateType(kind), lay)
+        moved = find_checkpoint(checkpoint)
         if in_place:
             if not isinstance(storms, RedisSource):
                 raise click.UsageError("--in-place is for Redis, whose values our states read as they are")
             shown, result = storms.shown, rebase_in_place(storms, moved, accept_under_way, _tell)
         else:
-            shown, target = _target_of(into or "")
+            shown, target = target_of(into or "")
             result = import_values(storms, target, moved, split, accept_under_way, _tell)
         print("\n".join(_describe(storms.shown, shown, result)))
         result.check(shown)
@@ -164,50 +153,6 @@ def state(
 def _tell(keys: int) -> None:
     if sys.stderr.isatty():
         print(f"\r{keys:,} keys", end="", file=sys.stderr, flush=True)
-
-
-def _find_checkpoint(checkpoint: str) -> Moved:
-    found = [each for each in components_in(Path(checkpoint)) if find_moved(each) is not None]
-    if len(found) != 1:
-        raise DefinitionError(
-            f"{checkpoint} has {len(found)} checkpoints that `trident import offsets` has made; name the folder of "
-            "one, such as checkpoints/words/sentences"
-        )
-    check_unused(found[0])
-    moved = find_moved(found[0])
-    assert moved is not None
-    return moved
-
-
-def _source_of(source: str, kind: StateType, lay: Mapping[str, Any]) -> ValueSource:
-    """Return the source that the options name. Raises UsageError for options that do not fit it."""
-    redis, sql = source.startswith(REDIS), "://" in source
-    wrong = [] if redis else [name for name in ("hash_", "match") if lay[name]]
-    wrong += [name for name in ("table", "key", "value", "txid", "previous") if lay[name]] if redis or not sql else []
-    if wrong:
-        raise click.UsageError(f"--{wrong[0].rstrip('_')} does not go with --from {'redis' if redis else 'FILE'}")
-    if redis:
-        return RedisSource(source, lay["hash_"], kind, lay["match"])
-    if not sql:
-        if not Path(source).is_file():
-            raise click.UsageError(f"--from {source}: no such file, and no URL")
-        return DumpSource(Path(source), kind)
-    if not (lay["table"] and lay["key"] and lay["value"]):
-        raise click.UsageError("a SQL table needs --table, --key and --value")
-    from .table_source import TableSource
-
-    return TableSource(source, lay["table"], kind, lay["key"], lay["value"], lay["txid"], lay["previous"])
-
-
-def _target_of(into: str) -> tuple[str, StoredValues]:
-    """Return our state. Raises DefinitionError for one that is not in the file, or is no map."""
-    file, _, name = into.rpartition(":")
-    states = states_loading().load(file or into)
-    if name not in states:
-        raise DefinitionError(f"--into {into}: {file or into} has no state {name!r}; there are {', '.join(states)}")
-    if not isinstance(states[name], OpensValues):
-        raise DefinitionError(f"--into {into}: a {type(states[name]).__name__} is no map with values by key")
-    return repr(states[name]), states[name].open_values()
 
 
 def _describe(source: str, target: str, result: Result) -> list[str]:

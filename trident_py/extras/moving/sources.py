@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...errors import DefinitionError, StateError, explain_missing
+from ...errors import DefinitionError, StateError, TridentError, explain_missing
 from ...model.secrets import redact_url
 from ...state import (
     JSONNonTransactionalSerializer,
@@ -63,9 +63,16 @@ class RedisSource:
         return redis.from_url(self.url)
 
     def read(self, size: int) -> Iterator[Batch]:
-        for names, texts in self.pages(self.connect(), size):
-            keys = [(name.decode(),) for name in names]
-            yield keys, decode(self.kind, keys, texts)
+        client = self.connect()
+        from redis import RedisError
+
+        try:
+            for names, texts in self.pages(client, size):
+                keys = [(name.decode(),) for name in names]
+                yield keys, decode(self.kind, keys, texts)
+        except RedisError as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise TridentError(f"{self.shown}: {cause}. Check the server and the name") from error
 
     def pages(self, client: Any, size: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Yield names and texts as they are."""

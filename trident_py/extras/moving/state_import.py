@@ -85,7 +85,7 @@ def import_values(
     rebase = Rebase(source.kind, target.kind, moved, accept)
     sent, found = Digest(), Digest()
     for keys, values in _read_ahead(source.read(SIZE)):
-        keys, values = rebase(_key_fields(keys, target.key, split), values)
+        keys, values = rebase(key_fields(keys, target.key, split), values)
         if keys:
             keys, values = _drop_repeated(keys, values)
             target.put(keys, values)
@@ -111,7 +111,7 @@ def _drop_repeated(keys: list[Key], values: list[Any]) -> Batch:
     return (keys, values) if len(once) == len(keys) else (list(once), list(once.values()))
 
 
-def _key_fields(keys: list[Key], declared: Fields | None, split: str | None) -> list[Key]:
+def key_fields(keys: list[Key], declared: Fields | None, split: str | None) -> list[Key]:
     """Return the keys with the fields and types that our state declares: a text is parsed if a number is declared."""
     if split is not None:
         keys = [tuple(key[0].split(split)) for key in keys]

@@ -93,7 +93,7 @@ class Rebase:
 
     def __init__(self, source: StateType, target: StateType, moved: Moved, accept: bool = False) -> None:
         self.tally = ImportTally()
-        self._source, self._target, self._moved, self._accept = source, target, moved, accept
+        self._source, self.target, self._moved, self._accept = source, target, moved, accept
         self._check_kinds()
 
     def _check_kinds(self) -> None:
@@ -122,7 +122,7 @@ class Rebase:
             kept = [key for key, value in zip(keys, rest, strict=True) if value is not None]
             rest = [value for value in rest if value is not None]
         self.tally.taken += len(kept)
-        return kept, rest if self._source is self._target else [self._store(*value) for value in rest]
+        return kept, rest if self._source is self.target else [self._store(*value) for value in rest]
 
     def _settle(self, key: Key, value: Any) -> Any:
         """Return a value of the batch under way as it counts; None if the key did not exist before it."""
@@ -138,7 +138,7 @@ class Rebase:
                 return None
             self.tally.previous += 1
             return OpaqueValue(moved.committed, value[2], value[2])
-        if moved.repeats and self._target is StateType.TRANSACTIONAL:
+        if moved.repeats and self.target is StateType.TRANSACTIONAL:
             self.tally.kept += 1
             return TransactionalValue(moved.base + 1, value[1])
         raise StateError(
@@ -150,8 +150,8 @@ class Rebase:
         )
 
     def _store(self, txid: int, value: Any, previous: Any = None) -> Any:
-        if self._target is StateType.OPAQUE:
+        if self.target is StateType.OPAQUE:
             return tuple.__new__(OpaqueValue, (txid, value, previous))
-        if self._target is StateType.TRANSACTIONAL:
+        if self.target is StateType.TRANSACTIONAL:
             return tuple.__new__(TransactionalValue, (txid, value))
         return value

@@ -1,0 +1,256 @@
+"""Compares what two sides hold, key by key. Both are read once and in any order into a temporary database on disk."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from ...errors import DefinitionError, TridentError
+from ...model.canonical import canonical
+from ...state import StateType
+from ...state.roles import StoredValues
+from ...tuples import Fields
+from .divergence import Divergence, Rules, Version
+from .sources import Batch, ValueSource
+from .state_import import SIZE, key_fields
+from .storm_values import Key, Rebase
+
+GLOBAL_KEYS = {"$GLOBAL$", "$REDIS-MAP-STATE-GLOBAL"}  # of the one value of a global aggregate, in a table and in Redis
+CACHE = 64_000  # KB of the temporary database that stay in memory
+
+
+class NotComparable(DefinitionError):
+    """One of the sides cannot be read, or they hold other things."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison. ``columns``: the names of its values' columns, if they have names."""
+
+    name: str
+    shown: str
+    kind: StateType
+    key: Fields | None
+    columns: tuple[str, ...] | None
+    read: Callable[[], Iterator[Batch]]
+
+    @classmethod
+    def of_state(cls, name: str, shown: str, stored: StoredValues) -> Side:
+        """Make the side of a state of ours."""
+        columns = None if stored.value is None else tuple(stored.value)
+        return cls(name, shown, stored.kind, stored.key, columns, lambda: _parts(stored.rows()))
+
+    @classmethod
+    def of_source(cls, name: str, source: ValueSource, columns: Sequence[str], rebase: Rebase | None = None) -> Side:
+        """Make the side of one of Storm's states; ``rebase``: as its values are after an import."""
+        kind = source.kind if rebase is None else rebase.target
+        named = tuple(columns) if len(columns) > 1 else None  # one column may hold anything
+        return cls(name, source.shown, kind, None, named, partial(_read_source, source, rebase))
+
+    def fit_keys(self, declared: Fields | None, split: str | None) -> Side:
+        """Return this side with the types of the other one's keys, where it declares none itself."""
+        if self.key is not None:
+            return self
+
+        def read() -> Iterator[Batch]:
+            for keys, values in self.read():
+                yield key_fields(keys, declared, split), values
+
+        return Side(self.name, self.shown, self.kind, declared, self.columns, read)
+
+
+def _parts(rows: Iterable[tuple[Sequence[Any], Any]]) -> Iterator[Batch]:
+    every = iter(rows)
+    while part := list(islice(every, SIZE)):
+        yield [tuple(key) for key, _ in part], [value for _, value in part]
+
+
+def _read_source(source: ValueSource, rebase: Rebase | None) -> Iterator[Batch]:
+    for keys, values in source.read(SIZE):
+        yield (keys, values) if rebase is None else rebase(keys, values)
+
+
+@dataclass
+class Comparison:
+    """The result: how many keys each side has, and what became of them."""
+
+    left: int
+    right: int
+    equal: int = 0
+    only_left: int = 0
+    only_right: int = 0
+    different: int = 0
+    first: Divergence | None = None
+
+    def note(self, found: Divergence) -> None:
+        self.only_left += found.right is None
+        self.only_right += found.left is None
+        self.different += found.left is not None and found.right is not None
+        if self.first is None or found.order < self.first.order:
+            self.first = found
+
+
+def compare(left: Side, right: Side, rules: Rules, ignored: Sequence[str] = (), split: str | None = None) -> Comparison:
+    """Compare all keys. ``ignored``: columns of the values that do not count; ``split``: what stands between the fields
+    of a key in its name. Raises NotComparable."""
+    if rules.txids and left.kind is not right.kind:
+        raise NotComparable(
+            f"--txids: {left.shown} is {left.kind.value}, and {right.shown} {right.kind.value}. Compare their values "
+            "alone, without --txids"
+        )
+    choice = _Choice.of(left, right, ignored)
+    declared = left.key or right.key
+    with closing(sqlite3.connect("")) as database:
+        database.execute(f"PRAGMA cache_size = -{CACHE}")
+        database.execute("CREATE TABLE held (side, key, version, PRIMARY KEY (side, key)) WITHOUT ROWID")
+        sides = [_Collected(database, side.fit_keys(declared, split), choice) for side in (left, right)]
+        for each in sides:
+            each.read()
+        choice.check_used()
+        _check_types(*sides)
+        result = Comparison(sides[0].count, sides[1].count)
+        for key, one, other in _join(database):
+            if one is not None and other is not None and rules.agree(one, other):
+                result.equal += 1
+            else:
+                result.note(rules.diverge(key, one, other))
+    return result
+
+
+class _Choice:
+    """The columns of a value that count."""
+
+    def __init__(self, names: tuple[str, ...] | None, ignored: Sequence[str]) -> None:
+        self.several = names is not None and len(names) > 1
+        self._names, self._ignored, self._unused = names, set(ignored), set(ignored) - set(names or ())
+
+    @classmethod
+    def of(cls, left: Side, right: Side, ignored: Sequence[str]) -> _Choice:
+        """Raises NotComparable for sides that have another number of columns."""
+        if left.columns and right.columns and len(left.columns) != len(right.columns):
+            raise NotComparable(
+                f"{left.shown} has the value columns {', '.join(left.columns)}, and {right.shown} "
+                f"{', '.join(right.columns)}: their numbers differ. Name the columns that belong together"
+            )
+        return cls(left.columns or right.columns, ignored)
+
+    def __call__(self, value: Any) -> Any:
+        if not self._ignored or value is None:
+            return value
+        if isinstance(value, Mapping):
+            self._unused -= value.keys()
+            return {name: part for name, part in value.items() if name not in self._ignored}
+        if self._names is None:
+            return value
+        if not self.several:
+            return None if self._names[0] in self._ignored else value
+        if not isinstance(value, (list, tuple)) or len(value) != len(self._names):
+            return value
+        return [part for name, part in zip(self._names, value, strict=True) if name not in self._ignored]
+
+    def check_used(self) -> None:
+        """Raise NotComparable for a column that no value has."""
+        if self._unused:
+            there = ", ".join(self._names) if self._names else "none with a name"
+            raise NotComparable(f"--ignore {min(self._unused)}: no value has this column; there are {there}")
+
+
+class _Collected:
+    """The values of a side in the temporary database, and the types that they have, each with a key as its example."""
+
+    def __init__(self, database: sqlite3.Connection, side: Side, choice: _Choice) -> None:
+        self.side, self.count = side, 0
+        self.key_types: dict[str, Key] = {}
+        self.value_types: dict[str, Key] = {}
+        self._database, self._choice = database, choice
+
+    def read(self) -> None:
+        """Raises NotComparable if the side cannot be read."""
+        try:
+            for keys, values in self.side.read():
+                self._add(keys, values)
+        except DefinitionError:
+            raise
+        except (TridentError, OSError, UnicodeDecodeError) as error:
+            where = "" if self.side.shown in str(error) else f", {self.side.shown},"
+            raise NotComparable(f"{self.side.name}{where} cannot be read: {error}") from error
+
+    def _add(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        rows = []
+        for key, value in zip(keys, values, strict=True):
+            if len(key) == 1 and key[0] in GLOBAL_KEYS:
+                key = (min(GLOBAL_KEYS),)
+            version = self._version(value)
+            self.key_types.setdefault(", ".join(type(part).__name__ for part in key), key)
+            if version.value is not None:
+                self.value_types.setdefault(self._type_of(version.value), key)
+            rows.append((self.side.name, canonical(key), pickle.dumps((key, version))))
+        before = self._database.total_changes
+        self._database.executemany("INSERT OR IGNORE INTO held VALUES (?, ?, ?)", rows)
+        new = self._database.total_changes - before
+        self.count += new
+        if new < len(rows):
+            self._check_repeated(rows)
+
+    def _check_repeated(self, rows: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """Raise NotComparable for a key that came before with another value."""
+        for *place, row in rows:
+            kept = self._database.execute("SELECT version FROM held WHERE side = ? AND key = ?", place).fetchone()[0]
+            (key, one), (_, other) = _load(kept), _load(row)
+            if not Rules(txids=True).agree(one, other):
+                raise NotComparable(
+                    f"{self.side.name}, {self.side.shown}: key {list(key)!r} comes twice, with {one.value!r} and "
+                    f"{other.value!r}. Nothing says which one counts: remove one, or read while nothing writes"
+                )
+
+    def _version(self, value: Any) -> Version:
+        if self.side.kind is StateType.NON_TRANSACTIONAL:
+            return Version(self._choice(value))
+        opaque = self.side.kind is StateType.OPAQUE
+        return Version(self._choice(value[1]), value[0], self._choice(value[2]) if opaque else None, opaque)
+
+    def _type_of(self, value: Any) -> str:
+        if isinstance(value, (list, tuple)):
+            return f"row of {len(value)}" if self._choice.several else "list"
+        name = type(value).__name__
+        return "number" if name in ("int", "float", "Decimal") else name
+
+
+def _check_types(left: _Collected, right: _Collected) -> None:
+    """Raise NotComparable if the keys or the values of the sides have no type in common."""
+    keys, values = (left.key_types, right.key_types), (left.value_types, right.value_types)
+    for what, (one, other) in (("keys", keys), ("values", values)):
+        if one and other and not one.keys() & other.keys():
+            (first, key), (second, another) = next(iter(one.items())), next(iter(other.items()))
+            raise NotComparable(
+                f"the {what} have other types: {first} in {left.side.shown}, as of key {list(key)!r}, and {second} in "
+                f"{right.side.shown}, as of key {list(another)!r}. Compare with a state that declares the types"
+            )
+
+
+_PAIRS = """
+    SELECT l.version, r.version FROM held l LEFT JOIN held r ON r.side = 'right' AND r.key = l.key
+    WHERE l.side = 'left'
+    UNION ALL
+    SELECT NULL, r.version FROM held r LEFT JOIN held l ON l.side = 'left' AND l.key = r.key
+    WHERE r.side = 'right' AND l.side IS NULL
+"""
+
+
+def _join(database: sqlite3.Connection) -> Iterator[tuple[Key, Version | None, Version | None]]:
+    """Yield each key with what the sides hold of it."""
+    for rows in database.execute(_PAIRS):
+        (left, right) = [None if row is None else _load(row) for row in rows]
+        key = (left or right or ((), None))[0]
+        yield key, left and left[1], right and right[1]
+
+
+def _load(row: bytes) -> tuple[Key, Version]:
+    key, version = pickle.loads(row)  # noqa: S301  from this process, by its own database
+    return key, version

@@ -1,0 +1,88 @@
+"""What names a state of Storm or of ours on the command line: where its values are, and of which checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...errors import DefinitionError
+from ...state import StateType
+from ...state.roles import OpensValues, StoredValues
+from ...topology.user_modules import states_loading
+from ..txid.components import components_in
+from .checkpoint import Moved, check_unused, find_moved
+from .sources import REDIS, DumpSource, RedisSource, ValueSource
+
+KINDS = [kind.value for kind in StateType]
+OF_REDIS = ("hash_", "match")
+OF_SQL = ("table", "key", "value", "txid", "previous")
+_OPTIONS = (
+    click.option("--hash", "hash_", help="Redis: the hash that holds the values; without it, the strings."),
+    click.option("--match", help="Redis: a pattern of the names."),
+    click.option("--table", help="SQL: the table."),
+    click.option("--key", "key", multiple=True, help="SQL: a column of the key; several in their order."),
+    click.option("--value", multiple=True, help="SQL: a column of the value; alone, it may hold Storm's JSON."),
+    click.option("--txid", "txid", help="SQL: the column of the txid."),
+    click.option("--previous", multiple=True, help="SQL: a column of the previous value."),
+    click.option("--split", metavar="TEXT", help="What stands between the fields of a key in its name."),
+    click.option("--accept-under-way", is_flag=True, help="Non-transactional: the batch under way may count twice."),
+)
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how Storm's values lie."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def options_of(source: str) -> tuple[str, ...]:
+    """Return the names of the options that go with a source."""
+    return OF_REDIS if source.startswith(REDIS) else OF_SQL if "://" in source else ()
+
+
+def source_of(source: str, kind: StateType, lay: Mapping[str, Any], option: str = "--from ") -> ValueSource:
+    """Return the source that the options name. Raises UsageError for options that do not fit it."""
+    redis, sql = source.startswith(REDIS), "://" in source
+    wrong = [name for name in (*OF_REDIS, *OF_SQL) if lay[name] and name not in options_of(source)]
+    if wrong:
+        raise click.UsageError(f"--{wrong[0].rstrip('_')} does not go with {option}{'redis' if redis else 'FILE'}")
+    if redis:
+        return RedisSource(source, lay["hash_"], kind, lay["match"])
+    if not sql:
+        if not Path(source).is_file():
+            raise click.UsageError(f"{option}{source}: no such file, and no URL")
+        return DumpSource(Path(source), kind)
+    if not (lay["table"] and lay["key"] and lay["value"]):
+        raise click.UsageError("a SQL table needs --table, --key and --value")
+    from .table_source import TableSource
+
+    return TableSource(source, lay["table"], kind, lay["key"], lay["value"], lay["txid"], lay["previous"])
+
+
+def target_of(named: str, option: str = "--into ") -> tuple[str, StoredValues]:
+    """Return our state. Raises DefinitionError for one that is not in the file, or is no map."""
+    file, _, name = named.rpartition(":")
+    states = states_loading().load(file or named)
+    if name not in states:
+        raise DefinitionError(f"{option}{named}: {file or named} has no state {name!r}; there are {', '.join(states)}")
+    if not isinstance(states[name], OpensValues):
+        raise DefinitionError(f"{option}{named}: a {type(states[name]).__name__} is no map with values by key")
+    return repr(states[name]), states[name].open_values()
+
+
+def find_checkpoint(checkpoint: str) -> Moved:
+    """Return what an imported checkpoint keeps of Storm. Raises an error for one on which a topology has run."""
+    found = [each for each in components_in(Path(checkpoint)) if find_moved(each) is not None]
+    if len(found) != 1:
+        raise DefinitionError(
+            f"{checkpoint} has {len(found)} checkpoints that `trident import offsets` has made; name the folder of "
+            "one, such as checkpoints/words/sentences"
+        )
+    check_unused(found[0])
+    moved = find_moved(found[0])
+    assert moved is not None
+    return moved
