@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cut_over import Round, Servers, run_rounds
+from cut_over import Round, Servers, go_on, run_rounds
 from needed import needed
 
 SEED = 3
@@ -16,5 +16,5 @@ SEED = 3
 def test_a_cut_over_at_a_random_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHASHSEED", "0")
     with needed("Storm"), Servers.running() as servers:
-        (verdict,) = run_rounds(servers, [Round.draw(SEED)], tmp_path)
+        (verdict,) = run_rounds(servers, [Round.draw(SEED)], tmp_path, go_on)
     assert verdict.differ == {}, verdict.output

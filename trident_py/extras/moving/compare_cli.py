@@ -78,7 +78,7 @@ def _sides_of(
 
 
 def _is_storms(text: str) -> bool:
-    """A state of ours is FILE:STATE, whose file is a YAML file."""
+    """Return whether it names one of Storm's; one of ours is FILE:STATE, and the file a YAML file."""
     return "://" in text or not text.rpartition(":")[0].endswith((".yaml", ".yml"))
 
 

@@ -132,7 +132,7 @@ class _Choice:
 
     @classmethod
     def of(cls, left: Side, right: Side, ignored: Sequence[str]) -> _Choice:
-        """Raises NotComparable for sides that have another number of columns."""
+        """Return the choice for both sides. Raises NotComparable if they have another number of columns."""
         if left.columns and right.columns and len(left.columns) != len(right.columns):
             raise NotComparable(
                 f"{left.shown} has the value columns {', '.join(left.columns)}, and {right.shown} "
@@ -171,7 +171,7 @@ class _Collected:
         self._database, self._choice = database, choice
 
     def read(self) -> None:
-        """Raises NotComparable if the side cannot be read."""
+        """Read the side. Raises NotComparable if that is not possible."""
         try:
             for keys, values in self.side.read():
                 self._add(keys, values)
