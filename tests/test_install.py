@@ -65,8 +65,8 @@ ALONE = {
     "sql": "import trident_py.operations; trident_py.operations.expr('upper(word)')",
     "drpc": "import trident_py.extras.drpc_server.shared_servers",
     "monitor": "import trident_py.extras.monitor.monitor",
-    "moving": "import kazoo.client, trident_py.extras.moving.port.cli; from trident_py.extras.moving import import_cli, "
-    "compare_cli",
+    "moving": "import kazoo.client; from trident_py.extras.moving import compare_cli, import_cli; "
+    "import trident_py.extras.moving.port.cli",
     "opentelemetry": "import trident_py.extras.opentelemetry.spans",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
     "testing": "import trident_py.testing.pytest_plugin",

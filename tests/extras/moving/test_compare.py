@@ -114,7 +114,7 @@ def test_numbers_within_the_tolerance_are_equal(tmp_path: Path) -> None:
     common = (left, right, "--kind", "non-transactional")
     assert [told(*common, "--tolerance", by)[1]["different"] for by in ("0", "0.2", "0.25")] == [2, 2, 0]
     assert Rules().same(Decimal("0.1"), 0.1) and Rules(tolerance=0.5).same(2**70, Decimal(2**70) + Decimal("0.5"))
-    for one, other in ((float("nan"), 1.0), (None, 0), (True, 1), (float("inf"), 1e308), ("1", 1)):
+    for one, other in ((float("nan"), 1.0), (None, 0), (True, 1), (float("inf"), 2**2000), ("1", 1)):
         assert not Rules(tolerance=1e9).same(one, other)
     assert run(dump(tmp_path / "n", {"a": None}), dump(tmp_path / "e", {}), *common[2:]).exit_code == 1
 

@@ -23,8 +23,6 @@ from .source_options import KINDS, find_checkpoint, options_of, source_of, sourc
 from .sources import ValueSource
 from .storm_values import Rebase
 
-SHOWN = 200  # characters of a value
-
 
 @click.command("compare")
 @click.argument("left")
@@ -105,23 +103,15 @@ def _describe(sides: Sequence[Side], result: Comparison) -> list[str]:
     )
     if result.first is None:
         return lines
-    return [*lines, f"  first: key {list(result.first.key)!r}{_since(result.first)}",
-            f"    left   {_show(result.first.left)}", f"    right  {_show(result.first.right)}"]  # fmt: skip
+    both = (("left ", result.first.left), ("right", result.first.right))
+    shown = [f"    {name}  {'no such key' if each is None else each.describe()}" for name, each in both]
+    return [*lines, f"  first: key {list(result.first.key)!r}{_since(result.first)}", *shown]
 
 
 def _since(first: Divergence) -> str:
     if first.txid is None:
         return ""
     return f", {'in' if first.exact else 'in or before'} batch {first.txid}"
-
-
-def _show(version: Version | None) -> str:
-    if version is None:
-        return "no such key"
-    text = repr(version.value)
-    text = text if len(text) <= SHOWN else text[:SHOWN] + "..."
-    before = f", before it {version.before!r}"[:SHOWN] if version.remembers else ""
-    return text if version.txid is None else f"{text} (txid {version.txid}{before})"
 
 
 def _as_json(sides: Sequence[Side], result: Comparison) -> dict[str, Any]:

@@ -105,21 +105,31 @@ def compare(left: Side, right: Side, rules: Rules, ignored: Sequence[str] = (), 
             "alone, without --txids"
         )
     choice = _Choice.of(left, right, ignored)
-    declared = left.key or right.key
-    with closing(sqlite3.connect("")) as database:
-        database.execute(f"PRAGMA cache_size = -{CACHE}")
-        database.execute("CREATE TABLE held (side, key, version, PRIMARY KEY (side, key)) WITHOUT ROWID")
-        sides = [_Collected(database, side.fit_keys(declared, split), choice) for side in (left, right)]
-        for each in sides:
-            each.read()
-        choice.check_used()
-        _check_types(*sides)
-        result = Comparison(sides[0].count, sides[1].count)
-        for key, one, other in _join(database):
-            if one is not None and other is not None and rules.agree(one, other):
-                result.equal += 1
-            else:
-                result.note(rules.diverge(key, one, other))
+    sides = [side.fit_keys(left.key or right.key, split) for side in (left, right)]
+    try:
+        with closing(sqlite3.connect("")) as database:
+            return _compare_in(database, sides, rules, choice)
+    except sqlite3.Error as error:
+        raise NotComparable(
+            f"the temporary database of the comparison: {error}. It needs room for both sides; name a folder that has "
+            "it with the variable SQLITE_TMPDIR"
+        ) from error
+
+
+def _compare_in(database: sqlite3.Connection, both: Sequence[Side], rules: Rules, choice: _Choice) -> Comparison:
+    database.execute(f"PRAGMA cache_size = -{CACHE}")
+    database.execute("CREATE TABLE held (side, key, version, PRIMARY KEY (side, key)) WITHOUT ROWID")
+    sides = [_Collected(database, side, choice) for side in both]
+    for each in sides:
+        each.read()
+    choice.check_used()
+    _check_types(*sides)
+    result = Comparison(sides[0].count, sides[1].count)
+    for key, one, other in _join(database):
+        if one is not None and other is not None and rules.agree(one, other):
+            result.equal += 1
+        else:
+            result.note(rules.diverge(key, one, other))
     return result
 
 
@@ -205,8 +215,8 @@ class _Collected:
             (key, one), (_, other) = _load(kept), _load(row)
             if not Rules(txids=True).agree(one, other):
                 raise NotComparable(
-                    f"{self.side.name}, {self.side.shown}: key {list(key)!r} comes twice, with {one.value!r} and "
-                    f"{other.value!r}. Nothing says which one counts: remove one, or read while nothing writes"
+                    f"{self.side.name}, {self.side.shown}: key {list(key)!r} comes twice, with {one.describe()} "
+                    f"and {other.describe()}. Nothing says which one counts: remove one, or read while nothing writes"
                 )
 
     def _version(self, value: Any) -> Version:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ...model.canonical import canonical
 from .storm_values import Key
 
+SHOWN = 200  # characters of a value
 
 class Version(NamedTuple):
     """What a side holds of a key. ``txid``: of the batch that wrote it; ``before``: the value that it replaced, if
@@ -21,6 +22,15 @@ class Version(NamedTuple):
     txid: int | None = None
     before: Any = None
     remembers: bool = False
+
+    def describe(self) -> str:
+        text = _shorten(repr(self.value))
+        before = _shorten(f", before it {self.before!r}") if self.remembers else ""
+        return text if self.txid is None else f"{text} (txid {self.txid}{before})"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ class Rules:
     def _is_near(self, left: Any, right: Any) -> bool:
         if left != left or right != right:
             return left != left and right != right
-        if math.isinf(left) or math.isinf(right):
+        if math.inf in (abs(left), abs(right)):
             return False
         if {type(left), type(right)} == {float, Decimal} and float(left) == float(right):
             return True
