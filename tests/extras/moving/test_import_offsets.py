@@ -54,6 +54,10 @@ class Left:
         into = ["--into", f"{self.folder}/states.yaml:counts", "--checkpoint", f"{self.folder}/checkpoints"]
         return self.call("state", *source, *into, *more)
 
+    def compare(self, file: str, *more: str) -> Result:
+        sides = (f"{self.folder}/{file}", f"{self.folder}/states.yaml:counts")
+        return CliRunner().invoke(trident, ["compare", *sides, "--kind", self.kind, *more])
+
     def run(self) -> dict[str, int]:
         import moved_words
 
@@ -98,6 +102,9 @@ def test_a_run_goes_on_where_storm_was_killed(left: Left) -> None:
     assert state.exit_code == 0, state.output
     told = "skip it when it is repeated" if left.kind == "transactional" else "take the value before it"
     assert told in state.output
+    compared = left.compare("values.jsonl", "--checkpoint", f"{left.folder}/checkpoints", "--txids")
+    assert (compared.exit_code, "0 different, 0 only left, 0 only right" in compared.output) == (0, True)
+    assert left.compare("values.jsonl").exit_code == (left.kind == "opaque"), "only an opaque value was re-based"
     assert left.run() == left.fold
 
 
