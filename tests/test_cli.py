@@ -17,12 +17,14 @@ from pathlib import Path
 import pytest
 
 import trident_py
-from trident_py import Config
-from trident_py.cli.display import ProgressLine
+from trident_py import Config, LocalCluster, TridentTopology
+from trident_py.cli.display import ProgressLine, Terminated, follow
 from trident_py.cli.run import settings_of
 from trident_py.cli.spark_options import SparkOptions
+from trident_py.extras.event_lines.lines import EventLines
 from trident_py.model.user_traceback import is_users
 from trident_py.report.progress import Event, Progress
+from trident_py.testing import FixedBatchSpout
 
 ROOT = Path(__file__).parent.parent
 
@@ -382,3 +384,25 @@ def test_options_of_spark_are_refused_where_spark_submit_started_spark(folder: P
     command = [sys.executable, "-m", "trident_py", "run", "good:build", "--master", "yarn"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 2 and "spark-submit has started Spark already" in done.stderr
+
+
+def test_a_signal_that_comes_while_something_is_shown_stops_the_run_after_its_batch() -> None:
+    class Interrupted:
+        def event(self, time: datetime, event: Event, progress: Progress | None) -> None:
+            if event.kind == "committed" and not running.stopping.is_set():
+                raise Terminated
+
+    topology = TridentTopology()
+    topology.newStream("in", FixedBatchSpout("word", 1, ("a",)).setCycle(True)).peek(lambda word: None)
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("shown", {}, topology.build())
+        assert follow(running, [Interrupted()]) == 0
+        assert not running.isActive and running.exception is None
+
+
+def test_a_reason_in_an_event_has_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = EventLines(True, None, False)
+    with lines:
+        lines.event(datetime.now(UTC), Event("replay", 1, 0, "cannot reach mysql://me:s3cret@db/x"), None)
+    shown = capsys.readouterr().out
+    assert "replay" in shown and "s3cret" not in shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from trident_py.errors import FailedException, StateError, TridentError
@@ -202,6 +203,8 @@ class FileParticipant(Ledger[Record]):
 
     def can_rewind(self, conf: dict, txid: int) -> str | None:
         record = self._stores_of(RunContext.of(conf), ready=False)[0].read() or Record()
+        if began_anew(record.files):
+            return "its folder has files of an earlier checkpoint, of which the later one has used txids again"
         across = next((file for file in record.files if file.first <= txid < file.last), None)
         return None if across is None else f"its batches {across.first} to {across.last} are in one file by compaction"
 
@@ -301,3 +304,12 @@ def check_empty(folder: StateFolder, shown: str) -> None:
             f"({LEDGER}). Readers could not tell its rows from those files. Nothing was changed. Choose an empty "
             "folder, or restore the ledger"
         )
+
+
+def began_anew(files: Sequence[DataFile]) -> bool:
+    """Return whether the txids of files, in the order in which these were written, have begun anew."""
+    epochs = [batch[0] if (batch := batch_of(file.name)) is not None else None for file in files]
+    return any(
+        after.first < before.last or (after.first == before.last and None not in pair and pair[0] != pair[1])
+        for (before, after), pair in zip(pairwise(files), pairwise(epochs), strict=True)
+    )

@@ -250,9 +250,9 @@ class SqlLedger(Ledger[LedgerRow]):
 
     def __init__(
         self, location: Location, prepared: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
-        valued: Callable[[], int] = lambda: 0, undo: Undo | None = None,
+        valued: Callable[[], int] | None = None, undo: Undo | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(location, valued)
+        super().__init__(location, self._find_last_told if valued is None else valued)
         self._undo = undo
         self._prepared = prepared
         self._places = places
@@ -270,7 +270,8 @@ class SqlLedger(Ledger[LedgerRow]):
         own = context.topology, context.state
         files = self._prepared() if ready else self._places()
         return [
-            SqlLedgerStore(store, self.location, own, partial(self._count_marks, index), self._beside)
+            SqlLedgerStore(store, self.location, own, partial(self._count_marks, index),
+                           partial(self._beside_in, store))
             for index, store in enumerate(files)
         ]
 
@@ -303,14 +304,24 @@ class SqlLedger(Ledger[LedgerRow]):
             reasons = (self._undo.why_not(store, txid) for store in self._places())
             return next((reason for reason in reasons if reason is not None), None)
 
-    def _beside(self, transition: Transition) -> Beside | None:
-        """Return what is written in the transaction that changes the ledger."""
-        if transition.back is None or self._undo is None:
-            return None
-        return partial(self._undo_beside, self._undo, transition.back)
+    def _find_last_told(self) -> int:
+        """Return the highest batch that rows tell, which no new checkpoint may give to other rows."""
+        return 0 if self._undo is None else max(self._undo.last(store) for store in self._places())
 
-    def _undo_beside(self, undo: Undo, txid: int, connection: Connection, *rows: LedgerRow | None) -> None:
-        undo.undo(connection, txid)
+    def _beside_in(self, store: Store, transition: Transition) -> Beside | None:
+        """Return what is written in the transaction that changes the ledger in one of the stores."""
+        if transition.back is None:
+            return self._beside(transition)
+        undo = self._undo if self._undo is not None and self._undo.is_there(store) else None
+        return partial(self._undo_beside, undo, transition.back)
+
+    def _beside(self, transition: Transition) -> Beside | None:
+        """Return what is written beside a step of a batch."""
+        return None
+
+    def _undo_beside(self, undo: Undo | None, txid: int, connection: Connection, *rows: LedgerRow | None) -> None:
+        if undo is not None:
+            undo.undo(connection, txid)
 
 
 def owners_of(store: Store, connection: Connection, location: Location) -> dict[str, Owner | None]:

@@ -15,7 +15,7 @@ from trident_py.checkpoints.append_log import JOURNAL, AppendLogStore
 from trident_py.checkpoints.batch_log import BatchLog, Logged
 from trident_py.checkpoints.hash_seed import own_order
 from trident_py.checkpoints.location import open_log
-from trident_py.checkpoints.metadata_store import LOG, SharedMetadataStore
+from trident_py.checkpoints.metadata_store import IMPORTED, LOG, SharedMetadataStore
 from trident_py.checkpoints.versioned_store import VersionedStore
 from trident_py.engine.startup import AGREEMENT
 from trident_py.engine.store_position import Rewinding
@@ -264,6 +264,13 @@ def test_the_batches_of_a_log_that_has_few_reach_to_its_beginning(made: Made, tm
     log = run_batches(taken(made, tmp_path), 1, 2, 3)
     assert ways_back(log) == [(2, {"n": 2}), (1, {"n": 1}), (0, None)]
     assert ways_back(taken(made, tmp_path / "new")) == [(0, None)]
+
+
+def test_a_log_that_began_with_imported_positions_does_not_go_back_to_its_beginning(made: Made, tmp_path: Path) -> None:
+    """What the spouts had there is in no entry any more."""
+    log = taken(made, tmp_path)
+    log.store.put(IMPORTED, 0, {"base": 0})
+    assert ways_back(run_batches(log, 1, 2, 3)) == [(2, {"n": 2}), (1, {"n": 1})]
 
 
 @pytest.mark.parametrize("numbers", [(3, 1, 3), (1, 3, 5), (0, 3, 2), (5, 0, 5)])

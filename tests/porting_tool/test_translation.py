@@ -267,6 +267,21 @@ def test_the_command_reports_what_is_left(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "left.py").exists()
 
 
+def test_a_module_that_was_changed_by_hand_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for place, body in (("Tool.java", "1"), ("a/Tool.java", "2")):
+        (tmp_path / place).write_text(f"class Tool {{ int f() {{ return {body}; }} }}")
+    out, command = tmp_path / "out", [str(tmp_path / "Tool.java"), "-o", str(tmp_path / "out")]
+    assert [CliRunner().invoke(port, command).exit_code for _ in range(2)] == [0, 0]  # the same again changes nothing
+    (out / "tool.py").write_text("mine")
+    refused = CliRunner().invoke(port, command)
+    assert refused.exit_code == 2 and "tool.py is there and differs" in refused.stderr
+    both = CliRunner().invoke(port, [str(tmp_path), "-o", str(out), "--force"])
+    assert both.exit_code == 2 and "both become tool.py" in both.stderr
+    assert (out / "tool.py").read_text() == "mine"
+    assert CliRunner().invoke(port, [*command, "--force"]).exit_code == 0 and (out / "tool.py").read_text() != "mine"
+
+
 def test_a_file_that_is_no_java_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "Broken.java"
     file.write_text("class Broken { int f( }")

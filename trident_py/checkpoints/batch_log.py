@@ -29,7 +29,7 @@ from ..engine.store_position import BASE, FORMAT, CheckpointState, Rewinding
 from ..engine.two_phase import DECIDED
 from ..errors import LineageError, ZombieError
 from .hash_seed import find_other_seed
-from .metadata_store import LOG, MemoryMetadataStore, ownership_error
+from .metadata_store import IMPORTED, LOG, MemoryMetadataStore, ownership_error
 
 MicroBatch = Mapping[str, Any]
 _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
@@ -178,7 +178,8 @@ class BatchLog:
         kept = [PastBatch(last.txid, newest[_ENDED])]
         while (txid := kept[-1].txid - 1) >= newest[_LEAST] and txid in past:
             kept.append(PastBatch(txid, past[txid][_ENDED]))
-        return [*kept, PastBatch(base, None)] if kept[-1].txid == base + 1 else kept
+        imported = self.store.get(IMPORTED, 0) is not None  # then spouts had positions at the base, which are gone
+        return [*kept, PastBatch(base, None)] if kept[-1].txid == base + 1 and not imported else kept
 
     def intend(self, rewinding: Rewinding) -> None:
         """Record that the component goes back to a batch. From now on every start is refused, until `go_back`."""
@@ -195,7 +196,8 @@ class BatchLog:
             for number in self.store.txids(path):
                 if self._is_later(path, number, txid):
                     self.store.remove(path, number)
-        self.store.put(AGREEMENT, 0, {**record, "run": run})
+        states = {name: [*at[:2], min(at[2], txid), *at[3:]] for name, at in record.get("states", {}).items()}
+        self.store.put(AGREEMENT, 0, {**record, "run": run, "states": states})
         forgotten()
         self.store.put(LOG, 0, {**_EMPTY, "driver": self._record()["driver"], "over": over and over._asdict()})
 

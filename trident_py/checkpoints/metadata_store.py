@@ -20,6 +20,7 @@ from ..errors import FailedException, SpoutError, ZombieError
 from ..tuples import TransactionAttempt
 
 KEPT = "topology.txid.kept"  # how many batches a run can be taken back (docs/txid_command.md)
+IMPORTED = "moved"  # what an import has noted of where the log began
 LOG = "log"  # the checkpoint's path for its owner and its batches: see `trident_py.checkpoints.batch_log`
 TRIES = 100  # a driver in full run writes every few milliseconds, and each of its writes may come in between
 

@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import Any, Protocol
@@ -76,6 +76,7 @@ def follow(running: RunningTopology, displays: Sequence[Display]) -> int:
         while not running.awaitTermination(timeout=POLL_SECONDS):
             drain(news, shown, displays)
     except KeyboardInterrupt as stopped:
+        _stop(running)
         how = "ended in the middle of a batch, which the next start repeats" if running.isActive else "stopped"
         print(f"{how}; last committed txid: {running.txid}", file=sys.stderr, flush=True)
         return TERMINATED if running.isActive and isinstance(stopped, Terminated) else exit_code(stopped)
@@ -83,6 +84,13 @@ def follow(running: RunningTopology, displays: Sequence[Display]) -> int:
         drain(news, shown, displays)
         fallback.removeFilter(is_no_event)
     return 0
+
+
+def _stop(running: RunningTopology) -> None:
+    """Stop a run whose signal came while something was displayed. A second signal ends the wait."""
+    if not running.stopping.is_set():
+        with suppress(KeyboardInterrupt):
+            running.stop()
 
 
 def exit_code(stopped: KeyboardInterrupt) -> int:

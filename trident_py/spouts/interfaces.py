@@ -93,6 +93,8 @@ class IBatchSpout(ITridentDataSource):
     spout starts wherever `open` puts it. The attempt is ``context.transaction``.
     """
 
+    emits_any_batch: bool = False  # True: emits each batch of before again, also in a later run (`trident txid rewind`)
+
     def open(self, conf: dict, context: SpoutContext) -> None:
         """Called once, before the first batch of a run."""
 

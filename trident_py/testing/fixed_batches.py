@@ -18,6 +18,7 @@ class FixedBatchSpout(IBatchSpout):
     """
 
     kind = TRANSACTIONAL
+    emits_any_batch = True
 
     def __init__(self, fields: FieldsLike, maxBatchSize: int, *tuples: Any) -> None:
         if isinstance(maxBatchSize, bool) or not isinstance(maxBatchSize, int) or maxBatchSize < 1:

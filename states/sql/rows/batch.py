@@ -298,7 +298,7 @@ class BatchLedger(SqlLedger):
             return super()._beside(transition)
         return partial(self._show, transition.receipts)
 
-    def _undo_beside(self, undo: Undo, txid: int, connection: Connection, *rows: LedgerRow | None) -> None:
+    def _undo_beside(self, undo: Undo | None, txid: int, connection: Connection, *rows: LedgerRow | None) -> None:
         super()._undo_beside(undo, txid, connection, *rows)
         if self._staged.exists():
             self._staged.sweep(connection, self.fence, "txid > ?", txid)

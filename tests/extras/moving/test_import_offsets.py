@@ -17,6 +17,7 @@ import states
 from trident_py import LocalCluster, TridentTopology
 from trident_py.cli import trident
 from trident_py.engine.program import compile_plan
+from trident_py.errors import DefinitionError
 from trident_py.extras.moving.checkpoint import find_moved
 from trident_py.extras.moving.offsets import ImportAnswers, find_position
 from trident_py.extras.moving.storm_stream import StormStream
@@ -217,3 +218,24 @@ def test_own_spouts_keep_their_metadata(spout: Any, over: Any, entries: Any, beg
     storm = StormStream("s", 8, frozenset({8}), {7: "a", 8: "b"}, {"p": {7: 70, 8: 80}})
     position, _ = find_position(component_of(str(tmp_path), program), {"s": storm}, ImportAnswers())
     assert (position.over, position.entries, position.begun) == (over, entries, begun)
+
+
+def position_of(streams: dict[str, StormStream], folder: Path, **spouts: Any) -> Any:
+    topology = TridentTopology()
+    merged = [topology.newStream(name, spout) for name, spout in spouts.items()]
+    (topology.merge(*merged) if len(merged) > 1 else merged[0]).each("value", lambda value: [value], "v")
+    (program,) = compile_plan(topology.build().plan, with_context({}, topology="t", run="t-1", home=None))
+    return find_position(component_of(str(folder), program), streams, ImportAnswers())[0]
+
+
+def test_streams_of_which_storm_knows_none_are_refused(tmp_path: Path) -> None:
+    storm = StormStream("s", 8, frozenset({8}), {7: "a", 8: "b"}, {"p": {7: 70, 8: 80}})
+    with pytest.raises(DefinitionError, match=r"remembers none of its streams typo; it has s\. Name them by --stream"):
+        position_of({"s": storm}, tmp_path, typo=Opaque())
+
+
+def test_a_batch_under_way_of_which_a_part_may_change_is_not_repeated(tmp_path: Path) -> None:
+    storm = {name: StormStream(name, 8, frozenset({8}), {7: "a", 8: "b"}, {"p": {7: 70, 8: 80}}) for name in "st"}
+    found = position_of(storm, tmp_path, s=Transactional(), t=Opaque())
+    assert (found.moved.under_way, found.moved.repeats, found.begun) == (True, False, None)
+    assert position_of(storm, tmp_path, s=Transactional(), t=Transactional()).moved.repeats

@@ -217,3 +217,9 @@ def test_the_command_names_what_is_missing(tmp_path: Path) -> None:
     }.items():
         refused = CliRunner().invoke(trident, [*common, *more])
         assert (refused.exit_code, text in refused.output) == (2, True), refused.output
+
+
+def test_different_keys_are_counted_as_such() -> None:
+    digest = state_import.Digest()
+    digest.note([(-1,), (-2,), (-1,), ("-1",)])
+    assert digest.keys == 3

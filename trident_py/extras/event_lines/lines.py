@@ -39,8 +39,17 @@ def past(topology: str, component: str | None, txid: int) -> list[dict[str, Any]
     found = []
     for each in [*files, file]:
         with suppress(OSError), each.open(encoding="utf-8") as lines:
-            found += [json.loads(line) for line in lines if f'"txid": {txid},' in line and line.endswith("}\n")]
-    return [event for event in found if event["txid"] == txid and component in (None, event.get("component"))]
+            found += [event for line in lines if f'"txid": {txid},' in line and (event := _read(line)) is not None]
+    found = [event for event in found if event.get("txid") == txid and event.get("topology") == topology]
+    return [event for event in found if component in (None, event.get("component"))]
+
+
+def _read(line: str) -> dict[str, Any] | None:
+    """Return an event; None for a line that a crash has cut."""
+    try:
+        return dict(json.loads(line))
+    except ValueError:
+        return None
 
 
 def line_of(event: str, time: datetime | None = None, **more: Any) -> str:
@@ -96,7 +105,7 @@ class EventLines:
     def event(self, time: datetime, event: Event, progress: Progress | None) -> None:
         record: dict[str, Any] = {"txid": event.txid, "attempt": event.attempt}
         if event.reason:
-            record["reason"] = event.reason
+            record["reason"] = hide(event.reason)
         if progress is not None:
             record["component"] = progress.component
         if progress is not None and event.kind == "committed":

@@ -182,7 +182,7 @@ def _past(component: str, txid: int, events: Sequence[Mapping[str, Any]]) -> dic
     attempts = [
         {"attempt": event["attempt"], "began": None, "ended": event["time"], "outcome": event["event"],
          "where": "driver" if event.get("reason") == "in the driver" else "", "phases": [],
-         "reason": event.get("reason", "") if event["event"] != "committed" else ""}
+         "reason": hide(event.get("reason", "")) if event["event"] != "committed" else ""}
         for event in over
     ]  # fmt: skip
     return {

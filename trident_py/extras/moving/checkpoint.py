@@ -15,14 +15,13 @@ from ...checkpoints.append_log import JOURNAL, write_journal
 from ...checkpoints.batch_log import Logged
 from ...checkpoints.hash_seed import own_order
 from ...checkpoints.location import inside, local_folder
-from ...checkpoints.metadata_store import LOG, make_folder
+from ...checkpoints.metadata_store import IMPORTED, LOG, make_folder
 from ...checkpoints.uri_folder import open_folder
 from ...engine.startup import AGREEMENT
 from ...engine.store_position import FORMAT, Joined
 from ...errors import LineageError
 from ..txid.components import Component
 
-MOVED = "moved"  # the checkpoint's path for what `trident import state` must know
 Entries = dict[str, dict[int, Any]]
 
 
@@ -63,12 +62,12 @@ def entries_of(component: Component, position: ImportedPosition) -> Entries:
         "states": {name: list(Joined("", 0, moved.base, False, "", 0)) for name in states}, "run": "", "format": FORMAT,
     }  # fmt: skip
     log = {"driver": driver, "over": Logged(moved.base, dict(position.over))._asdict(), "begun": begun}
-    return {**position.entries, MOVED: {0: asdict(moved)}, LOG: {0: log}, AGREEMENT: {0: record}}
+    return {**position.entries, IMPORTED: {0: asdict(moved)}, LOG: {0: log}, AGREEMENT: {0: record}}
 
 
 def find_moved(component: Component) -> Moved | None:
     """Return what an imported checkpoint keeps of Storm; None for any other one."""
-    found = component.read().store.get(MOVED, 0)
+    found = component.read().store.get(IMPORTED, 0)
     return None if found is None else Moved(**found)
 
 

@@ -65,13 +65,15 @@ def offsets(
     def body() -> int:
         if sum(each is not None for each in (zookeeper, dump, group)) != 1:
             raise click.UsageError("name one of --zookeeper, --dump and --group")
+        if group and streams:
+            raise click.UsageError("--stream names a stream of Storm's transactional spouts; --group has none")
         answers = ImportAnswers(_pairs("--stream", streams), _parse_starts(starts), txid)
         nodes = read_live(zookeeper, root) if zookeeper else read_dump(dump, root) if dump else {}
         known = streams_of(nodes, root)
         for component in components_of(**named, new=True):
             if component.program is None:
                 raise click.UsageError("a checkpoint alone does not say what its streams read: name the topology")
-            found = find_group(component, group, txid or 0) if group else find_position(component, known, answers)
+            found = find_group(component, group, answers) if group else find_position(component, known, answers)
             print("\n".join(found[1]))
             print("\n".join(_warn(found[0].moved)))
             if not dry_run:

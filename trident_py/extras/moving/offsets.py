@@ -50,18 +50,24 @@ def find_position(
     spouts = component.program.spouts
     of_spouts = {info.id: _find_stream(info.id, streams, answers) for info in spouts}
     known = [stream for stream in of_spouts.values() if stream is not None]
+    if not known:
+        raise DefinitionError(
+            f"{component.shown}: Storm remembers none of its streams {', '.join(of_spouts)}; it has "
+            f"{', '.join(streams) or 'none'}. Name them by --stream OURS=STORMS. A new component "
+            "needs no import"
+        )
     committed = find_committed(known)
-    repeats = [info for info in spouts if _is_repeated(info, of_spouts[info.id], committed)]
-    base = _choose_base(answers, committed, bool(repeats))
-    moved = Moved(committed, base, any(stream.has_begun(committed + 1) for stream in known), bool(repeats))
+    begun = [info for info in spouts if _has_begun(of_spouts[info.id], committed)]
+    repeats = bool(begun) and all(info.spout.kind == TRANSACTIONAL for info in begun)  # then its content must stay
+    moved = Moved(committed, _choose_base(answers, committed, repeats), bool(begun), repeats)
     found = Findings()
     for info in spouts:
         if (stream := of_spouts[info.id]) is None:
             found.lines.append(f"  stream {info.id}: Storm remembers nothing of it; it begins as a new one")
         else:
             _add_spout(found, info, stream, moved, answers)
-    begun = found.begun if moved.repeats else None
-    return ImportedPosition(moved, found.over, begun, found.entries), [_headline(component, moved), *found.lines]
+    repeated = found.begun if moved.repeats else None
+    return ImportedPosition(moved, found.over, repeated, found.entries), [_headline(component, moved), *found.lines]
 
 
 def _headline(component: Component, moved: Moved) -> str:
@@ -76,9 +82,9 @@ def _find_stream(name: str, streams: Mapping[str, StormStream], answers: ImportA
     return streams.get(wanted)
 
 
-def _is_repeated(info: SpoutNodeInfo, stream: StormStream | None, committed: int) -> bool:
-    """Return whether the batch under way has a content that must stay: a transactional spout has emitted it."""
-    return info.spout.kind == TRANSACTIONAL and stream is not None and stream.has_begun(committed + 1)
+def _has_begun(stream: StormStream | None, committed: int) -> bool:
+    """Return whether a stream has a part of the batch under way."""
+    return stream is not None and stream.has_begun(committed + 1)
 
 
 def _choose_base(answers: ImportAnswers, committed: int, repeats: bool) -> int:
@@ -178,10 +184,11 @@ def describe_offsets(
             yield f"  {name}@{p}: Storm was at offset {progress.next[name, p]}, and stream {info.id} does not read it"
 
 
-def find_group(component: Component, group: str, txid: int) -> tuple[ImportedPosition, list[str]]:
+def find_group(component: Component, group: str, answers: ImportAnswers) -> tuple[ImportedPosition, list[str]]:
     """Return where a component begins after the offsets that a consumer group has committed: those of KafkaSpout, the
     spout of core Storm. They are the next ones to read; what was acked beyond a gap comes again."""
     assert component.program is not None
+    txid = answers.txid or 0
     found = Findings(lines=[f"{component.shown}: after the committed offsets of group {group}, txid {txid}"])
     for info in component.program.spouts:
         if not isinstance(info.spout, KafkaSpout):
@@ -192,6 +199,6 @@ def find_group(component: Component, group: str, txid: int) -> tuple[ImportedPos
             ends = watch.fetch_committed([(name, p) for name, t in topics.items() for p in range(t.partitions)])
         finally:
             watch.close()
-        found.over[info.id] = _metadata(topics, ends, {})
-        found.lines += describe_offsets(info, topics, KafkaProgress(ends), {})
+        found.over[info.id] = _metadata(topics, {**ends, **answers.starts}, {})
+        found.lines += describe_offsets(info, topics, KafkaProgress(ends), answers.starts)
     return ImportedPosition(Moved(txid, txid), found.over, None, {}), found.lines

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from ...databases.sessions import driver_of, pin_engine
 from ...errors import TridentError
-from ...model.secrets import redact_url
+from ...model.secrets import hide, redact_url
 from ...state import StateType
 from .sources import Batch
 from .storm_values import PARTS, check_form, decode
@@ -47,7 +47,8 @@ class TableSource:
             engine.dispose()
         except sa.exc.SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error  # SQLAlchemy's own name
-            raise TridentError(f"{self.shown}: {type(cause).__name__}: {cause}. Check table and columns") from error
+            text = f"{type(cause).__name__}: {hide(str(cause))}"
+            raise TridentError(f"{self.shown}: {text}. Check table and columns") from error
 
     def _split(self, rows: Sequence[Any]) -> Batch:
         width, wide = len(self.key), len(self.value)

@@ -186,8 +186,9 @@ def _fence(components: Sequence[Component], yes: bool) -> int:
     for component in components:
         raised = [f"{state} has generation {number}" for state, number in shut_out(component).items()]
         print("; ".join([f"{component.shown}: older drivers are shut out", *raised]))
-        print(f"  the next start {look(component).next.sentence}")
-    return 0
+        start = look(component).next
+    print(f"  the next start {start.sentence}")
+    return FAILED if start.kind == REFUSED else 0
 
 
 def _choose(components: Sequence[Component], name: str | None) -> Component:

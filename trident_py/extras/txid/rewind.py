@@ -24,7 +24,7 @@ from ...errors import LineageError
 from ...model.context import RunContext, with_context
 from ...model.fault_points import steps_of_driver
 from ...model.retry import Patience, start_wait
-from ...spouts.interfaces import NON_TRANSACTIONAL, ICommitterTridentSpout
+from ...spouts.interfaces import NON_TRANSACTIONAL, IBatchSpout, ICommitterTridentSpout
 from ...spouts.sparkspout import SparkSpout
 from .components import Component
 from .fence import shut_out
@@ -100,6 +100,8 @@ def _why_not_again(spout: Any) -> str | None:
         return "Spark's own checkpoint has the position of its sources, and it stays"
     if isinstance(spout, ICommitterTridentSpout):
         return "it has committed to its source what it has emitted"
+    if isinstance(spout, IBatchSpout) and not spout.emits_any_batch:
+        return "it keeps a batch until its ack, and no longer; one that emits any batch says so: emits_any_batch = True"
     return "it does not emit a batch again" if spout.kind == NON_TRANSACTIONAL else None
 
 

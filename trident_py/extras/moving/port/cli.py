@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from ....cli.failures import run_guarded
+from ....errors import DefinitionError
 from .modules import Module, translate_files
 
 REFUSED = 1
@@ -22,22 +24,24 @@ REFUSED = 1
 @click.option(
     "--output", "-o", metavar="DIR", default=".", type=click.Path(path_type=Path), help="Folder of the modules."
 )
+@click.option("--force", is_flag=True, help="Replace modules that are there, and may have been changed by hand.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def port(files: tuple[Path, ...], output: Path, as_json: bool) -> None:
+def port(files: tuple[Path, ...], output: Path, force: bool, as_json: bool) -> None:
     """Translate Java topologies into Python modules that run with trident_py.
 
     Give all files of a topology at once: a class of another package is looked for among them. A folder means all .java
     files in it.
     """
     paths = [one for file in files for one in (sorted(file.rglob("*.java")) if file.is_dir() else [file])]
-    sys.exit(run_guarded(lambda: translate(paths, output, as_json), full=False))
+    sys.exit(run_guarded(lambda: translate(paths, output, force, as_json), full=False))
 
 
-def translate(paths: list[Path], output: Path, as_json: bool) -> int:
+def translate(paths: list[Path], output: Path, force: bool, as_json: bool) -> int:
     modules = translate_files(paths)
+    _check_places(modules, output, force)
     output.mkdir(parents=True, exist_ok=True)
     for module in modules:
-        (output / module.report.python).write_text(module.text)
+        (output / module.report.python).write_text(module.text, encoding="utf-8")
     reports = [module.report for module in modules]
     if as_json:
         click.echo(json.dumps([report.as_json() for report in reports], indent=2))
@@ -45,6 +49,19 @@ def translate(paths: list[Path], output: Path, as_json: bool) -> int:
         for module in modules:
             _print(module)
     return REFUSED if any(report.findings for report in reports) else 0
+
+
+def _check_places(modules: Sequence[Module], output: Path, force: bool) -> None:
+    """Raise DefinitionError, before anything is written, if two modules have one place, or one is taken."""
+    made: dict[str, Module] = {}
+    for module in modules:
+        name = module.report.python
+        if name in made:
+            both = f"{made[name].report.java} and {module.report.java}"
+            raise DefinitionError(f"{both} both become {name}: translate them into two folders. Nothing was written")
+        made[name], there = module, output / name
+        if not force and there.exists() and there.read_bytes() != module.text.encode():
+            raise DefinitionError(f"{there} is there and differs: move it away, or give --force. Nothing was written")
 
 
 def _print(module: Module) -> None:
