@@ -13,6 +13,7 @@ from states.kafka import CompactedTopicState, RowUpdater, TopicState, Transactio
 from states.sql import AppendState, BatchState, InsertIgnoreState, SequenceState, SqlMapState
 from trident_py import Fields, TridentTopology
 from trident_py.errors import DefinitionError
+from trident_py.extras.moving.java.storm import StateFactoryOf
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.state import Location, StateFactory
 from trident_py.testing import Crashing, FixedBatchSpout, LoggingBackingMap, MemoryMapState
@@ -160,5 +161,5 @@ def test_every_state_that_ships_says_where_its_data_is() -> None:
     says = {each for each in made if get_type_hints(each.location.fget)["return"] is Location}
     assert len(says) >= 16
     at_home = {MemoryWindow, LoggingBackingMap.Factory}
-    assert made - says == {KeyedWindow, Crashing} | at_home
+    assert made - says == {KeyedWindow, Crashing, StateFactoryOf} | at_home
     assert all(each.needs.home for each in at_home)

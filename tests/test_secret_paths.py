@@ -344,8 +344,8 @@ PATHS = {
     "gateway: store", "gateway: kafka.bootstrap", "gateway: kafka.settings",
     *(f"{command}: {option}" for command in ("run", "profile", "doctor", "drpc serve") for option in ("conf",
     "settings")),
-    *(f"txid {command}: settings" for command in ("ls", "show", "watch", "fence", "sql")),
-    "SqlQuery: url", "status: url", "top: url",
+    *(f"txid {command}: settings" for command in ("ls", "show", "watch", "fence", "rewind", "sql")),
+    "import offsets: settings", "SqlQuery: url", "status: url", "top: url",
 }  # fmt: skip
 """Who takes a secret, and as what."""
 

@@ -104,9 +104,10 @@ def test_a_storm_topologys_values_are_continued(redis: str, hash: str, reader: A
 
 
 def test_a_ledger_of_a_later_format_is_refused(redis: str, hash: str, reader: Any) -> None:
-    factory = RedisMapState.opaque(redis, hash)
+    factory, before = RedisMapState.opaque(redis, hash), set(reader.keys("*"))
     Driver(factory, SUM).batch(rows(storm=5), 1)
-    (ledger,) = (key for key in reader.keys("*") if reader.type(key) == b"hash" and reader.hexists(key, "generation"))
+    made = {*reader.keys("*")} - before
+    (ledger,) = (key for key in made if reader.type(key) == b"hash" and reader.hexists(key, "generation"))
     reader.hset(ledger, "ledger_format", 2)
     with pytest.raises(StateError, match="its ledger has format 2, this version of trident_py reads 1"):
         Driver(factory, SUM)

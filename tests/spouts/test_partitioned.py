@@ -299,7 +299,7 @@ def test_an_emit_that_fails_stores_nothing_and_the_replay_is_new():
 
 
 def test_success_cleans_up_what_is_older_and_a_missing_success_loses_nothing():
-    player = Player(Transactional())
+    player = Player(Transactional(), conf={"topology.txid.kept": 0})
     for txid in (1, 2, 3):
         player.emit(txid)
         player.commit(txid)

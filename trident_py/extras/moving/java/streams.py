@@ -116,10 +116,23 @@ class JStream:
         return JStream(values())
 
     def takeWhile(self, test: Callable[[Any], bool]) -> JStream:
-        return JStream(itertools.takewhile(test, self._values))
+        def values() -> Iterator[Any]:
+            for value in self._values:
+                if not test(value):
+                    return
+                yield value
+
+        return JStream(values())
 
     def dropWhile(self, test: Callable[[Any], bool]) -> JStream:
-        return JStream(itertools.dropwhile(test, self._values))
+        def values() -> Iterator[Any]:
+            dropping = True
+            for value in self._values:
+                dropping = dropping and test(value)
+                if not dropping:
+                    yield value
+
+        return JStream(values())
 
     def collect_into(self, make: Callable[[], Any], add: Callable[[Any, Any], Any]) -> Any:
         made = make()
@@ -263,7 +276,7 @@ def counting() -> Collector:
 
 
 def summing(key: Callable[[Any], int]) -> Collector:
-    return lambda values: sum(map(key, values))
+    return lambda values: sum([key(value) for value in values])
 
 
 def summing_doubles(key: Callable[[Any], float]) -> Collector:
