@@ -424,5 +424,5 @@ def test_a_deadlock_is_one_more_try_and_loses_nothing(database: str, monkeypatch
         connection.execute(lock, {"who": "a"})
         connection.commit()
         assert counts(written.result()) == {"applied": 2}
-    assert len(tries) == 2
+    assert len(tries) in (2, 3)  # the other one may wait for a core so long that the second try is ended, too
     assert state.senders() == {("a",): (2, 0, 0), ("b",): (2, 0, 0)}
