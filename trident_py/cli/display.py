@@ -66,13 +66,13 @@ def follow(running: RunningTopology, displays: Sequence[Display]) -> int:
     news: SimpleQueue[News] = SimpleQueue()
     running.addListener(lambda event, progress: news.put((now(), event, copy.deepcopy(progress))))
     early, begun = list(running.events), now()  # events from before the listener was added
-    for display in displays:
-        for event in early:
-            display.event(begun, event, None)
     shown = {id(event) for event in early}
     fallback = logging.lastResort or logging.NullHandler()
     fallback.addFilter(is_no_event)  # the displays have the events
     try:
+        for display in displays:
+            for event in early:
+                display.event(begun, event, None)
         while not running.awaitTermination(timeout=POLL_SECONDS):
             drain(news, shown, displays)
     except KeyboardInterrupt as stopped:
