@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,16 @@ from .check import looks_of, show_looks
 from .display import ProgressLine, follow, terminable
 from .failures import run_guarded
 from .spark_options import SparkOptions, absolute, spark_options
-from .targets import Chosen, Target, leaving_no_trace, name_option, settings_option, target_argument, traceback_option
+from .targets import (
+    Chosen,
+    Target,
+    add_options,
+    leaving_no_trace,
+    name_option,
+    settings_option,
+    target_argument,
+    traceback_option,
+)
 
 FAILED, WRONG = 1, 2
 
@@ -136,14 +144,7 @@ class RunCommand:
         return show_looks(looks_of(loaded.topology.plan, loaded.hide), "events" if self.as_json else "text")
 
 
-def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of `RunCommand` to a click command."""
-    for option in reversed(_RUN):
-        command = option(command)
-    return command
-
-
-_RUN = (
+run_options = add_options(
     target_argument,
     click.option("--local", is_flag=True, help="Run in this process, without a JVM."),
     click.option(
@@ -158,6 +159,7 @@ _RUN = (
     spark_options,
     traceback_option,
 )
+"""The options of `RunCommand`."""
 
 
 @click.command()

@@ -6,12 +6,13 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import click
+
+from .targets import add_options
 
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _SHELL = "pyspark-shell"
@@ -72,20 +73,14 @@ class SparkOptions:
         return any((self.master, self.conf, self.py_files, self.archives, self.properties_file))
 
 
-def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a click command, which gets them as ``**spark``: the fields of a `SparkOptions`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-_OPTIONS = (
+spark_options = add_options(
     click.option("--master", metavar="URL", help="Where to run: spark://host:7077, yarn, k8s://..., local[4]."),
     click.option("--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark, as for spark-submit."),
     click.option("--py-files", metavar="FILES", help="Your modules for the executors: .py and .zip, with commas."),
     click.option("--archives", metavar="FILES", help="Archives for the executors, as a packed environment: F#NAME."),
     click.option("--properties-file", metavar="FILE", help="A file with settings of Spark."),
 )
+"""A command gets them as ``**spark``: the fields of a `SparkOptions`."""
 
 
 def absolute(path: str, folder: Path) -> str:

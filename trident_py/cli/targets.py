@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,18 @@ settings_option = click.option(
     "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text."
 )
 traceback_option = click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def add_options(*options: Decorator) -> Decorator:
+    """Return what adds these options to a click command, which shows them in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ must be decided first.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ...cli.failures import run_guarded
-from ...cli.targets import name_option, settings_option, target_argument, traceback_option
+from ...cli.targets import add_options, name_option, settings_option, target_argument, traceback_option
 from ...state import StateType
 from ..txid.components import components_of
 from .checkpoint import Moved, make_checkpoint
@@ -26,19 +26,13 @@ from .state_import import Result, import_values, rebase_in_place
 from .storm_stream import streams_of
 from .zookeeper import ROOT, read_dump, read_live
 
-_NAMES = (
+_add_names = add_options(
     target_argument,
     click.option("--checkpoint", metavar="DIR", help="Folder or URI of the new checkpoint; default: checkpoints."),
     name_option,
     settings_option,
     traceback_option,
 )
-
-
-def _add_names(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_NAMES):
-        command = option(command)
-    return command
 
 
 @click.group("import")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ...cli.targets import add_options
 from ...errors import DefinitionError
 from ...state import StateType
 from ...state.roles import OpensValues, StoredValues
@@ -19,7 +20,7 @@ from .sources import REDIS, DumpSource, RedisSource, ValueSource
 KINDS = [kind.value for kind in StateType]
 OF_REDIS = ("hash_", "match")
 OF_SQL = ("table", "key", "value", "txid", "previous")
-_OPTIONS = (
+source_options = add_options(
     click.option("--hash", "hash_", help="Redis: the hash that holds the values; without it, the strings."),
     click.option("--match", help="Redis: a pattern of the names."),
     click.option("--table", help="SQL: the table."),
@@ -30,13 +31,7 @@ _OPTIONS = (
     click.option("--split", metavar="TEXT", help="What stands between the fields of a key in its name."),
     click.option("--accept-under-way", is_flag=True, help="Non-transactional: the batch under way may count twice."),
 )
-
-
-def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how Storm's values lie."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""They say how Storm's values lie."""
 
 
 def options_of(source: str) -> tuple[str, ...]:

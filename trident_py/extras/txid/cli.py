@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from rich.text import Text
 
 from ...cli.display import now, terminable
 from ...cli.failures import run_guarded
-from ...cli.targets import name_option, settings_option, target_argument, traceback_option
+from ...cli.targets import add_options, name_option, settings_option, target_argument, traceback_option
 from .components import Component, components_of
 from .evidence import ComponentEvidence
 from .fence import shut_out
@@ -32,20 +32,14 @@ from .rewind import rewind as rewind_to
 from .tables import write
 
 FAILED = 1
-_OPTIONS = (
+_add_names = add_options(
     target_argument,
     click.option("--checkpoint", metavar="DIR", help="Folder or URI that stores txids; default: checkpoints."),
     name_option,
     settings_option,
     traceback_option,
 )
-
-
-def _add_names(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what names the components to a click command, which gets it as ``**named``, and ``full``."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+"""What names the components; a command gets it as ``**named``, and ``full``."""
 
 
 @click.group()
