@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -22,7 +23,6 @@ from . import key_types
 from .connection import Connection, Statement
 from .dialects.base import Dialect, insert_text
 from .store import Store, reading_only, retry_transient
-from .undo import Undo
 
 _PART_KEY = [
     *(Column(name, "varchar(190)", True) for name in ("topology", "state")),
@@ -234,6 +234,26 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
             text = f"INSERT INTO {OWNERS} (name, topology, state, shared) VALUES (?, ?, ?, ?)"
             connection.execute(text, (name, *new))
         return True
+
+
+class Undo(ABC):
+    """What a kind of table needs to go back. `states.sql.undo` has the kinds."""
+
+    @abstractmethod
+    def why_not(self, store: Store, txid: int) -> str | None:
+        """Return why the table cannot go back to this batch; None if it can. Reads only."""
+
+    def is_there(self, store: Store) -> bool:
+        """Return whether the store has a table to undo. A state that no row has reached has none."""
+        return False
+
+    def last(self, store: Store) -> int:
+        """Return the highest batch that rows tell; 0 if none does."""
+        return 0
+
+    def undo(self, connection: Connection, txid: int) -> None:
+        """Undo what the batches after this one have written. Does nothing if it was done."""
+        raise NotImplementedError
 
 
 class SqlLedger(Ledger[LedgerRow]):

@@ -23,9 +23,8 @@ from ..ledger.partition_layout import Layout, check_whole
 from ..ledger.store import Transition
 from .connection import Connection, Statement
 from .dialects.base import Dialect
-from .ledger import LAYOUT_PART, Beside, SqlFence, SqlLedger, SqlLedgerStore, parse_ledger_row
+from .ledger import LAYOUT_PART, Beside, SqlFence, SqlLedger, SqlLedgerStore, Undo, parse_ledger_row
 from .store import Store, reading_only
-from .undo import Undo
 
 _OPEN = ""
 _PART = "WHERE topology = ? AND state = ? AND txid = ? AND part = ?"

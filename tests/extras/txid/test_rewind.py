@@ -182,7 +182,7 @@ def test_rows_of_an_unknown_batch_are_told_before_anything_is_changed(tmp_path: 
     start = begin(sqlite(tmp_path), tmp_path)
     with sqlite3.connect(tmp_path / "store.db") as connection:
         connection.execute("INSERT INTO appended (id) VALUES ('mine')")
-    assert examine(component(start), 4)["appended"] == (
+    assert examine(component(start), [4])[4]["appended"] == (
         "1 rows have no batch in the column 'batch'; set it, to 0 for rows that stay wherever it goes back to"
     )
 

@@ -43,7 +43,7 @@ def batches(found: ComponentEvidence) -> str:
 def ways_back(component: Component, kept: Sequence[PastBatch]) -> list[str]:
     """Return what `trident txid rewind --dry-run` prints: for each batch whether spouts and states can go back to it,
     and why one cannot."""
-    asked = {batch.txid: examine(component, batch.txid) for batch in kept}
+    asked = examine(component, [batch.txid for batch in kept])
     names = list(next(iter(asked.values())))
     table = [("txid", "over at", *names)]
     for batch in kept:

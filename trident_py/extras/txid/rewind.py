@@ -8,7 +8,7 @@ command.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -38,11 +38,12 @@ def list_kept(component: Component) -> list[PastBatch]:
     return component.read().list_kept()
 
 
-def examine(component: Component, txid: int) -> dict[str, str | None]:
-    """Ask the spouts and the states whether they can go back to a batch. Changes nothing."""
+def examine(component: Component, txids: Iterable[int]) -> dict[int, dict[str, str | None]]:
+    """Ask the spouts and the states whether they can go back to each of these batches. Changes nothing."""
     assert component.program is not None
     program = replace(component.program, conf=with_context(component.program.conf, reads_only=True))
-    return _examine(_make_startup(program, component.read()), txid)
+    opening = _make_startup(program, component.read())
+    return {txid: _examine(opening, txid) for txid in txids}
 
 
 def rewind(component: Component, txid: int) -> list[str]:
