@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 from .code import BREAK
@@ -23,7 +24,17 @@ def break_lines(line: str) -> list[str]:
 
 def _top_level(line: str, wanted: str) -> list[int]:
     """Return where a sign stands outside brackets and texts."""
-    found, depth, quoted, index = [], 0, "", 0
+    found, depth = [], 0
+    for index, sign in _outside_texts(line):
+        if sign == wanted and depth == 0:
+            found.append(index)
+        depth += (sign in _OPEN) - (sign in _CLOSE)
+    return found
+
+
+def _outside_texts(line: str) -> Iterator[tuple[int, str]]:
+    """Yield the signs that stand in no text, each with its place."""
+    quoted, index = "", 0
     while index < len(line):
         sign = line[index]
         if quoted:
@@ -31,14 +42,9 @@ def _top_level(line: str, wanted: str) -> list[int]:
             quoted = "" if sign == quoted else quoted
         elif sign in "\"'":
             quoted = sign
-        elif sign == wanted and depth == 0:
-            found.append(index)
-        elif sign in _OPEN:
-            depth += 1
-        elif sign in _CLOSE:
-            depth -= 1
+        else:
+            yield index, sign
         index += 1
-    return found
 
 
 def _chain(line: str, links: list[int]) -> list[str]:
@@ -85,21 +91,14 @@ def _break_brackets(line: str) -> list[str]:
 
 def _pairs(line: str) -> list[tuple[int, int]]:
     """Return the brackets of the outermost level."""
-    found, stack, quoted, index = [], [], "", 0
-    while index < len(line):
-        sign = line[index]
-        if quoted:
-            index += sign == "\\"
-            quoted = "" if sign == quoted else quoted
-        elif sign in "\"'":
-            quoted = sign
-        elif sign in _OPEN:
+    found, stack = [], []
+    for index, sign in _outside_texts(line):
+        if sign in _OPEN:
             stack.append(index)
         elif sign in _CLOSE and stack:
             begun = stack.pop()
             if not stack:
                 found.append((begun, index))
-        index += 1
     return found
 
 
