@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from trident_py.errors import FailedException, StateError
+from trident_py.filesystems.base import is_number
 
 from ..ledger.fence import Fence, LedgerRow
 from ..ledger.format import NAME, check_format
@@ -132,12 +133,12 @@ class FileLedger:
 
     def _numbers(self) -> list[int]:
         names = [entry.name.removesuffix(".json") for entry in self.folder.list_folder(LEDGER)]
-        return sorted(int(name) for name in names if name.isascii() and name.isdigit())
+        return sorted(int(name) for name in names if is_number(name))
 
     def _sweep(self, newest: int) -> None:
         for entry in self.folder.list_folder(LEDGER):
             number = entry.name.lstrip(".").partition(".")[0]  # a hidden name: of a driver that died in `create`
-            if number.isascii() and number.isdigit() and int(number) <= newest - KEPT:
+            if is_number(number) and int(number) <= newest - KEPT:
                 self.folder.delete(f"{LEDGER}/{entry.name}")
 
     def _decode(self, name: str, data: bytes) -> Record:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from trident_py.filesystems.base import is_number
+
 from .folder import HIDDEN
 from .ledger import STAGING
 
@@ -82,4 +84,4 @@ def find_txid(name: str) -> int | None:
     if batch is not None:
         return batch[1]
     folder, _, number = name.partition("=")
-    return int(number) if folder == "txid" and number.isdigit() else None
+    return int(number) if folder == "txid" and is_number(number) else None

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
+from trident_py.filesystems.base import is_number
+
 from .folder import StateFolder, spark_uri
 from .ledger import KEPT, Record
 
@@ -45,7 +47,7 @@ def _text(folder: StateFolder, record: Record) -> str:
 
 def _numbers(folder: StateFolder) -> list[int]:
     names = [entry.name.removesuffix(".compact") for entry in folder.list_folder(FOLDER)]
-    return [int(name) for name in names if name.isascii() and name.isdigit()]
+    return [int(name) for name in names if is_number(name)]
 
 
 def _name(number: int) -> str:

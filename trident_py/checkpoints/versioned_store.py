@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 from ..errors import SpoutError, TridentError
+from ..filesystems.base import is_number
 from .metadata_store import SharedMetadataStore, other_driver_error, overwrite_error, to_json
 
 TRIES = 5
@@ -169,7 +170,7 @@ class VersionedStore(SharedMetadataStore):
         """Return the versions of a path, in order."""
         names = self._folder.names(quote(path, safe=""))
         numbers = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
-        return sorted(int(number) for number in numbers if number.isascii() and number.isdigit())
+        return sorted(int(number) for number in numbers if is_number(number))
 
     def _all(self) -> list[str]:
         return sorted(unquote(name) for name in self._folder.names() if name[0] != ".")

@@ -147,6 +147,11 @@ class FileSystem(ABC):
         return AWAY if isinstance(error, ConnectionError | TimeoutError) or _AWAY.search(text) is not None else OTHER
 
 
+def is_number(name: str) -> bool:
+    """Return whether a name is a number that `int` reads: `str.isdigit` takes "²" for one, too."""
+    return name.isascii() and name.isdigit()
+
+
 def make_hidden_path(path: str) -> str:
     """Return a new hidden name beside a path, for a file that is not yet whole."""
     folder, name = posixpath.split(path)

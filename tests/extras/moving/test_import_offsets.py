@@ -239,3 +239,8 @@ def test_a_batch_under_way_of_which_a_part_may_change_is_not_repeated(tmp_path: 
     found = position_of(storm, tmp_path, s=Transactional(), t=Opaque())
     assert (found.moved.under_way, found.moved.repeats, found.begun) == (True, False, None)
     assert position_of(storm, tmp_path, s=Transactional(), t=Transactional()).moved.repeats
+
+
+def test_a_digit_that_is_no_number_is_refused_in_words() -> None:
+    refused = CliRunner().invoke(trident, ["import", "offsets", "m:build", "--group", "g", "--start", "t@²=5"])
+    assert refused.exit_code == 2 and "--start t@²=5: expected TOPIC@PARTITION=OFFSET" in refused.output

@@ -15,6 +15,7 @@ import click
 
 from ...cli.failures import run_guarded
 from ...cli.targets import add_options, name_option, settings_option, target_argument, traceback_option
+from ...filesystems.base import is_number
 from ...state import StateType
 from ..txid.components import components_of
 from .checkpoint import Moved, make_checkpoint
@@ -107,7 +108,7 @@ def _parse_starts(given: Sequence[str]) -> Mapping[Place, int]:
     starts = {}
     for name, offset in _pairs("--start", given).items():
         topic, _, partition = name.rpartition("@")
-        if not (topic and partition.isdigit() and offset.isdigit()):
+        if not (topic and is_number(partition) and is_number(offset)):
             raise click.UsageError(f"--start {name}={offset}: expected TOPIC@PARTITION=OFFSET")
         starts[topic, int(partition)] = int(offset)
     return starts

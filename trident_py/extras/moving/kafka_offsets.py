@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import DefinitionError
+from ...filesystems.base import is_number
 from .storm_stream import ByTxid, StormStream
 
 Place = tuple[str, int]
@@ -61,7 +62,7 @@ def _place(stream: str, partition: str, metas: ByTxid, topics: Collection[str]) 
         meta = metas[max(metas)]
         told = meta.get("topic") if isinstance(meta, dict) else None
         topic = told or folder.strip("/") or (next(iter(topics)) if len(topics) == 1 else "")
-    if not topic or not number.isdigit():
+    if not topic or not is_number(number):
         raise DefinitionError(
             f"stream {stream}: partition {partition!r} in ZooKeeper is not one of Kafka, and our spout there reads "
             "Kafka; check which stream is which with --stream OURS=STORMS"

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import DefinitionError
+from ...filesystems.base import is_number
 from .zookeeper import Nodes
 
 ByTxid = dict[int, Any]
@@ -57,7 +58,7 @@ class StormStream:
         if before == now:
             return True
         topic, _, number = partition.rpartition("@")
-        return number.isdigit() and {"topic": topic, "partition": int(number)} in (before or [])
+        return is_number(number) and {"topic": topic, "partition": int(number)} in (before or [])
 
 
 def streams_of(nodes: Nodes, root: str) -> dict[str, StormStream]:
@@ -75,7 +76,7 @@ def _read_stream(nodes: Nodes, place: str, name: str) -> StormStream:
     partitions: dict[str, ByTxid] = defaultdict(dict)
     for path in nodes:
         folder, _, last = path.rpartition("/")
-        if not last.isdigit():
+        if not is_number(last):
             continue
         if folder == f"{coordinator}/meta":
             metadata[int(last)] = _json(nodes, path)
