@@ -236,7 +236,7 @@ class StringBuilder:
         self._parts = [to_text(text)]
 
     def append(self, value: Any) -> StringBuilder:
-        self._parts.append("".join(value) if isinstance(value, list) else to_text(value))
+        self._parts.append(to_text(value))
         return self
 
     def _change(self, text: str) -> StringBuilder:

@@ -6,13 +6,14 @@ from tree_sitter import Node
 
 from .calls import EXCEPTIONS, constructor_arguments, constructor_name
 from .declarations import CLASSES, Class, JavaField, JavaMethod, read_class
-from .expressions import default, type_test
+from .expressions import type_test
+from .initializers import instance_lines, static_lines
 from .java_types import VOID, Type
 from .layout import break_lines
 from .names import python_name, runtime_names
-from .scope import FunctionFrame, Scope, hoisting
+from .scope import FunctionFrame, Scope
 from .source import Untranslatable, child, children, comment_lines, optional, text, walk
-from .statements import HANDLERS, block_lines, indent, initial, refuse, statement_lines
+from .statements import HANDLERS, block_lines, indent, initial, statement_lines
 from .storm_types import python_class, python_name_of
 from .wanted import CALLED
 
@@ -129,39 +130,12 @@ def _constants(cls: Class, scope: Scope) -> list[str]:
     return lines
 
 
-def is_early(field: JavaField, scope: Scope) -> bool:
-    """Tell whether a static value needs none of the user's own classes and functions."""
-    for node in walk(field.value) if field.value is not None else ():
-        if node.type in ("lambda_expression", "method_reference", "class_body"):
-            return False
-        if node.type == "method_invocation" and optional(node, "object") is None:
-            return False
-        names_class = node.type in ("type_identifier", "identifier") and scope.find_class(text(node)) is not None
-        if names_class and (node.parent is None or node.parent.type != "class_literal"):
-            return False
-    return True
-
-
-def field_value(field: JavaField, scope: Scope) -> str:
-    if field.value is None:
-        return default(field.type)
-    return initial(field.value, field.type, scope).text
-
-
 def _static_fields(cls: Class, scope: Scope) -> tuple[list[str], list[str]]:
-    body, after = [], []
-    for field in cls.fields.values():
-        if field.static:
-            name = cls.python_field(field.name)
-            lines = guard(field.node, scope, lambda field=field: f"= {field_value(field, scope)}")
-            early = is_early(field, scope) and not any(f"{cls.python}." in line for line in lines)
-            if lines[-1].startswith("raise") or not early:
-                after += _assign(f"{cls.python}.{name}", lines)
-            else:
-                body += _assign(name, lines)
+    def attribute(field: JavaField) -> str:
+        return cls.python_field(field.name)
+
+    body, after = static_lines(cls, scope, attribute, lambda field: f"{cls.python}.{attribute(field)}")
     for member in cls.body:
-        if member.type == "static_initializer":
-            after += list(statement_lines(children(member)[-1].named_children, scope))
         if member.type == "enum_constant" and (own := optional(member, "body")) is not None:
             after += _constant_methods(cls, text(child(member, "name")), own, scope)
     return body, after
@@ -176,24 +150,6 @@ def _constant_methods(cls: Class, constant: str, body: Node, scope: Scope) -> li
         lines += [f"def {name}({head.partition('(')[2]}", *rest, ""]
         lines += [f"{cls.python}.{constant}.{method.python} = {name}.__get__({cls.python}.{constant})", ""]
     return lines
-
-
-def _assign(name: str, lines: list[str]) -> list[str]:
-    """Put the target before the value, or a value that cannot be had behind the Java."""
-    if lines[-1].startswith("= "):
-        return [*lines[:-1], *break_lines(f"{name} {lines[-1]}")]
-    return [*(line for line in lines if line.startswith("#")), f"{name} = None  # {lines[-1].removeprefix('raise ')}"]
-
-
-def guard(node: Node, scope: Scope, write: object) -> list[str]:
-    """Translate a declaration; one that cannot be is reported."""
-    scope.report.statements += 1
-    with hoisting(scope) as before:
-        try:
-            line = write()  # type: ignore[operator]
-            return [*before, line]
-        except Untranslatable as error:
-            return refuse(node, error, scope)
 
 
 def _members(cls: Class, scope: Scope) -> list[list[str]]:
@@ -258,24 +214,19 @@ def constructor_lines(cls: Class, scope: Scope) -> list[str]:
     if cls.kind == "record":
         return _record_constructor(cls, scope)
     fields = [one for one in cls.fields.values() if not one.static]
-    blocks = [member for member in cls.body if member.type == "block"]
+    blocks = [member for member in cls.members if member.type == "block"]
     if not cls.constructors and not fields and not blocks and not cls.instance:
         return []
     if len(cls.constructors) > 1:
-        return _merge_constructors(cls, scope, fields, blocks)
+        return _merge_constructors(cls, scope)
     only = cls.constructors[0] if cls.constructors else None
     inner = body_scope(cls, scope, instance=True)
     parameters = [inner.declare(one.name, one.type) for one in only.parameters] if only else []
-    return _init(cls, inner, parameters, only, fields, blocks)
+    return _init(cls, inner, parameters, only)
 
 
 def _init(
-    cls: Class,
-    scope: Scope,
-    parameters: list[str],
-    only: JavaMethod | None,
-    fields: list[JavaField],
-    blocks: list[Node],
+    cls: Class, scope: Scope, parameters: list[str], only: JavaMethod | None, initialize: bool = True
 ) -> list[str]:
     outer = ["outer"] if cls.instance else []
     lines = ["self.outer = outer"] if outer else []
@@ -288,13 +239,7 @@ def _init(
     elif own_parent is not None and constructor_lines(own_parent, scope):
         lines.append("super().__init__()")
     assigned = {name for one in statements if (name := get_assigned(one))}
-    for field in fields:
-        if field.value is not None or field.name not in assigned:
-            target = f"self.{cls.python_field(field.name)}"
-            written = guard(field.node, scope, lambda field=field: f"= {field_value(field, scope)}")
-            lines += _assign(target, written) if written[-1].startswith("= ") else written
-    for block in blocks:
-        lines += list(statement_lines(block.named_children, scope))
+    lines += instance_lines(cls, scope, assigned) if initialize else []
     lines += list(statement_lines(statements, scope))
     head = break_lines(f"def __init__({', '.join(['self', *outer, *parameters])}):")
     if not lines:
@@ -313,11 +258,11 @@ def get_assigned(node: Node) -> str:
     return text(child(assignment, "left")).removeprefix("this.")
 
 
-def _merge_constructors(cls: Class, scope: Scope, fields: list[JavaField], blocks: list[Node]) -> list[str]:
+def _merge_constructors(cls: Class, scope: Scope) -> list[str]:
     """Return an `__init__` for several constructors: those that call another one become defaults, if that is all."""
     main = [one for one in cls.constructors if _delegation(one) is None]
     if len(main) != 1:
-        return _dispatch(cls, scope, fields, blocks)
+        return _dispatch(cls, scope)
     only = main[0]
     inner = body_scope(cls, scope, instance=True)
     parameters = [inner.declare(one.name, one.type) for one in only.parameters]
@@ -327,14 +272,14 @@ def _merge_constructors(cls: Class, scope: Scope, fields: list[JavaField], block
             if one is not only:
                 _add_defaults(one, only, defaults, class_scope(cls, scope))
     except Untranslatable:
-        return _dispatch(cls, scope, fields, blocks)
+        return _dispatch(cls, scope)
     written = [f"{name}={defaults[index]}" if index in defaults else name for index, name in enumerate(parameters)]
     if any(index not in defaults for index in range(min(defaults), len(parameters))):
-        return _dispatch(cls, scope, fields, blocks)
-    return _init(cls, inner, written, only, fields, blocks)
+        return _dispatch(cls, scope)
+    return _init(cls, inner, written, only)
 
 
-def _dispatch(cls: Class, scope: Scope, fields: list[JavaField], blocks: list[Node]) -> list[str]:
+def _dispatch(cls: Class, scope: Scope) -> list[str]:
     """Return an `__init__` that tells its constructors apart by the number and the types of the arguments."""
     ordered = sorted(cls.constructors, key=lambda one: len(one.parameters))
     lines: list[str] = []
@@ -342,7 +287,7 @@ def _dispatch(cls: Class, scope: Scope, fields: list[JavaField], blocks: list[No
         inner = body_scope(cls, scope, instance=True)
         names = [inner.declare(parameter.name, parameter.type) for parameter in one.parameters]
         delegating = _delegation(one) is not None
-        _, *body = _init(cls, inner, [], one, [] if delegating else fields, blocks) or ["", "    pass"]
+        _, *body = _init(cls, inner, [], one, initialize=not delegating) or ["", "    pass"]
         unpacked = [f"    {', '.join(names)}{',' if len(names) == 1 else ''} = arguments"] if names else []
         lines += [f"{'elif' if lines else 'if'} {_fits(one, ordered, scope)}:", *unpacked, *body]
     if cls.instance:

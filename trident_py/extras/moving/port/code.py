@@ -24,12 +24,14 @@ RANKS = {
 
 
 class Code(NamedTuple):
-    """An expression. ``sure``: it is never None. ``wide``: a whole number that may be near the end of its range."""
+    """An expression. ``sure``: it is never None. ``wide``: a whole number that may be near the end of its range.
+    ``unbounded``: the sum or product that the text wraps at the range of its type; a sum around it wraps once."""
 
     text: str
     type: Type
     sure: bool = False
     wide: bool = False
+    unbounded: str = ""
 
 
 @functools.lru_cache(10_000)

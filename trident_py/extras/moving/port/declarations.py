@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tree_sitter import Node
 
@@ -85,6 +86,15 @@ class Class:
         return [] if body is None else body.named_children
 
     @property
+    def members(self) -> list[Node]:
+        """The members of the body, also those that stand behind the constants of an enum."""
+        return [
+            one
+            for member in self.body
+            for one in (member.named_children if member.type == "enum_body_declarations" else [member])
+        ]
+
+    @property
     def type(self) -> Type:
         return Type(self.name, tuple(Type(name) for name in self.variables))
 
@@ -104,6 +114,11 @@ class World:
     sources: list[JavaSource] = field(default_factory=list)
     classes: dict[str, list[Class]] = field(default_factory=lambda: defaultdict(list))
     variables: dict[str, Type] = field(default_factory=dict)
+
+    @cached_property
+    def reassigned(self) -> set[str]:
+        """The names that something else than a constructor assigns to."""
+        return {name for source in self.sources for name in _assigned(source.root)}
 
     def all(self) -> Iterator[Class]:
         for classes in self.classes.values():
@@ -162,6 +177,15 @@ class World:
             return None
         abstract = [one for each in self.lineage(cls) for one in each.methods if one.body is None and not one.static]
         return abstract[0] if len(abstract) == 1 else None
+
+
+def _assigned(node: Node) -> Iterator[str]:
+    if node.type in ("assignment_expression", "update_expression"):
+        target = child(node, "left") if node.type == "assignment_expression" else children(node)[0]
+        yield text(target).rpartition(".")[2]
+    for one in node.children:
+        if one.type != "constructor_declaration":
+            yield from _assigned(one)
 
 
 def collect(sources: Iterable[JavaSource]) -> World:

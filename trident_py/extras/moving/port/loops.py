@@ -7,28 +7,14 @@ from tree_sitter import Node
 from . import expressions
 from .code import Code, wrap
 from .declarations import JavaField, read_declarators
+from .effects import changes, is_steady
 from .expressions import as_number, coerce, translate
 from .java_types import INT, STRING, Type, promote
 from .layout import break_lines
 from .operators import update_parts
 from .scope import Scope, hoisting
-from .source import COMMENTS, Untranslatable, child, children, optional, text, walk
+from .source import COMMENTS, Untranslatable, child, children, optional, text
 from .statements import EFFECTS, after_loop, block_lines, handles, indent, statement_lines
-
-_MUTATORS = {
-    "add",
-    "remove",
-    "addAll",
-    "clear",
-    "poll",
-    "pop",
-    "append",
-    "put",
-    "push",
-    "removeIf",
-    "offer",
-    "setLength",
-}
 
 
 def _condition(node: Node, scope: Scope) -> str:
@@ -69,7 +55,7 @@ def enhanced_for(node: Node, scope: Scope) -> list[str]:
 
 def _plain_source(source: str) -> str:
     """Return what a loop goes through without the view that Java has to name."""
-    for call, instead in (("key_set(", "{}"), ("values_of(", "{}.values()"), ("list(", "{}")):
+    for call, instead in (("key_set(", "{}"), ("values_of(", "{}.values()")):
         inside = source[len(call) : -1]
         if source.startswith(call) and inside.replace(".", "").replace("_", "").isalnum():
             source = instead.format(inside)
@@ -134,7 +120,7 @@ def _count_loop(node: Node, scope: Scope) -> str | None:
 
 def _head(variable: JavaField, bound: Node, body: Node, operator: str, step: int, scope: Scope) -> str | None:
     """Return the head of a loop whose variable and bound its body leaves alone."""
-    if variable.value is None or _changes(body, variable.name) or not _is_steady(bound, body):
+    if variable.value is None or changes(body, variable.name) or not is_steady(bound, body, scope):
         return None
     start, end = as_number(translate(variable.value, scope)), as_number(translate(bound, scope))
     if not (start.type.is_whole and end.type.is_whole):
@@ -163,37 +149,6 @@ def _step(node: Node) -> tuple[str, int] | None:
         if amount.isdigit() and int(amount):
             return text(child(node, "left")), int(amount) * (1 if text(child(node, "operator")) == "+=" else -1)
     return None
-
-
-def _changes(body: Node, name: str) -> bool:
-    for one in walk(body):
-        if one.type == "assignment_expression" and text(child(one, "left")) == name:
-            return True
-        if one.type == "update_expression" and text(update_parts(one)[0]) == name:
-            return True
-    return False
-
-
-def _is_steady(bound: Node, body: Node) -> bool:
-    """Tell whether a bound stays the same while the loop runs."""
-    for one in walk(bound):
-        if one.type == "method_invocation" and text(child(one, "name")) not in (
-            "size",
-            "length",
-            "getValue",
-            "get",
-            "intValue",
-        ):
-            return False
-        if one.type == "identifier" and _changes(body, text(one)):
-            return False
-    owners = {text(one) for one in walk(bound) if one.type == "identifier"}
-    for one in walk(body):
-        if one.type == "method_invocation" and text(child(one, "name")) in _MUTATORS:
-            owner = optional(one, "object")
-            if owner is None or any(text(part) in owners for part in walk(owner) if part.type == "identifier"):
-                return False
-    return True
 
 
 @handles("switch_expression")

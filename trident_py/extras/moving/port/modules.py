@@ -10,14 +10,15 @@ from pathlib import Path
 
 from . import anonymous, closures, loops
 from .build import build_lines
-from .classes import class_lines, class_scope, field_value, guard, is_early, method_lines
-from .declarations import Class, World, collect, find_instantiated
-from .layout import WIDTH, break_lines
+from .classes import class_lines, class_scope, method_lines
+from .declarations import Class, JavaField, World, collect, find_instantiated
+from .initializers import static_lines
+from .layout import WIDTH
 from .names import RUNTIME, STANDARD, python_name, runtime_names, storm_names
 from .report import PortReport
 from .scope import Scope, hoisting
-from .source import JavaSource, Untranslatable, children, read_source
-from .statements import refuse, statement_lines
+from .source import JavaSource, Untranslatable, read_source
+from .statements import refuse
 
 HANDLERS_OF = (anonymous, closures, loops)
 """Modules that hold handlers of nodes."""
@@ -37,9 +38,18 @@ def translate_files(paths: Iterable[Path]) -> list[Module]:
     """Translate files that belong together. Raises DefinitionError for one that is not Java."""
     world = collect([read_source(path) for path in paths])
     made = find_instantiated(world)
-    for cls in world.all():
-        cls.flat = _is_flat(cls, made)
+    for source in world.sources:
+        _flatten([cls for cls in world.all() if cls.source is source and _is_flat(cls, made)], source)
     return [_translate(source, world) for source in world.sources]
+
+
+def _flatten(classes: list[Class], source: JavaSource) -> None:
+    """Mark the classes whose members stand in the module: those of the class of the file, and others beside them."""
+    taken: set[str] = set()
+    for cls in sorted(classes, key=lambda one: one.name != source.path.stem):
+        names = {*cls.fields, *(method.python for method in cls.methods)}
+        cls.flat = taken.isdisjoint(names)
+        taken |= names if cls.flat else set()
 
 
 def _is_flat(cls: Class, made: set[str]) -> bool:
@@ -116,19 +126,15 @@ def _refuse_class(cls: Class, error: Untranslatable, scope: Scope) -> list[str]:
 def _add_flat(cls: Class, scope: Scope, parts: _Parts) -> None:
     """Put the members of a class into the module."""
     inner = class_scope(cls, scope)
-    for one in cls.fields.values():
-        name = python_name(one.name)
-        lines = guard(one.node, inner, lambda one=one: f"= {field_value(one, inner)}")
-        target = parts.early if is_early(one, inner) and len(lines) == 1 else parts.late
-        if lines[-1].startswith("= "):
-            target += [*lines[:-1], *break_lines(f"{name} {lines[-1]}")]
-        else:
-            target += [*(line for line in lines if line.startswith("#")), f"{name} = None"]
-    for member in cls.body:
-        if member.type == "static_initializer":
-            parts.late += list(statement_lines(children(member)[-1].named_children, inner))
+    early, late = static_lines(cls, inner, _name_in_module, _name_in_module)
+    parts.early += early
+    parts.late += late
     for method in cls.methods:
         parts.functions.append(method_lines(method, cls, inner, function=True))
+
+
+def _name_in_module(field: JavaField) -> str:
+    return python_name(field.name)
 
 
 def _join(parts: _Parts) -> list[str]:

@@ -187,26 +187,17 @@ def _whole(operator: str, left: Code, right: Code, kind: Type) -> Code:
             binary(left.text, "%", right.text) if plain else f"remainder({left.text}, {right.text})", kind, True
         )
     if operator in "+-*":
-        plain_left, plain_right = _unwrap(left.text, kind), _unwrap(right.text, kind)
-        written = binary(plain_left, operator, plain_right)
+        written = binary(_unwrap(left, kind), operator, _unwrap(right, kind))
         if constant := _constant(written, kind):
             return Code(constant, kind, True)
         wide = operator == "*" or is_wide(left) or is_wide(right)
-        return Code(wrap_overflow(written, kind) if wide else written, kind, True)
+        return Code(wrap_overflow(written, kind), kind, True, True, written) if wide else Code(written, kind, True)
     return Code(binary(left.text, operator, right.text), kind, True)
 
 
-def _unwrap(written: str, kind: Type) -> str:
-    """Take off a conversion that the whole sum gets."""
-    name = f"to_{kind.name}("
-    if not written.startswith(name) or "float" in written or "." in written:
-        return written
-    depth = 0
-    for index, sign in enumerate(written):
-        depth += (sign == "(") - (sign == ")")
-        if depth == 0 and sign == ")":
-            return written[len(name) : -1] if index == len(written) - 1 else written
-    return written
+def _unwrap(code: Code, kind: Type) -> str:
+    """Return a sum or product without its own wrapping, which that of the whole sum does too."""
+    return code.unbounded if code.unbounded and code.text == wrap_overflow(code.unbounded, kind) else code.text
 
 
 def wrap_overflow(written: str, kind: Type) -> str:

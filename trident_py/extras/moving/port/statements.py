@@ -9,7 +9,8 @@ from tree_sitter import Node
 from .calls import EXCEPTIONS, call_statement, choose, python_class
 from .code import Code, wrap
 from .declarations import CLASSES, read_declarators
-from .expressions import array_values, as_number, coerce, translate
+from .effects import has_effects, is_steady
+from .expressions import array_values, as_number, class_named, coerce, translate
 from .java_types import Type
 from .layout import break_lines
 from .operators import compound, is_wide, update_parts, wrap_overflow
@@ -140,11 +141,11 @@ def assignment(node: Node, scope: Scope) -> list[str]:
     while operator == "=" and right.type == "assignment_expression" and text(child(right, "operator")) == "=":
         targets.append(child(right, "left"))
         right = child(right, "right")
-    first, codes = _targets(targets, "++" in text(right) or "--" in text(right), scope)
+    first, codes = _targets(targets, right, scope)
     if operator == "=":
-        value = initial(right, codes[0].type, scope)
+        value = initial(right, codes[-1].type, scope)
         _note_width(left, value, scope)
-        return first + break_lines(" = ".join([*(code.text for code in codes), value.text]))
+        return first + _assign_all(codes, value)
     target, value = codes[0], translate(right, scope)
     whole = compound(target, operator[:-1], value, node, scope)
     plain = operator[:-1] in ("+", "-", "*", "&", "|", "^", ">>")
@@ -156,20 +157,64 @@ def assignment(node: Node, scope: Scope) -> list[str]:
     return first + break_lines(f"{target.text} = {whole}")
 
 
-def _targets(nodes: list[Node], counting: bool, scope: Scope) -> tuple[list[str], list[Code]]:
-    """Translate targets. Java computes an index before the value, Python behind it: where one of them counts, it comes
-    first."""
+def _assign_all(codes: list[Code], value: Code) -> list[str]:
+    """Assign a value to several targets: each gets what the one behind it became."""
+    if len({code.type.primitive for code in codes}) == 1:
+        return break_lines(" = ".join([*(code.text for code in codes), value.text]))
+    lines = []
+    for code in reversed(codes):
+        lines += break_lines(f"{code.text} = {coerce(value, code.type).text}")
+        value = code
+    return lines
+
+
+def _targets(nodes: list[Node], right: Node, scope: Scope) -> tuple[list[str], list[Code]]:
+    """Translate targets. Java computes the object and the index before the value, and once: where one of them does
+    something, or changes meanwhile, it comes first."""
     lines, codes = [], []
-    for node in nodes:
-        code = _target(node, scope)
-        counts = counting or ":=" in code.text or "post_update(" in code.text
-        if node.type == "array_access" and counts:
-            array, index = translate(child(node, "array"), scope), as_number(translate(child(node, "index"), scope))
-            name = scope.frame.fresh("place")
-            lines += break_lines(f"{name} = checked({index.text})")
-            code = Code(f"{wrap(array.text)}[{name}]", code.type)
+    for index, node in enumerate(nodes):
+        first, code = _target(node, [*nodes[index + 1 :], right], scope)
+        lines += first
         codes.append(code)
     return lines, codes
+
+
+def _target(node: Node, later: list[Node], scope: Scope) -> tuple[list[str], Code]:
+    """Translate a target. ``later``: what Java evaluates behind it."""
+    if node.type == "array_access":
+        return _item(node, later, scope)
+    code = translate(node, scope)
+    if code.text.isidentifier() and (node.type != "identifier" or text(node) not in scope.locals):
+        scope.frame.globals.add(code.text)
+    owner = optional(node, "object")
+    if owner is None or class_named(owner, scope) is not None or not _moves(owner, later, scope):
+        return [], code
+    before, _, name = code.text.rpartition(".")
+    place = scope.frame.fresh("owner")
+    return break_lines(f"{place} = {before}"), code._replace(text=f"{place}.{name}")
+
+
+def _item(node: Node, later: list[Node], scope: Scope) -> tuple[list[str], Code]:
+    """Translate an item of an array as a target."""
+    array_node, index_node = child(node, "array"), child(node, "index")
+    code, array, index = translate(node, scope), translate(array_node, scope), translate(index_node, scope)
+    if code.type.name == "byte":
+        raise Untranslatable(node, "bytes do not change in Python")
+    lines, owner, place = [], array.text, as_number(index).text
+    if _moves(array_node, [index_node, *later], scope):
+        owner = scope.frame.fresh("values")
+        lines += break_lines(f"{owner} = {array.text}")
+    if _moves(index_node, later, scope):
+        name = scope.frame.fresh("place")
+        lines += break_lines(f"{name} = checked({place})")
+        return lines, Code(f"{wrap(owner)}[{name}]", code.type)
+    plain = code.text.startswith("item(")
+    return lines, Code(f"{wrap(owner)}[checked({place})]" if plain else f"{wrap(owner)}[{place}]", code.type)
+
+
+def _moves(node: Node, later: list[Node], scope: Scope) -> bool:
+    """Tell whether an expression does something, or would give something else behind what is evaluated later."""
+    return has_effects(node, scope) or any(has_effects(one, scope) and not is_steady(node, one, scope) for one in later)
 
 
 def _note_width(node: Node, value: Code, scope: Scope) -> None:
@@ -177,29 +222,17 @@ def _note_width(node: Node, value: Code, scope: Scope) -> None:
         local.wide = True
 
 
-def _target(node: Node, scope: Scope) -> Code:
-    code = translate(node, scope)
-    if code.text.isidentifier() and (node.type != "identifier" or text(node) not in scope.locals):
-        scope.frame.globals.add(code.text)
-    if code.text.startswith("item("):
-        array, index = translate(child(node, "array"), scope), translate(child(node, "index"), scope)
-        return Code(f"{wrap(array.text)}[checked({as_number(index).text})]", code.type)
-    if code.text.startswith("to_byte("):
-        raise Untranslatable(node, "bytes do not change in Python")
-    return code
-
-
 def update(node: Node, scope: Scope) -> list[str]:
     target_node, _, step = update_parts(node)
-    target = _target(target_node, scope)
+    first, target = _target(target_node, [], scope)
     if target.type.primitive == "char":
-        return [f"{target.text} = chr(ord({target.text}) {'+' if step > 0 else '-'} 1)"]
+        return [*first, f"{target.text} = chr(ord({target.text}) {'+' if step > 0 else '-'} 1)"]
     if not target.type.is_number:
         raise Untranslatable(node, f"{target.type} is no number")
     sign = "+" if step > 0 else "-"
     if is_wide(target):
-        return [f"{target.text} = {wrap_overflow(f'{target.text} {sign} 1', target.type)}"]
-    return [f"{target.text} {sign}= 1"]
+        return [*first, f"{target.text} = {wrap_overflow(f'{target.text} {sign} 1', target.type)}"]
+    return [*first, f"{target.text} {sign}= 1"]
 
 
 @handles("return_statement")

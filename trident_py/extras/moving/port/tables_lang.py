@@ -207,6 +207,8 @@ compareTo/1 int = ord($this) - ord($0)
 [PrintStream]
 println/0! void = print()
 println(float)! void = print(float_text($0))
+println(char[])! void = print("".join($0))
+print(char[])! void = print("".join($0), end="")
 println/1! void = print(to_text($0))
 print/1! void = print(to_text($0), end="")
 printf/*! void = print(format_text($*), end="")
