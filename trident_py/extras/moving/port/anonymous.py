@@ -13,6 +13,7 @@ from .code import Code
 from .declarations import read_class
 from .expressions import handles, translate
 from .java_types import Type
+from .overloads import name_members
 from .scope import Scope
 from .source import COMMENTS, Untranslatable, children, optional
 from .statements import statement_lines
@@ -33,6 +34,7 @@ def anonymous_class(body: Node, scope: Scope) -> Code:
     owner = scope.cls.name if scope.cls is not None else ""
     cls = read_class(scope.world, body, scope.source, scope.cls, scope.frame.fresh(f"{owner}{last}"))
     cls.parents, cls.python, cls.instance = [kind], cls.name, False
+    name_members(scope.world, cls)
     selves = dict(scope.selves)
     if "self" in selves.values():
         selves = {own: ("outer" if name == "self" else name) for own, name in selves.items()}

@@ -14,6 +14,7 @@ from .declarations import Class, JavaField, JavaMethod
 from .expressions import as_number, class_named, coerce, handles, of_receiver, subscript, translate
 from .java_types import BOOLEAN, INT, OBJECT, STRING, Type, promote
 from .names import python_name
+from .overloads import find_overload
 from .scope import Scope
 from .source import Untranslatable, child, children, optional, text
 from .storm_types import STREAMS, python_class, returns_of
@@ -112,24 +113,8 @@ def choose(methods: Sequence[JavaMethod], node: Node, scope: Scope) -> tuple[Jav
     first = fitting[0]
     wanted = [find_wanted(parameter.type, scope) for parameter in first.parameters]
     arguments = translate_arguments(nodes, scope, wanted)
-    exact = [one for one in fitting if len(one.parameters) == len(nodes) and _score(one, arguments, scope) >= 0]
-    best = max(exact, key=lambda one: _score(one, arguments, scope), default=first)
+    best = find_overload(fitting, arguments, node, scope)
     return best, pass_arguments(best, arguments)
-
-
-def _score(method: JavaMethod, arguments: Sequence[Code], scope: Scope) -> int:
-    score = 0
-    for parameter, code in zip(method.parameters, arguments, strict=False):
-        wanted, given = parameter.type, code.type
-        if wanted.name == given.name:
-            score += 3
-        elif wanted.is_number and given.is_number:
-            score += 2
-        elif wanted.primitive or wanted == STRING or given.primitive:
-            score -= 0 if wanted == OBJECT or given.name in ("null", "Object") else 50
-        elif given.name in library.lineage(wanted.name) or wanted.name in library.lineage(given.name):
-            score += 1
-    return score
 
 
 def pass_arguments(method: JavaMethod, arguments: Sequence[Code]) -> str:

@@ -11,6 +11,7 @@ from .initializers import instance_lines, static_lines
 from .java_types import VOID, Type
 from .layout import break_lines
 from .names import python_name, runtime_names
+from .overloads import name_members
 from .scope import FunctionFrame, Scope
 from .source import Untranslatable, child, children, comment_lines, optional, text, walk
 from .statements import HANDLERS, block_lines, indent, initial, statement_lines
@@ -144,7 +145,10 @@ def _static_fields(cls: Class, scope: Scope) -> tuple[list[str], list[str]]:
 def _constant_methods(cls: Class, constant: str, body: Node, scope: Scope) -> list[str]:
     """Return the methods that a constant of an enum has of its own."""
     lines = []
-    for method in read_class(scope.world, body, cls.source, cls, constant).methods:
+    own = read_class(scope.world, body, cls.source, cls, constant)
+    own.parents = [Type(cls.name)]
+    name_members(scope.world, own)
+    for method in own.methods:
         name = f"{constant.lower()}_{method.python}"
         head, *rest = method_lines(method, cls, scope)
         lines += [f"def {name}({head.partition('(')[2]}", *rest, ""]

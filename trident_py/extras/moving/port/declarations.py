@@ -49,6 +49,7 @@ class JavaMethod:
     static: bool
     node: Node
     python: str = ""
+    private: bool = False
 
     @property
     def body(self) -> Node | None:
@@ -62,7 +63,8 @@ class JavaMethod:
 
 @dataclass(eq=False)
 class Class:
-    """A class, interface, enum or record of the given files. ``instance``: it belongs to an object of its outer one."""
+    """A class, interface, enum or record of the given files. ``instance``: it belongs to an object of its outer one.
+    ``attributes``: the fields that have another name in Python."""
 
     name: str
     kind: str
@@ -77,6 +79,7 @@ class Class:
     constructors: list[JavaMethod] = field(default_factory=list)
     inner: dict[str, Class] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
+    attributes: dict[str, str] = field(default_factory=dict)
     python: str = ""
     flat: bool = False
 
@@ -104,7 +107,8 @@ class Class:
     def python_field(self, name: str) -> str:
         """Return the attribute of a field: a method of the same name would hide it."""
         taken = self.kind != "record" and any(method.python == name for method in self.methods)
-        return python_name(name, member=True) + ("_" if taken else "")
+        taken = taken or (self.kind == "enum" and name in ("name", "value"))
+        return self.attributes.get(name) or python_name(name, member=True) + ("_" if taken else "")
 
 
 @dataclass(eq=False)
@@ -150,10 +154,15 @@ class World:
     def lineage(self, cls: Class) -> Iterator[Class]:
         """Yield the class and its parents among the given files, nearest first."""
         yield cls
+        for _, found in self.parents(cls):
+            yield from self.lineage(found)
+
+    def parents(self, cls: Class) -> Iterator[tuple[Type, Class]]:
+        """Yield the direct parents among the given files, as the class writes them, with their classes."""
         for parent in cls.parents:
             found = self.find(parent.name, cls.outer) or self._top(parent.name)
             if found is not None and found is not cls:
-                yield from self.lineage(found)
+                yield parent, found
 
     def _top(self, name: str) -> Class | None:
         return next((one for one in self.classes.get(name.rpartition(".")[2], ())), None)
@@ -232,7 +241,6 @@ def read_class(world: World, node: Node, source: JavaSource, outer: Class | None
         cls.fields[read.name] = JavaField(read.name, read.type, False, True, parameter)
     for member in cls.body:
         _read_member(world, cls, member)
-    _name_overloads(cls)
     return cls
 
 
@@ -296,7 +304,7 @@ def _read_method(world: World, cls: Class, node: Node) -> JavaMethod:
     name = text(child(node, "name"))
     parameters = _parameters(node, cls.source.aliases)
     python = SPECIAL.get((name, len(parameters))) or python_name(name, member=True)
-    return JavaMethod(name, parameters, returns, "static" in words, node, python)
+    return JavaMethod(name, parameters, returns, "static" in words, node, python, "private" in words)
 
 
 def _parameters(node: Node, aliases: dict[str, str]) -> list[Parameter]:
@@ -315,21 +323,6 @@ def _parameter(node: Node, aliases: dict[str, str]) -> Parameter:
     for _ in range(text(optional(node, "dimensions")).count("[")):
         kind = array_of(kind)
     return Parameter(text(child(node, "name")), kind)
-
-
-def _name_overloads(cls: Class) -> None:
-    """Python has one method of a name: the longest overload keeps it, others are told apart by their parameters."""
-    for name in {method.name for method in cls.methods}:
-        same = sorted(
-            cls.methods_named(name), key=lambda method: ("Override" not in text(method.node), -len(method.parameters))
-        )
-        for method in same[1:]:
-            kinds = "_".join(_word(parameter.type) for parameter in method.parameters)
-            method.python = f"{method.python}_{kinds or 'plain'}"
-
-
-def _word(kind: Type) -> str:
-    return f"{_word(kind.args[0])}s" if kind.name == "[]" else kind.name.replace(".", "")
 
 
 def has_main(cls: Class) -> bool:

@@ -15,6 +15,7 @@ from .declarations import Class, JavaField, World, collect, find_instantiated
 from .initializers import static_lines
 from .layout import WIDTH
 from .names import RUNTIME, STANDARD, python_name, runtime_names, storm_names
+from .overloads import name_all
 from .report import PortReport
 from .scope import Scope, hoisting
 from .source import JavaSource, Untranslatable, read_source
@@ -37,6 +38,7 @@ class Module:
 def translate_files(paths: Iterable[Path]) -> list[Module]:
     """Translate files that belong together. Raises DefinitionError for one that is not Java."""
     world = collect([read_source(path) for path in paths])
+    name_all(world)
     made = find_instantiated(world)
     for source in world.sources:
         _flatten([cls for cls in world.all() if cls.source is source and _is_flat(cls, made)], source)
