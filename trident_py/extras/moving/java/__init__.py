@@ -20,6 +20,8 @@ from . import (
     storm,
     streams,
     strings,
+    trees,
+    views,
 )
 from .collections import *  # noqa: F403
 from .containers import *  # noqa: F403
@@ -36,9 +38,11 @@ from .random import *  # noqa: F403
 from .storm import *  # noqa: F403
 from .streams import *  # noqa: F403
 from .strings import *  # noqa: F403
+from .trees import *  # noqa: F403
+from .views import *  # noqa: F403
 
 _MODULES = (
     collections, containers, dates, decimals, errors, iterators, json_values, logs, numbers,
-    objects, queues, random, storm, streams, strings,
+    objects, queues, random, storm, streams, strings, trees, views,
 )  # fmt: skip
 __all__ = sorted(name for module in _MODULES for name in module.__all__)

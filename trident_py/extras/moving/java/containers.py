@@ -9,6 +9,7 @@ from typing import Any
 from .collections import HashMap
 from .errors import NoSuchElementError
 from .objects import compare, equals
+from .views import ValuesOfMap
 
 __all__ = [
     "add",
@@ -164,6 +165,8 @@ def remove_value(values: list[Any], value: Any) -> bool:
 
 
 def remove_if(values: Any, test: Callable[[Any], bool]) -> bool:
+    if isinstance(values, ValuesOfMap):
+        return values.remove_where(test)
     gone = [value for value in values if test(value)]
     if isinstance(values, list):
         values[:] = [value for value in values if not test(value)]
@@ -259,12 +262,11 @@ def new_array(value: Any, size: int, *sizes: int) -> list[Any]:
     return [new_array(value, *sizes) for _ in range(size)] if sizes else [value] * size
 
 
-def copy_of(values: list[Any], size: int) -> list[Any]:
-    return copy_of_range(values, 0, size)
+def copy_of(values: list[Any], size: int, blank: Any = None) -> list[Any]:
+    return copy_of_range(values, 0, size, blank)
 
 
-def copy_of_range(values: list[Any], start: int, end: int) -> list[Any]:
-    """Return a part of an array, filled up as Java does: with 0, false or None."""
+def copy_of_range(values: list[Any], start: int, end: int, blank: Any = None) -> list[Any]:
+    """Return a part of an array, filled up with what the items of such an array are at first."""
     part = values[start:end]
-    blank = next((type(one)(0) for one in values if isinstance(one, bool | int | float)), None)
     return part + [blank] * (end - start - len(part))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .errors import NoSuchElementError
+from .views import ValuesOfMap
 
 __all__ = ["JavaIterator", "each_of"]
 
@@ -15,6 +16,7 @@ class JavaIterator:
 
     def __init__(self, source: Any) -> None:
         self._source, self._values, self._at = source, list(source), 0
+        self._keys = source.keys() if isinstance(source, ValuesOfMap) else []
 
     def hasNext(self) -> bool:
         return self._at < len(self._values)
@@ -34,6 +36,8 @@ class JavaIterator:
             del self._source[self._at - 1]
             del self._values[self._at - 1]
             self._at -= 1
+        elif isinstance(self._source, ValuesOfMap):
+            self._source.remove_key(self._keys[self._at - 1])
         else:
             self._source.remove(value)
 

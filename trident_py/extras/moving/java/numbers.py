@@ -13,7 +13,7 @@ from .errors import NumberFormatError
 __all__ = [
     "arithmetic", "ceil", "compare_doubles", "current_time_millis", "divide", "exact", "exp", "floor", "hash_long",
     "in_base", "log", "log10", "max_of", "min_of", "parse_boolean", "parse_double", "parse_int", "parse_long",
-    "power", "quotient",
+    "parse_short", "power", "quotient",
     "remainder", "rint", "round_half_up", "shift_right", "signum", "square_root", "to_byte", "to_degrees", "to_float",
     "to_int", "to_long", "to_radians", "to_short", "trailing_zeros",
 ]  # fmt: skip
@@ -126,6 +126,13 @@ def parse_int(text: str | None, radix: int = 10) -> int:
 
 def parse_long(text: str | None, radix: int = 10) -> int:
     return _parse(text, radix, 64)
+
+
+def parse_short(text: str | None) -> int:
+    value = parse_int(text)
+    if _wrap(value, 16) != value:
+        raise NumberFormatError(f'Value out of range. Value:"{text}" Radix:10')
+    return value
 
 
 def parse_double(text: str | None) -> float:

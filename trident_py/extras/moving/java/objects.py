@@ -110,8 +110,8 @@ def post_update(owner: Any, name: Any, number: int) -> Any:
 def equals(a: Any, b: Any) -> bool:
     """Compare as ``Objects.equals``: 1, 1.0 and true are different."""
     if isinstance(a, bool | int | float) and isinstance(b, bool | int | float):
-        if isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b):
-            return True
+        if isinstance(a, float) and isinstance(b, float):
+            return compare_doubles(a, b) == 0
         return type(a) is type(b) and a == b
     if isinstance(a, Decimal) and isinstance(b, Decimal):
         return a.as_tuple() == b.as_tuple()

@@ -133,6 +133,8 @@ def _expression(pattern: str | re.Pattern[str], flags: int = 0) -> re.Pattern[st
         return pattern
     written, depth = "", 0
     for piece in re.findall(r"\\p\{\w+\}|\\.|.", pattern, re.DOTALL):
+        if depth and (piece == "[" or written.endswith("&&")):
+            raise NotImplementedError(f"a class in a class of the pattern {pattern!r}: Python's re has no such thing")
         depth += (piece == "[") - (piece == "]")
         if piece in _CLASSES:
             written += _CLASSES[piece] if depth else f"[{_CLASSES[piece]}]"
@@ -197,18 +199,20 @@ class Matcher:
         self._match: re.Match[str] | None = None
 
     def matches(self) -> bool:
-        self._match = self._pattern.fullmatch(self._text)
-        return self._match is not None
+        return self._keep(self._pattern.fullmatch(self._text))
 
     def lookingAt(self) -> bool:
-        self._match = self._pattern.match(self._text)
-        return self._match is not None
+        return self._keep(self._pattern.match(self._text))
 
     def find(self) -> bool:
-        self._match = self._pattern.search(self._text, self._at) if self._at <= len(self._text) else None
-        if self._match is not None:
-            self._at = self._match.end() + (self._match.end() == self._match.start())
-        return self._match is not None
+        return self._keep(self._pattern.search(self._text, self._at) if self._at <= len(self._text) else None)
+
+    def _keep(self, match: re.Match[str] | None) -> bool:
+        """Keep a match: the next `find` goes on behind it."""
+        self._match = match
+        if match is not None:
+            self._at = match.end() + (match.end() == match.start())
+        return match is not None
 
     def _current(self) -> re.Match[str]:
         if self._match is None:

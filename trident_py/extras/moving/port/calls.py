@@ -156,6 +156,10 @@ def _static_call(node: Node, kind: str, name: str, scope: Scope, statement: bool
             return Code(f"{scope.member_text(owner, method.python)}({arguments})", method.returns)
     if made := connector(kind, name, node, scope, partial(translate_arguments, scope=scope)):
         return made
+    if (kind, name) == ("Arrays", "asList") and len(arguments_of(node)) == 1:
+        only = translate_arguments(arguments_of(node), scope)[0]
+        if only.type.name == "[]" and not only.type.arg(0).is_primitive:
+            return Code(only.text, Type("List", only.type.args), True)  # the list writes to the array
     receiver = Type(kind, (scope.element,)) if scope.element is not None else Type(kind)
     if library.knows(kind):
         return _library_call(node, Code(kind, receiver), kind, f".{name}", scope, statement)
@@ -194,7 +198,7 @@ def _special_call(node: Node, this: Code, name: str, scope: Scope) -> Code | Non
     if name in ("get", "charAt") and (item := _item(node, this, name, scope)):
         return item
     if name == "equals" and count == 1:
-        return _equals(this, translate(arguments_of(node)[0], scope))
+        return _equals(node, this, translate(arguments_of(node)[0], scope))
     return connector(this.type.name, name, node, scope, partial(translate_arguments, scope=scope), this)
 
 
@@ -220,8 +224,12 @@ def _item(node: Node, this: Code, name: str, scope: Scope) -> Code | None:
     return Code(subscript(this.text, index.text, scope), element)
 
 
-def _equals(this: Code, other: Code) -> Code:
+def _equals(node: Node, this: Code, other: Code) -> Code:
     one, two = this.type, other.type
+    if one.name == "[]":
+        return Code(f"{wrap(this.text, 6)} is {wrap(other.text, 6)}", BOOLEAN, True)
+    if one.primitive and two.primitive and one.primitive != two.primitive:
+        raise Untranslatable(node, f"equals() of {one} and {two} is never true")
     sure = (one == STRING and two == STRING) or (one.primitive and one.primitive == two.primitive and not one.is_float)
     if sure or other.text == "None":
         return Code(f"{wrap(this.text, 6)} == {wrap(other.text, 6)}", BOOLEAN, True)

@@ -46,6 +46,8 @@ def coerce(code: Code, target: Type) -> Code:
         kind = "int"
     if wanted in ("double", "float") and code.type.is_whole:
         plain = re.fullmatch(r"-?\d+", code.text)
+        if wanted == "float":
+            return Code(repr(to_float(int(code.text))) if plain else f"to_float({code.text})", target, True)
         return Code(f"{code.text}.0" if plain else f"float({code.text})", target, True)
     if wanted == "char" and code.type.is_whole:
         return Code(f"chr({code.text})", CHAR, True)
@@ -266,7 +268,7 @@ def ternary(node: Node, scope: Scope) -> Code:
     condition = translate(child(node, "condition"), scope)
     yes, no = translate(child(node, "consequence"), scope), translate(child(node, "alternative"), scope)
     if yes.type.is_number and no.type.is_number and yes.type.primitive != no.type.primitive:
-        literal = re.fullmatch(r"-?\d+", yes.text) or re.fullmatch(r"-?\d+", no.text)
+        literal = any(re.fullmatch(r"\d{1,4}", one.text) for one in (yes, no))
         chars = "char" in (yes.type.primitive, no.type.primitive)
         kind = CHAR if chars and literal else promote(yes.type, no.type)
         yes, no = coerce(yes, kind), coerce(no, kind)
@@ -343,8 +345,7 @@ def convert(value: Code, target: Type, node: Node) -> Code:
     if not kind or kind == wanted or wanted == "boolean":
         return value._replace(type=target)
     if wanted in ("double", "float") and value.type.is_whole:
-        wide = coerce(value, DOUBLE)
-        return wide if wanted == "double" else Code(f"to_float({wide.text})", target, True)
+        return coerce(value, target)
     if wanted == "double":
         return value._replace(type=target)
     value = as_number(value)

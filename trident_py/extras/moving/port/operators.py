@@ -98,7 +98,7 @@ def combine(operator: str, left: Code, right: Code, node: Node, scope: Scope) ->
         return _equality(operator, left, right, node, scope)
     if operator in ("<", ">", "<=", ">="):
         if not left.type.primitive == right.type.primitive == "char":
-            left, right = as_number(left), as_number(right)
+            left, right = _comparable(as_number(left), as_number(right))
         _require_numbers(left, right, node)
         return Code(binary(left.text, operator, right.text), BOOLEAN, True)
     if operator in "&|^" and left.type.primitive == right.type.primitive == "boolean":
@@ -106,6 +106,16 @@ def combine(operator: str, left: Code, right: Code, node: Node, scope: Scope) ->
     left, right = as_number(left), as_number(right)
     _require_numbers(left, right, node)
     return _arithmetic(operator, left, right, node)
+
+
+def _comparable(left: Code, right: Code) -> tuple[Code, Code]:
+    """Return the operands of a comparison: Java rounds a long, and an int beside a float, to the other's type."""
+    kind = promote(left.type, right.type)
+    if not kind.is_float:
+        return left, right
+    exact = "long" not in (left.type.primitive, right.type.primitive) and kind.name == "double"
+    small = any(re.fullmatch(r"-?\d{1,6}(\.\d+)?", side.text) for side in (left, right))
+    return (left, right) if exact or small else (coerce(left, kind), coerce(right, kind))
 
 
 def _require_numbers(left: Code, right: Code, node: Node) -> None:
@@ -121,7 +131,7 @@ def _equality(operator: str, left: Code, right: Code, node: Node, scope: Scope) 
         return Code(f"{wrap(value.text, 6)} {identical} None", BOOLEAN, True)
     if left.type.is_primitive or right.type.is_primitive:
         if not left.type.primitive == right.type.primitive == "char":
-            left, right = as_number(left), as_number(right)
+            left, right = _comparable(as_number(left), as_number(right))
         return Code(binary(left.text, operator, right.text), BOOLEAN, True)
     for side in (left, right):
         if side.type.primitive or side.type == STRING:

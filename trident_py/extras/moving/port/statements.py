@@ -149,7 +149,7 @@ def assignment(node: Node, scope: Scope) -> list[str]:
     target, value = codes[0], translate(right, scope)
     whole = compound(target, operator[:-1], value, node, scope)
     plain = operator[:-1] in ("+", "-", "*", "&", "|", "^", ">>")
-    _note_width(left, value, scope)
+    _note_width(left, value if whole is None else target._replace(wide=True), scope)
     if whole is None and plain:
         return first + break_lines(f"{target.text} {operator} {as_number(value).text}")
     if whole is None:

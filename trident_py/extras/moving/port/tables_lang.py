@@ -80,7 +80,7 @@ new(String) Long = parse_long($0)
 new/1 Long = $0
 
 [Short]
-.parseShort/1 short = parse_int($0)
+.parseShort/1 short = parse_short($0)
 .MAX_VALUE short = 32767
 .MIN_VALUE short = -32768
 
@@ -208,6 +208,7 @@ compareTo/1 int = ord($this) - ord($0)
 println/0! void = print()
 println(float)! void = print(float_text($0))
 println(char[])! void = print("".join($0))
+print(float)! void = print(float_text($0), end="")
 print(char[])! void = print("".join($0), end="")
 println/1! void = print(to_text($0))
 print/1! void = print(to_text($0), end="")

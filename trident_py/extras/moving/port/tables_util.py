@@ -28,7 +28,7 @@ equals/1 boolean = $this == $0
 new/0 T = []
 new(int) T = []
 new/1 T = list($0)
-set/2! void = $this[$0] = $1
+set/2! void = $this[checked($0)] = $1
 set/2 E = set_item($this, $0, $1)
 add/1! void = $this.append($0)
 add/1 boolean = add($this, $0)
@@ -115,6 +115,7 @@ new/1 T = LinkedHashSet($0)
 
 [TreeSet]
 new/0 T = TreeSet()
+new(TreeSet) T = $0.copy()
 new/1 T = TreeSet($0) | E,E
 first/0 E = $this.first()
 last/0 E = $this.last()
@@ -126,7 +127,10 @@ higher/1 E = $this.higher($0)
 lower/1 E = $this.lower($0)
 headSet/1 TreeSet<E> = $this.headSet($0)
 tailSet/1 TreeSet<E> = $this.tailSet($0)
-descendingSet/0 Collection<E> = $this.descending()
+headSet/2 TreeSet<E> = $this.headSet($0, $1)
+tailSet/2 TreeSet<E> = $this.tailSet($0, $1)
+subSet/2 TreeSet<E> = $this.tailSet($0).headSet($1)
+descendingSet/0 TreeSet<E> = $this.descending()
 
 [Map]
 get/1 V = $this.get($0)
@@ -181,6 +185,7 @@ new/1 T = ConcurrentHashMap($0)
 
 [TreeMap]
 new/0 T = TreeMap()
+new(TreeMap) T = $0.copy()
 new/1 T = TreeMap($0) | K,K
 firstKey/0 K = $this.firstKey()
 lastKey/0 K = $this.lastKey()
@@ -197,8 +202,10 @@ headMap/1 TreeMap<K,V> = $this.headMap($0)
 tailMap/1 TreeMap<K,V> = $this.tailMap($0)
 headMap/2 TreeMap<K,V> = $this.headMap($0, $1)
 tailMap/2 TreeMap<K,V> = $this.tailMap($0, $1)
-descendingMap/0 Map<K,V> = $this.descendingMap()
-descendingKeySet/0 Collection<K> = list($this.descendingMap())
+subMap/2 TreeMap<K,V> = $this.tailMap($0).headMap($1)
+subMap/4 TreeMap<K,V> = $this.tailMap($0, $1).headMap($2, $3)
+descendingMap/0 TreeMap<K,V> = $this.descendingMap()
+descendingKeySet/0 Set<K> = key_set($this.descendingMap())
 
 [Map.Entry]
 new/2 T = MapEntry($0, $1)
@@ -243,6 +250,20 @@ ifPresent/1! void = $this.ifPresent($0) | E
 .sort/1! void = sort($0)
 .sort/2! void = sort($0, $1) | ; E0,E0
 .fill/2! void = fill($0, $1)
+.copyOf(int[]...) A0 = copy_of($0, $1, 0)
+.copyOfRange(int[]...) A0 = copy_of_range($0, $1, $2, 0)
+.copyOf(long[]...) A0 = copy_of($0, $1, 0)
+.copyOfRange(long[]...) A0 = copy_of_range($0, $1, $2, 0)
+.copyOf(short[]...) A0 = copy_of($0, $1, 0)
+.copyOfRange(short[]...) A0 = copy_of_range($0, $1, $2, 0)
+.copyOf(double[]...) A0 = copy_of($0, $1, 0.0)
+.copyOfRange(double[]...) A0 = copy_of_range($0, $1, $2, 0.0)
+.copyOf(float[]...) A0 = copy_of($0, $1, 0.0)
+.copyOfRange(float[]...) A0 = copy_of_range($0, $1, $2, 0.0)
+.copyOf(boolean[]...) A0 = copy_of($0, $1, False)
+.copyOfRange(boolean[]...) A0 = copy_of_range($0, $1, $2, False)
+.copyOf(char[]...) A0 = copy_of($0, $1, "\0")
+.copyOfRange(char[]...) A0 = copy_of_range($0, $1, $2, "\0")
 .copyOf/2 A0 = copy_of($0, $1)
 .copyOfRange/3 A0 = copy_of_range($0, $1, $2)
 .equals/2 boolean = $0 == $1
