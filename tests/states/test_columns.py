@@ -271,6 +271,14 @@ def put(kind: str, factory: Any, column: str) -> None:
     state.commit(1)
 
 
+@POSTGRESQL
+@pytest.mark.parametrize(("kind", "name"), [*((kind, "ä" * 32) for kind in STATES), ("batch", "t" * 57)])
+def test_a_name_that_postgresql_would_cut_is_refused(database: str, kind: str, name: str) -> None:
+    """A table with the first 63 bytes of the name may be another one's, or hold its own staged or rejected rows."""
+    with pytest.raises(StateError, match=r"has 64 bytes as a name, of which PostgreSQL keeps 63; shorten it"):
+        put(kind, made(kind, database, name, "k"), "k")
+
+
 @pytest.mark.parametrize("name", [*BAD, ""])
 @pytest.mark.parametrize("kind", STATES)
 def test_a_name_that_would_break_a_statement_is_refused(database: str, kind: str, name: str) -> None:
