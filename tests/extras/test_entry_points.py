@@ -114,17 +114,20 @@ def test_without_the_extras_of_states_the_others_are_made(tmp_path: Path) -> Non
     for name, keys in {"sql": f"sql-map, url: '{url}', table: t", "redis": "redis-map, url: 'redis://h:1/0'"}.items():
         (tmp_path / name).write_text(f"states: {{c: {{type: {keys}, kind: opaque}}}}")
     code = (
-        "import states, states.redis\nfrom trident_py import DefinitionError\nprint(states.load('sql')['c'].stored())\n"
-        "for use in (lambda: states.load('redis'), lambda: states.redis.RedisMapState):\n"
+        "import states, states.redis\nfrom trident_py import DefinitionError\n"
+        "sql = states.load('sql')['c']\nprint(sql, sql.stored(), sep='\\n')\n"
+        "for use in (lambda: states.load('redis'), lambda: states.redis.RedisMapState, sql.open_values):\n"
         "    try: use()\n    except DefinitionError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path)
     lacks = "needs {}, which this installation lacks: pip install --force-reinstall trident-py"
-    assert (done.stdout.splitlines(), done.stderr) == ([
+    state, *told = done.stdout.splitlines() or [""]
+    assert (done.stderr, told) == ("", [
         "{}",
         f"redis:1: states.c.type: type redis-map: it {lacks.format('states.extras.redis.models')}",
         f"states.redis {lacks.format('states.extras.redis')}",
-    ], "")  # fmt: skip
+        f"{state} {lacks.format('states.extras.moving.sql_values')}",
+    ])  # fmt: skip
 
 
 def test_modules_that_spark_sends_find_their_extras(tmp_path: Path) -> None:
