@@ -17,6 +17,7 @@ import tiers
 from hypothesis import HealthCheck, settings
 from needed import missing, needed
 from remotes import Remote
+from xdist.scheduler import LoadScopeScheduling
 
 from states.sql.store import close_stores
 from testbed import class_archives, hadoop_jars
@@ -229,6 +230,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = tiers.of_other_parts(items, config.getoption("--part"))
     items[:] = [item for item in items if item not in others]
     config.hook.pytest_deselected(items=[*others])
+
+
+class ByServer(LoadScopeScheduling):  # type: ignore[misc]
+    """A file stays in one process, and so do all tests of Kafka and of HDFS: a process that has one of these servers,
+    a fork server or Storm spends seconds on its start."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, case = nodeid.partition("::")
+        return "kafka" if file.startswith("tests/kafka/") else "hdfs" if "hdfs" in case else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return ByServer(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,6 +20,8 @@ from states.extras.redis.models import RedisMap, RedisTexts
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from states.loading.settings import StateSettings
 from trident_py.report.guarantees import _cell
+from trident_py.topology import ChainedAggregatorDeclarer, GroupedStream, Stream, TridentState, TridentTopology
+from trident_py.topology.graph import Graph
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -191,6 +193,13 @@ def test_the_architecture_page_has_a_place_for_every_module() -> None:
     named = {name.strip("/").split("/")[-1].removesuffix(".py") for name in re.findall(r"`([\w/.]+)`", page)}
     modules = [path for top in ("trident_py", "states") for path in (ROOT / top).rglob("*.py")]
     assert sorted(path.stem for path in modules if path.stem not in named | {"__init__", "__main__"}) == []
+
+
+@pytest.mark.parametrize("built", [ChainedAggregatorDeclarer, GroupedStream, Stream, TridentState, TridentTopology])
+def test_the_architecture_page_says_where_each_call_of_a_topology_runs(built: type) -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    calls = {name for name in dir(built) if not name.startswith("_") and callable(getattr(built, name))}
+    assert sorted(name for name in calls - {*dir(Graph)} if f"`{name}`" not in page) == []
 
 
 @pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.stem)

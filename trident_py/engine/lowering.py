@@ -88,12 +88,12 @@ class Lowering:
     counts contradict each other."""
 
     def __init__(self, whole: Plan, most: int | None = None) -> None:
-        self._classes = _Classes(whole, most)
+        self._counted = _PartitionCounts(whole, most)
         self._bolts = bolts_of(whole)
 
     def lower(self, plan: Plan) -> Lowered:
         steps, stages = [node for node in plan.nodes if not isinstance(node, PartitionNode)], Staging(plan, self._bolts)
-        partitions = {node.id: self._classes.partitions(node) for node in steps}
+        partitions = {node.id: self._counted.partitions(node) for node in steps}
         levels, wanted = _levels(plan, stages, partitions), _fields_wanted(plan)
         by_level: list[list[TaskStage]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
         for nodes in stages.ordered:
@@ -103,8 +103,8 @@ class Lowering:
         return Lowered(plan, tuple(map(tuple, by_level)), exchanges, wanted)
 
 
-class _Classes:
-    """The classes of nodes that share a number of partitions."""
+class _PartitionCounts:
+    """How many partitions each node has: one number for all that no repartition separates, and for all of one state."""
 
     def __init__(self, plan: Plan, most: int | None) -> None:
         self.caps = [] if most is None else [most]

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..entry_points import answer
-from .per_tuple import ChainedAggregatorDeclarer
+from .aggregations import ChainedAggregatorDeclarer
 from .stream import GroupedStream, Stream, TridentState
 from .topology import JoinOutFieldsMode, JoinType, Topology, TridentTopology
 

@@ -21,10 +21,11 @@ from ..state.updaters import (
     ReducerAggStateUpdater,
 )
 from ..tuples import Fields, FieldsLike
+from .aggregations import ChainedAggregatorDeclarer
 from .arguments import arguments, check_aggregator, check_object, no_general_aggregator
 from .checks import check_fits, keys_of, own_updater
 from .graph import Graph, Handle
-from .per_tuple import ChainedAggregatorDeclarer, Lettered, PerTuple, Repartitions
+from .per_tuple import Lettered, PerTuple, Repartitions
 from .roles import AnyAggregator, AnyFactory, AnyFilter, AnyFunction, KeepingAggregator
 from .windows import Windowed
 

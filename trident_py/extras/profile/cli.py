@@ -49,11 +49,12 @@ def run_profiled(command: RunCommand, batches: int, warm_up: int) -> int:
 
 
 def measure(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:
-    """Wait for so many batches, or for the end of the run, and stop it. Of a shorter run, the second half counts.
+    """Wait for so many batches and one more, or for the end of the run, and stop it. Spark reports a batch when it is
+    over, which a stop may prevent. Of a shorter run, the second half counts.
 
     Raises TopologyError if the run failed. Called before the cluster ends.
     """
-    while running.progress and batches_seen(running) < warm_up + batches and not running.awaitTermination(POLL_SECONDS):
+    while running.progress and batches_seen(running) <= warm_up + batches and not running.awaitTermination(POLL_SECONDS):
         pass
     running.stop()
     running.awaitTermination()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....topology.per_tuple import ChainedAggregatorDeclarer
+from ....topology.aggregations import ChainedAggregatorDeclarer
 from .expressions import storm_class
 from .java_types import OBJECT, Type
 from .library import parse
