@@ -54,7 +54,8 @@ def measure(running: RunningTopology, batches: int, warm_up: int) -> list[Profil
 
     Raises TopologyError if the run failed. Called before the cluster ends.
     """
-    while running.progress and batches_seen(running) <= warm_up + batches and not running.awaitTermination(POLL_SECONDS):
+    wanted = warm_up + batches + 1
+    while running.progress and batches_seen(running) < wanted and not running.awaitTermination(POLL_SECONDS):
         pass
     running.stop()
     running.awaitTermination()
