@@ -145,7 +145,10 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ddl", ["bigint", "double", "string", "boolean", "binary", "date", "timestamp", "decimal(10,2)"])
+TYPES = ["bigint", "double", "string", "boolean", "binary", "date", "timestamp", "decimal(10,2)"]
+
+
+@pytest.mark.parametrize("ddl", TYPES)
 @pytest.mark.parametrize("key", [False, True])
 def test_a_hostile_value_is_taken_or_refused_in_words(ddl: str, key: bool) -> None:
     column = Column("c", ddl, key)
@@ -269,6 +272,14 @@ def put(kind: str, factory: Any, column: str) -> None:
     state.beginCommit(1)
     state.multiPut([[1]], [2])
     state.commit(1)
+
+
+@POSTGRESQL
+@pytest.mark.parametrize(("kind", "name"), [*((kind, "ä" * 32) for kind in STATES), ("batch", "t" * 57)])
+def test_a_name_that_postgresql_would_cut_is_refused(database: str, kind: str, name: str) -> None:
+    """A table with the first 63 bytes of the name may be another one's, or hold its own staged or rejected rows."""
+    with pytest.raises(StateError, match=r"has 64 bytes as a name, of which PostgreSQL keeps 63; shorten it"):
+        put(kind, made(kind, database, name, "k"), "k")
 
 
 @pytest.mark.parametrize("name", [*BAD, ""])
