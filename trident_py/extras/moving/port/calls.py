@@ -156,10 +156,8 @@ def _static_call(node: Node, kind: str, name: str, scope: Scope, statement: bool
             return Code(f"{scope.member_text(owner, method.python)}({arguments})", method.returns)
     if made := connector(kind, name, node, scope, partial(translate_arguments, scope=scope)):
         return made
-    if (kind, name) == ("Arrays", "asList") and len(arguments_of(node)) == 1:
-        only = translate_arguments(arguments_of(node), scope)[0]
-        if only.type.name == "[]" and not only.type.arg(0).is_primitive:
-            return Code(only.text, Type("List", only.type.args), True)  # the list writes to the array
+    if (kind, name) == ("Arrays", "asList") and (shared := _list_over(arguments_of(node), scope)):
+        return shared
     receiver = Type(kind, (scope.element,)) if scope.element is not None else Type(kind)
     if library.knows(kind):
         return _library_call(node, Code(kind, receiver), kind, f".{name}", scope, statement)
@@ -169,6 +167,13 @@ def _static_call(node: Node, kind: str, name: str, scope: Scope, statement: bool
         conf = translate_arguments(arguments_of(node), scope)[0].text
         return Code(f"DRPCClient({conf})", Type("DRPCClient"), True)
     raise Untranslatable(node, f"{kind}.{name}() has no counterpart in the tables")
+
+
+def _list_over(nodes: Sequence[Node], scope: Scope) -> Code | None:
+    """Return the array itself as the list that writes to it, if one array of objects is all that is given."""
+    only = translate_arguments(nodes, scope)[0] if len(nodes) == 1 else None
+    listed = only is not None and only.type.name == "[]" and not only.type.arg(0).is_primitive
+    return Code(only.text, Type("List", only.type.args), True) if only is not None and listed else None
 
 
 def _instance_call(node: Node, this: Code, name: str, scope: Scope, statement: bool) -> Code:
