@@ -28,7 +28,7 @@ def source_of(name: str) -> str:
     return generator.program(name, SEED) if name == "Generated" else (FOLDER / f"{name}.java").read_text()
 
 
-def recorded(name: str) -> str:
+def read_record(name: str) -> str:
     return (FOLDER / f"{name}.txt").read_text()
 
 

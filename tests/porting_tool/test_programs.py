@@ -8,19 +8,19 @@ import pytest
 from needed import needed
 
 from . import generator
-from .programs import NAMES, recorded, run_here, run_in_java, source_of
+from .programs import NAMES, read_record, run_here, run_in_java, source_of
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_translated_program_prints_what_java_prints(name: str, tmp_path: Path) -> None:
-    assert run_here(name, source_of(name), tmp_path).splitlines() == recorded(name).splitlines()
+    assert run_here(name, source_of(name), tmp_path).splitlines() == read_record(name).splitlines()
 
 
 @pytest.mark.whole("test_a_translated_program_prints_what_java_prints")
 def test_the_record_is_what_java_prints(tmp_path: Path) -> None:
     with needed("Java"):
         printed = run_in_java({name: source_of(name) for name in NAMES}, tmp_path)
-    assert [name for name in NAMES if printed[name] != recorded(name)] == []
+    assert [name for name in NAMES if printed[name] != read_record(name)] == []
 
 
 @pytest.mark.whole("test_a_translated_program_prints_what_java_prints")

@@ -122,7 +122,7 @@ class World:
     @cached_property
     def reassigned(self) -> set[str]:
         """The names that something else than a constructor assigns to."""
-        return {name for source in self.sources for name in _assigned(source.root)}
+        return {name for source in self.sources for name in _list_assigned(source.root)}
 
     def all(self) -> Iterator[Class]:
         for classes in self.classes.values():
@@ -188,13 +188,13 @@ class World:
         return abstract[0] if len(abstract) == 1 else None
 
 
-def _assigned(node: Node) -> Iterator[str]:
+def _list_assigned(node: Node) -> Iterator[str]:
     if node.type in ("assignment_expression", "update_expression"):
         target = child(node, "left") if node.type == "assignment_expression" else children(node)[0]
         yield text(target).rpartition(".")[2]
     for one in node.children:
         if one.type != "constructor_declaration":
-            yield from _assigned(one)
+            yield from _list_assigned(one)
 
 
 def collect(sources: Iterable[JavaSource]) -> World:

@@ -130,7 +130,7 @@ def _keeps_rows(bound: Node, body: Node, scope: Scope) -> bool:
         root, depth = target, 0
         while root.type == "array_access":
             root, depth = child(root, "array"), depth + 1
-        kind = _type_of(text(root), scope, _declared(body, scope))
+        kind = _type_of(text(root), scope, _list_declared(body, scope))
         for _ in range(depth):
             kind = kind.arg(0)
         if depth and not kind.is_primitive and kind != STRING:
@@ -155,11 +155,11 @@ def _is_class(node: Node) -> bool:
 
 def _is_quiet(body: Node, kind: Type, scope: Scope) -> bool:
     """Tell whether the body calls nothing that may change an object, or a field, of this type."""
-    declared = _declared(body, scope)
+    declared = _list_declared(body, scope)
     return not any(_is_unknown(one, scope, kind, declared) for one in walk(body))
 
 
-def _declared(body: Node, scope: Scope) -> dict[str, Type]:
+def _list_declared(body: Node, scope: Scope) -> dict[str, Type]:
     """Return the variables that a body declares; one that is declared twice may be anything."""
     found: dict[str, Type] = {}
     for node in walk(body):

@@ -89,11 +89,23 @@ def for_statement(node: Node, scope: Scope) -> list[str]:
         lines += (
             list(statement_lines([one], inner)) if one.type.endswith("declaration") else EFFECTS[one.type](one, inner)
         )
+    _note_counter(node, inner)
     condition = optional(node, "condition")
     written = "True" if condition is None else _condition(condition, inner)
     updates = [line for one in node.children_by_field_name("update") for line in EFFECTS[one.type](one, inner)]
     body = block_lines(child(node, "body"), inner.inner(update=tuple(updates)))
     return after_loop([*lines, *break_lines(f"while {written}:"), *indent([*body, *updates])], scope)
+
+
+def _note_counter(node: Node, scope: Scope) -> None:
+    """Note a variable that a loop counts up from a literal: it is never negative."""
+    starts, updates = node.children_by_field_name("init"), node.children_by_field_name("update")
+    if len(starts) == len(updates) == 1 and starts[0].type == "local_variable_declaration":
+        step = _step(updates[0])
+        for one in read_declarators(starts[0], scope.source.aliases):
+            counted = step is not None and step[0] == one.name and step[1] > 0 and text(one.value).isdigit()
+            if counted and not changes(child(node, "body"), one.name):
+                scope.locals[one.name].counts = True
 
 
 def _count_loop(node: Node, scope: Scope) -> str | None:
