@@ -317,6 +317,8 @@ def adjust(name: str, kind: str, arguments: list[Code]) -> list[Code]:
     if kind in ("Math", "StrictMath") and len(arguments) == 2 and all(code.type.is_number for code in arguments):
         both = promote(arguments[0].type, arguments[1].type)
         return [coerce(code, both)._replace(type=both) for code in arguments]
+    if kind in ("Integer", "Long") and name != "valueOf":
+        return [as_number(code) for code in arguments]
     if name in ("format", "printf") and len(arguments) == 2 and arguments[1].type.name == "[]":
         return [arguments[0], arguments[1]._replace(text=f"*{arguments[1].text}")]
     if (kind, name) in (("Arrays", "asList"), ("List", "of"), ("Set", "of")) and len(arguments) == 1:

@@ -143,7 +143,7 @@ def _is_call_steady(bound: Node, body: Node, scope: Scope) -> bool:
     parts = [*children(optional(bound, "arguments")), *([owner] if owner is not None else [])]
     if _is_unknown(bound, scope, None) or not all(is_steady(one, body, scope) for one in parts if not _is_class(one)):
         return False
-    kind = _type_of(text(owner), scope, {}) if owner is not None else OBJECT
+    kind = _type_of(text(owner).removeprefix("this."), scope, {}) if owner is not None else OBJECT
     if kind == STRING or kind.name == "TridentTuple" or kind.primitive or (owner is not None and _is_class(owner)):
         return True
     return name in ("size", "length", "get", "getValue") and _is_quiet(body, kind, scope)

@@ -245,6 +245,7 @@ ifPresent/1! void = $this.ifPresent($0) | E
 [Arrays]
 .asList(int[]) List<int[]> = [$0]
 .asList/* List<A0> = [$*]
+.toString(float[]) String = to_text(list(map(float_text, $0)))
 .toString/1 String = to_text($0)
 .deepToString/1 String = to_text($0)
 .sort/1! void = sort($0)
