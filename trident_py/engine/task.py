@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ..metrics import IMetricsContext
 from ..model.chunks import Chunk
+from ..model.closing import close_all
 from ..model.context import with_context
 from ..model.fault_points import steps_of
 from ..model.partitioning import Partitioner, Route
@@ -395,8 +396,7 @@ class LevelTask:
         yield from rows
 
     def close(self) -> None:
-        for processor in self.processors.values():
-            processor.close()
+        close_all(processor.close for processor in self.processors.values())
 
 
 def run_attempt(
