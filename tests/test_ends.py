@@ -14,7 +14,7 @@ import pytest
 
 from states.sql import AppendState, RowUpdater
 from states.sql.store import close_stores
-from trident_py import DefinitionError, Fields, LocalCluster, TopologyError, TridentTopology
+from trident_py import DefinitionError, FailedException, Fields, LocalCluster, TopologyError, TridentTopology
 from trident_py.checkpoints.append_log import AppendLogStore
 from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.checkpoints.metadata_store import LOG, MemoryMetadataStore
@@ -231,11 +231,18 @@ def test_what_fails_to_close_is_named_if_nothing_else_failed(
     assert running.txid == 3 and isinstance(raised.value.__cause__, OSError)
 
 
-def test_a_stop_is_no_error_that_hides_one(tmp_path: Path) -> None:
-    with LocalCluster(str(tmp_path)) as cluster:
-        running = cluster.submitTopology("t", {}, topology_of("", "spout", tmp_path).build())
-        running.deactivate()
-        running.stop()
+def test_a_stop_between_two_attempts_is_no_error_that_hides_one() -> None:
+    attempted = threading.Event()
+
+    def fails(n: int) -> None:
+        attempted.set()
+        raise FailedException("again")
+
+    topology = TridentTopology()
+    collect(topology.newStream("in", UnclosedSpout()).each("n", fails, "m"), "out")
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {}, topology.build())
+        assert attempted.wait(60)
     assert "in close of spout 'in'" in str(running.exception)
 
 
