@@ -340,8 +340,8 @@ def test_a_listener_that_waits_for_the_end_of_its_run_is_told_why_it_cannot() ->
             running.awaitTermination()
         told.append("raised")
 
-    with LocalCluster() as cluster:
-        act_in_listener(act, cluster)
+    running, _ = act_in_listener(act, LocalCluster())
+    running.stop()
     assert told == [False, "raised"]
 
 
