@@ -145,7 +145,10 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ddl", ["bigint", "double", "string", "boolean", "binary", "date", "timestamp", "decimal(10,2)"])
+TYPES = ["bigint", "double", "string", "boolean", "binary", "date", "timestamp", "decimal(10,2)"]
+
+
+@pytest.mark.parametrize("ddl", TYPES)
 @pytest.mark.parametrize("key", [False, True])
 def test_a_hostile_value_is_taken_or_refused_in_words(ddl: str, key: bool) -> None:
     column = Column("c", ddl, key)

@@ -120,7 +120,7 @@ def test_micro_batches_split_long_calls() -> None:
     assert split.multiGet([[i] for i in range(5)]) == [0, 1, 2, 3, 4]
     assert store.asked == [2, 2, 1]
     for sizes in ((0, -1), (-2, 0)):
-        with pytest.raises(DefinitionError, match="a chunk of -. keys is none"):
+        with pytest.raises(DefinitionError, match=r"a chunk of -. keys is none"):
             MicroBatchIBackingMap(store, *sizes)
 
 

@@ -87,9 +87,10 @@ def _base(conf: Mapping[str, Any], answers: Mapping[str, Remembered]) -> int:
     first batch, whose txid is higher."""
     base = conf.get(BASE, 0)
     if not isinstance(base, int) or isinstance(base, bool) or not 0 <= base <= _MOST:
+        highest = max((each.highest for each in answers.values()), default=0)
         raise DefinitionError(
-            f"{BASE} must be a number, at least 0 and at most {_MOST:,}; got {base!r}. To continue after the batches that the states "
-            f"remember: {_format_setting(conf, BASE, max((each.highest for each in answers.values()), default=0))}"
+            f"{BASE} must be a number, at least 0 and at most {_MOST:,}; got {base!r}. To continue after the batches "
+            f"that the states remember: {_format_setting(conf, BASE, highest)}"
         )
     return base
 
