@@ -16,8 +16,8 @@ from .engine.program import AttemptOutcome, BatchInfo, Program, compile_plan, de
 from .engine.task import run_attempt
 from .engine.worker_cache import end_run, task_for
 from .filesystems.uris import Storage, check_storage, naming
-from .model.closing import closing_if_failed
 from .model.context import with_context
+from .model.resources import closing_if_failed
 from .report.progress import ClusterBase, Requests, RunningTopology, add_monitor
 from .rpc import service
 from .spouts.coordination import Descriptor

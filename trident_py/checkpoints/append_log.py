@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import SpoutError, TridentError
-from ..model.closing import close_all
+from ..model.resources import close_all
 from .metadata_store import (
     LOG,
     MemoryMetadataStore,

@@ -13,8 +13,8 @@ from typing import Self, TypeVar
 from ..checkpoints.batch_log import BatchLog
 from ..checkpoints.metadata_store import read_kept
 from ..errors import LineageError, TridentError, ZombieError
-from ..model.closing import close_all, closing_if_failed
 from ..model.context import with_context
+from ..model.resources import close_all, closing_if_failed
 from ..model.retry import TOLD, Stopped
 from ..report.progress import RunningTopology
 from ..spouts.coordination import Coordination

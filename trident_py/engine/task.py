@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 from ..metrics import IMetricsContext
 from ..model.chunks import Chunk
-from ..model.closing import close_all
 from ..model.context import with_context
 from ..model.fault_points import steps_of
 from ..model.partitioning import Partitioner, Route
 from ..model.pickling import dumps
 from ..model.plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
+from ..model.resources import close_all
 from ..operations.base import TridentOperationContext
 from ..spouts.coordination import Descriptor
 from .hooks import T

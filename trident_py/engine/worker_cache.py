@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from ..metrics import IMetricsContext
-from ..model.closing import close_all
 from ..model.context import CurrentBatch, RunContext, with_context
 from ..model.plan import ProcessorNode
+from ..model.resources import close_all
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
 from .hooks import T

@@ -19,9 +19,9 @@ from ..engine.program import Program, compile_plan
 from ..entry_points import find, load
 from ..errors import TridentError
 from ..filesystems.tempdirs import own_folder
-from ..model.closing import closing_if_failed
 from ..model.context import with_context
 from ..model.plan import Plan
+from ..model.resources import closing_if_failed
 from ..report.progress import ClusterBase, Requests, RunningTopology, add_monitor
 from ..rpc import service
 from ..topology import Topology

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from ..checkpoints.metadata_store import MetadataStore, to_json
 from ..errors import FailedException
 from ..metrics import Reported
-from ..model.closing import close_all, closing_if_failed
 from ..model.fault_points import steps_of_driver
+from ..model.resources import close_all, closing_if_failed
 from ..tuples import TransactionAttempt
 from .coordinators import Report, SpoutCoordinator, make_coordinator
 from .inspection import SpoutNodeInfo

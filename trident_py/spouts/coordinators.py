@@ -8,8 +8,8 @@ from typing import Any
 from ..checkpoints.metadata_store import MetadataStore, read_kept
 from ..errors import DefinitionError, FailedException
 from ..model.chunks import Chunk
-from ..model.closing import close_all
 from ..model.context import with_context
+from ..model.resources import close_all
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
 from .collectors import SpoutOutputCollector, check_tuples

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from ...errors import TridentError
 from ...metrics import IMetricsContext
 from ...model.chunks import Chunk
-from ...model.closing import close_all
+from ...model.resources import close_all
 from ...operations.base import GroupedMultiReducer, MultiReducer, TridentOperationContext
 from ...operations.roles import CleansUp, Prepares
 from ...tuples import BatchId, Fields
