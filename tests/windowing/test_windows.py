@@ -6,6 +6,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from semantics.support import Batches, run
 from states.sql import SqlMapState, SqlWindowsStoreFactory
 from trident_py import Config, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, TopologyError
+from trident_py.model.chunks import Chunk
 from trident_py.operations.builtin import Count, Sum
 from trident_py.testing import collect
 from trident_py.windowing import Duration as D
@@ -26,6 +28,8 @@ from trident_py.windowing import (
     TumblingDurationWindow,
     WindowConfig,
 )
+from trident_py.windowing.state import _times
+from trident_py.windowing.triggers import NEVER, Head, by_time
 
 from .naive import Batch, expected
 from .stores import DictStoreFactory
@@ -56,6 +60,27 @@ def test_a_failure_behind_a_window_changes_nothing(cluster: Any, story: Any, sto
     assert found == wanted
 
 
+@given(st.lists(st.lists(st.integers(0, 40) | st.sampled_from((-(10**4), 10**4)), min_size=1, max_size=4)), st.data())
+def test_no_more_windows_end_than_the_tuples_can_fill(blocks: list[list[int]], data: Any) -> None:
+    length = data.draw(st.integers(1, 12))
+    config = DurationWindow(length, data.draw(st.integers(1, length)))
+    heads = [Head(n, 0, 0, len(block), NEVER, min(block), max(block), "") for n, block in enumerate(blocks)]
+    found = list(by_time(config, heads, data.draw(st.sampled_from((0, 20, 10**5))), lambda head: blocks[head.txid]))
+    assert len(found) <= sum(map(len, blocks)) * -(-length // config.slidingLength)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/Sao_Paulo", None])
+def test_a_time_is_its_instant_whatever_its_zone(unit: str, zone: str | None) -> None:
+    """Each quarter of an hour of 2018, when the clocks of both zones went forward and back, and of a day of 1900."""
+    seconds = [*range(1_514_764_800, 1_546_300_800, 900), *range(-2_208_988_800, -2_208_902_400, 900)]
+    each, less = {"s": (1, 0), "ms": (1_000, 0), "us": (10**6, 1), "ns": (10**9, 1)}[unit]
+    column = pa.array([second * each - less for second in seconds], pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
+    config = DurationWindow(1_000, 1_000).withTimestampField("time")
+    found = _times(config, Chunk({"time": column}, len(column)))
+    assert found.to_pylist() == [second * 1_000 - less for second in seconds]
+
+
 def test_tuples_of_several_batches_meet_in_one_window(cluster: Any) -> None:
     made = [Batch([[(0, value) for value in values]]) for values in ([1, 2], [3, 4, 5], [6, 7, 8, 9, 10, 11, 12])]
     found, _ = windows(cluster, SlidingCountWindow.of(5, 2), InMemoryWindowsStoreFactory(), made)
@@ -75,6 +100,15 @@ def test_a_window_may_be_given_in_milliseconds(cluster: Any, half: Any) -> None:
     made = [Batch([[(0, "a")]], 499), Batch([[(0, "b")]], 500), Batch([[]], 1_000)]
     found, _ = windows(cluster, TumblingDurationWindow.of(half), InMemoryWindowsStoreFactory(), made)
     assert found == {2: {0: [(1, 0, 500, ["a"])]}, 3: {0: [(2, 500, 1_000, ["b"])]}}
+
+
+@pytest.mark.parametrize("length", [0.5, 1.0, True, "1", None])
+def test_a_duration_is_a_whole_number_of_milliseconds(length: Any) -> None:
+    with pytest.raises(DefinitionError, match="whole number of milliseconds"):
+        DurationWindow(10, 10, "time", length).validate()
+    for make in (D, D.of, D.milliseconds):
+        with pytest.raises(DefinitionError, match="whole number of milliseconds"):
+            make(length)
 
 
 def test_late_tuples_go_to_a_stream_of_their_own(cluster: Any) -> None:
