@@ -16,6 +16,7 @@ from states.sql import SqlMapState, SqlWindowsStoreFactory
 from trident_py import Config, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, TopologyError
 from trident_py.model.chunks import Chunk
+from trident_py.model.context import RunContext
 from trident_py.operations.builtin import Count, Sum
 from trident_py.testing import collect
 from trident_py.windowing import Duration as D
@@ -28,11 +29,13 @@ from trident_py.windowing import (
     TumblingDurationWindow,
     WindowConfig,
 )
+from trident_py.windowing.keyed import KeyedBacking, KeyedWindow
 from trident_py.windowing.state import _times
+from trident_py.windowing.store import Block
 from trident_py.windowing.triggers import NEVER, Head, by_time
 
 from .naive import Batch, expected
-from .stores import DictStoreFactory
+from .stores import DictStore, DictStoreFactory
 from .stories import stories
 from .support import CrashingStore, Gather, windows
 
@@ -153,6 +156,56 @@ def test_the_tuples_of_a_window_enter_no_other_one(tmp_path: Path, store: str, o
             windows(cluster, other, kept, made[:2], name="w", done=1)
         found, _ = windows(cluster, SlidingCountWindow.of(6, 6), kept, made[:2], name="w", done=1)
     assert found == {2: {0: [(1, 0, 6, [0, 1, 2, 3, 4, 0])]}}
+
+
+@pytest.mark.parametrize("store", list(STORES))
+def test_the_tuples_of_a_topology_enter_no_window_of_another_one(tmp_path: Path, store: str) -> None:
+    kept, config = STORES[store](), TumblingCountWindow.of(2)
+    made = [Batch([[(0, n)]]) for n in range(2)]
+    with LocalCluster(str(tmp_path)) as cluster:
+        windows(cluster, config, kept, made[:1], name="one")
+        told = r"'window1' has the tuples of topology 'one', and this is topology 'two'.* stateName .*'tu\|window1\|of'"
+        with pytest.raises(TopologyError, match=told):
+            windows(cluster, config, kept, made[:1], name="two")
+        assert windows(cluster, config, kept, made, name="one", done=1)[0] == {2: {0: [(1, 0, 2, [0, 1])]}}
+
+
+def test_a_store_of_an_older_version_goes_on_and_belongs_to_its_topology(tmp_path: Path) -> None:
+    """It has noted the definition alone."""
+    kept, made, key = DictStoreFactory(), [Batch([[(0, n)]]) for n in range(2)], "tu|window1|of"
+    with LocalCluster(str(tmp_path)) as cluster:
+        windows(cluster, TumblingCountWindow.of(2), kept, made[:1], name="one")
+        values = kept.create({}).values
+        definition, _ = values[key]
+        values[key] = definition
+        found, _ = windows(cluster, TumblingCountWindow.of(2), kept, made, name="one", done=1)
+    assert found == {2: {0: [(1, 0, 2, [0, 1])]}}
+    assert values[key] == [definition, "one"]
+
+
+NAMES = st.text("a|%0", min_size=1, max_size=5)
+TOKEN = "0123456789012345"
+
+
+@given(NAMES, NAMES | st.sampled_from(["|0", "|of", "|0|of", f"|0|{TOKEN}", f"|0|{TOKEN}|0", "%7C0"]), st.booleans())
+def test_windows_of_any_two_names_share_a_store_and_no_key(name: str, more: str, apart: bool) -> None:
+    store, names = DictStore({}), (name, more if apart and more != name else name + more)
+
+    def opened(name: str, partition: int) -> KeyedBacking:
+        window = KeyedWindow(TumblingCountWindow.of(9), name, DictStoreFactory(number=-1))
+        backing = KeyedBacking(store, window, partition, 2, RunContext())
+        backing.begin(1)
+        return backing
+
+    both = [(name, partition) for name in names for partition in (0, 1)]
+    for of in both:
+        opened(*of).write([Block(Head(1, 0, 0, 1, 0, 0, 0, TOKEN), repr(of).encode())], [])
+    written = dict(store.values)
+    assert len(written) == 2 + 2 * len(both)  # of each window its definition; of each partition its list and its block
+    store.put(f"tu|{name}|0|{TOKEN[::-1]}", b"left by a process that was killed")
+    for of in both:
+        assert (found := opened(*of)).data(found.heads()) == [repr(of).encode()]
+    assert store.values == written
 
 
 @pytest.mark.parametrize("store", ["memory", "keys and values", "sql"])
