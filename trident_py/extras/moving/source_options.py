@@ -10,6 +10,7 @@ import click
 
 from ...cli.targets import add_options
 from ...errors import DefinitionError
+from ...model.secrets import redact_url
 from ...state import StateType
 from ...state.roles import OpensValues, StoredValues
 from ...topology.user_modules import states_loading
@@ -49,17 +50,37 @@ def source_of(source: str, kind: StateType, lay: Mapping[str, Any], option: str 
         return RedisSource(source, lay["hash_"], kind, lay["match"])
     if not sql:
         if not Path(source).is_file():
-            raise click.UsageError(f"{option}{source}: no such file, and no URL")
+            raise click.UsageError(f"{option}{redact_url(source)}: no such file, and no URL")
         return DumpSource(Path(source), kind)
-    if not (lay["table"] and lay["key"] and lay["value"]):
-        raise click.UsageError("a SQL table needs --table, --key and --value")
+    _check_columns(kind, lay)
     from .table_source import TableSource
 
     return TableSource(source, lay["table"], kind, lay["key"], lay["value"], lay["txid"], lay["previous"])
 
 
+def _check_columns(kind: StateType, lay: Mapping[str, Any]) -> None:
+    """Raise UsageError for columns that do not say all that the kind keeps of a value, or more."""
+    if not (lay["table"] and lay["key"] and lay["value"]):
+        raise click.UsageError("a SQL table needs --table, --key and --value")
+    txid, values, previous = lay["txid"], len(lay["value"]), len(lay["previous"] or ())
+    if txid and kind is StateType.NON_TRANSACTIONAL:
+        raise click.UsageError(f"--txid {txid}: a non-transactional state has no txids; name the kind of the state")
+    if previous != (values if txid and kind is StateType.OPAQUE else 0):
+        raise click.UsageError(
+            "--previous is for an opaque state with --txid, which has one for each --value; there are "
+            f"{values} --value and {previous} --previous, the kind is {kind.value}, {'with' if txid else 'without'} "
+            "--txid"
+        )
+    if values > 1 and not txid and kind is not StateType.NON_TRANSACTIONAL:
+        raise click.UsageError(
+            "without --txid one --value holds the JSON of Storm's state: name --txid, or one --value"
+        )
+
+
 def target_of(named: str, option: str = "--into ") -> tuple[str, StoredValues]:
     """Return our state. Raises DefinitionError for one that is not in the file, or is no map."""
+    if "://" in named:
+        raise DefinitionError(f"{option.strip() or 'a state'} names a state of ours as FILE:STATE, and not a URL")
     file, _, name = named.rpartition(":")
     states = states_loading().load(file or named)
     if name not in states:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from ...errors import DefinitionError, StateError, TridentError, explain_missing
-from ...model.secrets import redact_url
+from ...model.secrets import hide, redact_url, secrets_in
 from ...state import (
     JSONNonTransactionalSerializer,
     JSONOpaqueSerializer,
@@ -42,6 +44,14 @@ class ValueSource(Protocol):
         """Yield keys and values of about so many keys at a time. A key may come twice, with the same value."""
 
 
+def unreadable(what: str, example: str) -> DefinitionError:
+    """Return the error for a URL that cannot be read. It is not shown: nothing tells where its password is."""
+    return DefinitionError(
+        f"{what}: the URL is not readable: percent-encode / # ? and @ in a password (%2F %23 %3F %40). An example: "
+        f"{example}"
+    )
+
+
 @dataclass(frozen=True)
 class RedisSource:
     """A hash of a Redis, or (``hash`` None) the strings of its database whose names match."""
@@ -52,27 +62,42 @@ class RedisSource:
     match: str | None = None
 
     @property
+    def what(self) -> str:
+        return "the strings" if self.hash is None else f"hash {self.hash!r}"
+
+    @property
     def shown(self) -> str:
-        return f"{'the strings' if self.hash is None else f'hash {self.hash!r}'} at {redact_url(self.url)}"
+        return f"{self.what} at {redact_url(self.url)}"
 
     def connect(self) -> Any:
         try:
             import redis
         except ImportError as error:
             raise DefinitionError(explain_missing(self.shown, f"the client {error.name}", "redis")) from error
-        return redis.from_url(self.url)
+        try:
+            if "@" in self.url[len(f"redis://{urlsplit(self.url).netloc}") :]:
+                raise ValueError("a part of the password")
+            return redis.from_url(self.url)
+        except ValueError:  # its message shows a part of the password
+            raise unreadable(self.what, "redis://host:6379/0") from None
 
-    def read(self, size: int) -> Iterator[Batch]:
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Give a client; its errors inside are raised as TridentError."""
         client = self.connect()
         from redis import RedisError
 
         try:
+            yield client
+        except RedisError as error:
+            cause = hide(str(error), secrets_in(self.url))
+            raise TridentError(f"{self.shown}: {cause}. Check the server and the name") from error
+
+    def read(self, size: int) -> Iterator[Batch]:
+        with self.open() as client:
             for names, texts in self.pages(client, size):
                 keys = [(name.decode(),) for name in names]
                 yield keys, decode(self.kind, keys, texts)
-        except RedisError as error:
-            cause = f"{type(error).__name__}: {error}"
-            raise TridentError(f"{self.shown}: {cause}. Check the server and the name") from error
 
     def pages(self, client: Any, size: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Yield names and texts as they are."""

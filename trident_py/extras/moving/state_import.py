@@ -138,16 +138,17 @@ def key_fields(keys: list[Key], declared: Fields | None, split: str | None) -> l
 def rebase_in_place(source: RedisSource, moved: Moved, accept: bool, tell: Tell) -> Result:
     """Change the values of the batch under way where they are, and no other one. Twice is the same as once."""
     rebase = Rebase(source.kind, source.kind, moved, accept)
-    client, sent, found = source.connect(), Digest(), Digest()
-    for names, texts in source.pages(client, SIZE):
-        keys: list[Key] = [(name.decode(),) for name in names]
-        before = decode(source.kind, keys, texts)
-        kept, values = rebase(keys, before)
-        there, after = dict(zip(keys, before, strict=True)), dict(zip(kept, values, strict=True))
-        changed = {key: value for key, value in after.items() if value != there[key]}
-        source.change(client, changed, [key for key in keys if key not in after])
-        sent.add(as_text(kept, values))
-        sent.note(kept)
-        found.add(as_text(kept, decode(source.kind, kept, source.texts(client, kept)) if kept else []))
-        tell(rebase.tally.taken)
-    return Result(rebase.tally, sent.keys, source.count(client), sent.text, found.text)
+    sent, found = Digest(), Digest()
+    with source.open() as client:
+        for names, texts in source.pages(client, SIZE):
+            keys: list[Key] = [(name.decode(),) for name in names]
+            before = decode(source.kind, keys, texts)
+            kept, values = rebase(keys, before)
+            there, after = dict(zip(keys, before, strict=True)), dict(zip(kept, values, strict=True))
+            changed = {key: value for key, value in after.items() if value != there[key]}
+            source.change(client, changed, [key for key in keys if key not in after])
+            sent.add(as_text(kept, values))
+            sent.note(kept)
+            found.add(as_text(kept, decode(source.kind, kept, source.texts(client, kept)) if kept else []))
+            tell(rebase.tally.taken)
+        return Result(rebase.tally, sent.keys, source.count(client), sent.text, found.text)

@@ -43,7 +43,7 @@ def _decode_one(kind: StateType, key: Key, text: bytes) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise _other_form(kind, key, text.decode("utf-8", "replace")) from None
+        raise other_form(kind, key, text.decode("utf-8", "replace")) from None
 
 
 def check_form(kind: StateType, keys: Sequence[Key], values: Sequence[Any]) -> list[Any]:
@@ -53,7 +53,7 @@ def check_form(kind: StateType, keys: Sequence[Key], values: Sequence[Any]) -> l
     if not _all_have_form(values, PARTS[kind]):
         for key, value in zip(keys, values, strict=True):
             if not _all_have_form([value], PARTS[kind]):
-                raise _other_form(kind, key, repr(value))
+                raise other_form(kind, key, repr(value))
     return list(map(WRAP[kind], values))
 
 
@@ -65,7 +65,8 @@ def _all_have_form(values: Sequence[Any], parts: int) -> bool:
     )
 
 
-def _other_form(kind: StateType, key: Key, found: str) -> StateError:
+def other_form(kind: StateType, key: Key, found: str) -> StateError:
+    """Return the error for what this kind of state does not write."""
     form = {2: "[txid, value]", 3: "[currTxid, curr, prev]"}.get(PARTS.get(kind, 0), "a JSON value")
     return StateError(
         f"key {list(key)!r}: {found[:80]} is not {form}, which a {kind.value} state of Storm writes; name the kind of "
