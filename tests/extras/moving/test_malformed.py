@@ -40,39 +40,25 @@ def run(*arguments: str) -> tuple[int, str]:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a dump of Storm's values, a state of ours and an imported checkpoint."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
     state = {"type": "sql-map", "kind": "opaque", "url": f"sqlite:///{tmp_path}/c.db", "table": "counts",
              "key": "word string", "value": "count bigint"}  # fmt: skip
     (tmp_path / "s.yaml").write_text(json.dumps({"states": {"counts": state}}))
     (tmp_path / "values.jsonl").write_text('{"key": "a", "value": [3, 2, 1]}\n')
-    (tmp_path / "own_spouts.py").write_text(MODULE)
-    dump_nodes(tmp_path, {"a": 8})
+    dump_nodes(tmp_path, {"a": 8, "b": 8})
     done = CliRunner().invoke(trident, [*OFFSETS, "--checkpoint", "ck"])
     assert done.exit_code == 0, done.output
     return tmp_path
 
 
-MODULE = """
-from trident_py import TridentTopology
-from trident_py.spouts import IOpaquePartitionedTridentSpout
-class Spout(IOpaquePartitionedTridentSpout):
-    def getOutputFields(self): return "value"
-    def getCoordinator(self, *arguments): raise NotImplementedError
-    getEmitter = getCoordinator
-def build():
-    topology = TridentTopology()
-    topology.newStream("a", Spout()).each("value", lambda value: [value], "v")
-    return topology
-"""
 OFFSETS = ("import", "offsets", "own_spouts:build", "--dump", "nodes.jsonl")
-INTO = ("--into", "s.yaml:counts", "--checkpoint", "ck/own_spouts/a")
+INTO = ("--into", "s.yaml:counts", "--checkpoint", "ck")
 
 
 def dump_nodes(folder: Path, streams: dict[str, int], **more: object) -> None:
     nodes: dict[str, object] = {}
     for name, current in streams.items():
         nodes |= {f"{name}/coordinator/currtx": current, f"{name}/coordinator/meta/{current - 1}": "m",
-                  f"{name}/user/p/{current - 1}": {"pos": current}}  # fmt: skip
+                  f"{name}/user/p/{current - 1}": {"pos": f"{name}{current}"}}  # fmt: skip
     rows = [{"path": f"/transactional/{path}", "data": json.dumps(data)} for path, data in (nodes | more).items()]
     (folder / "nodes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 

@@ -132,12 +132,13 @@ def _last_metadata(stream: StormStream, committed: int) -> Iterator[tuple[str, A
 
 
 def _add_kafka(found: Findings, info: SpoutNodeInfo, stream: StormStream, moved: Moved, answers: ImportAnswers) -> None:
-    progress = read_progress(stream, moved.committed, info.spout.topics or ())
+    progress = read_progress(stream, moved.committed, info.spout.topics or (), answers.starts)
     topics = read_topics(info)
-    found.over[info.id] = _metadata(topics, {**progress.next, **answers.starts}, {})
+    found.over[info.id] = _metadata(topics, progress.next, {})
     if moved.repeats:
+        progress.check_repeatable()
         starts = {place: start for place, start in progress.next.items() if progress.after.get(place, start) > start}
-        found.begun[info.id] = _metadata(topics, {**progress.next, **answers.starts, **progress.after}, starts)
+        found.begun[info.id] = _metadata(topics, {**progress.next, **progress.after}, starts)
     found.lines += describe_offsets(info, topics, progress, answers.starts)
 
 
@@ -179,7 +180,7 @@ def describe_offsets(
             else:
                 why = progress.unknown.get(place, "has no position in Storm")
                 yield f"  {name}@{p}: {why}; it begins at its beginning, or where --start {name}@{p}=OFFSET says"
-    for name, p in sorted(progress.next):
+    for name, p in sorted(progress.next.keys() - starts.keys()):
         if name not in topics or p >= topics[name].partitions:
             yield f"  {name}@{p}: Storm was at offset {progress.next[name, p]}, and stream {info.id} does not read it"
 

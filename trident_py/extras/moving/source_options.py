@@ -73,7 +73,7 @@ def _check_columns(kind: StateType, lay: Mapping[str, Any]) -> None:
         )
     if values > 1 and not txid and kind is not StateType.NON_TRANSACTIONAL:
         raise click.UsageError(
-            "without --txid one --value holds the JSON of Storm's state: name --txid, or one --value"
+            "without --txid one --value holds the JSON of Storm's state: name one, or --txid"
         )
 
 
