@@ -33,7 +33,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def offsets(target: str, *more: str) -> tuple[int, str]:
-    done = CliRunner().invoke(trident, ["import", "offsets", f"own_spouts:{target}", "--dump", "nodes.jsonl", "--checkpoint", "ck", *more])  # fmt: skip
+    place = ("--dump", "nodes.jsonl", "--checkpoint", "ck")
+    done = CliRunner().invoke(trident, ["import", "offsets", f"own_spouts:{target}", *place, *more])
     return done.exit_code, " ".join(done.output.split())
 
 
@@ -69,3 +70,30 @@ def test_each_entry_of_the_checkpoint_is_compared(change: Any, place: Path) -> N
     change(entries)
     write_journal(folder, entries)
     assert offsets("build")[0] == 1
+
+
+@pytest.mark.parametrize(("target", "answers", "text"), [
+    ("build", ("--stream", "B=y"), "--stream B=y: we have no stream B; there are a, b"),
+    ("build", ("--stream", "b=a"), "stream a of Storm would be read by a and b"),
+    ("build", ("--stream", "b=y", "--stream", "a=y"), "stream y of Storm would be read by a and b"),
+    ("apart", ("--stream", "b=a"), "stream a of Storm would be read by a and b"),
+    ("apart", ("--stream", "B=y"), "--stream B=y: we have no stream B; there are a, b"),
+    ("apart", ("--stream", "b=z"), "--stream b=z: Storm has no stream z; there are a, y"),
+    ("build", ("--start", "t@0=5"), "--start t@0=5: no stream of the topology reads t@0"),
+    ("apart", ("--start", "t@0=5"), "--start t@0=5: no stream of the topology reads t@0"),
+])  # fmt: skip
+def test_an_answer_that_nobody_asked_for_is_refused(target: str, answers: Any, text: str, place: Path) -> None:
+    dump_nodes(place, {"a": 8, "y": 8})
+    code, shown = offsets(target, *answers)
+    assert (code, text in shown) == (2, True), shown
+    assert not (place / "ck").exists()
+
+
+def test_a_new_component_is_left_out_and_the_others_are_made(place: Path) -> None:
+    dump_nodes(place, {"b": 8})
+    code, shown = offsets("apart")
+    assert (code, positions()) == (0, {"b": "b8"})
+    assert "own_spouts/a: Storm remembers none of its streams a; it begins as a new one" in shown
+    dump_nodes(place, {"other": 8})
+    code, shown = offsets("apart")
+    assert (code, "remembers none of its streams a; it has other. Name them by --stream" in shown) == (2, True), shown

@@ -16,9 +16,10 @@ from ...model.canonical import canonical
 from ...state import StateType
 from ...state.roles import StoredValues
 from ...tuples import Fields
+from .declared_types import key_fields
 from .divergence import Divergence, Rules, Version
 from .sources import Batch, ValueSource
-from .state_import import SIZE, key_fields
+from .state_import import SIZE
 from .storm_values import Key, Rebase
 
 GLOBAL_KEYS = {"$GLOBAL$", "$REDIS-MAP-STATE-GLOBAL"}  # of the one value of a global aggregate, in a table and in Redis

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,6 +30,8 @@ SERIALIZERS: dict[StateType, Any] = {
     StateType.OPAQUE: JSONOpaqueSerializer(),
 }
 Batch = tuple[list[Key], list[Any]]
+Number = Callable[[str], Any]
+FIELDS = {str, int, float, bool, type(None), Decimal}  # what a field of a key may be in a dump
 
 
 class ValueSource(Protocol):
@@ -40,8 +43,9 @@ class ValueSource(Protocol):
     @property
     def shown(self) -> str: ...
 
-    def read(self, size: int) -> Iterator[Batch]:
-        """Yield keys and values of about so many keys at a time. A key may come twice, with the same value."""
+    def read(self, size: int, number: Number | None = None) -> Iterator[Batch]:
+        """Yield keys and values of about so many keys at a time. A key may come twice, with the same value.
+        ``number``: makes JSON's numbers that have a fraction; None: they become floats."""
 
 
 def unreadable(what: str, example: str) -> DefinitionError:
@@ -93,11 +97,11 @@ class RedisSource:
             cause = hide(str(error), secrets_in(self.url))
             raise TridentError(f"{self.shown}: {cause}. Check the server and the name") from error
 
-    def read(self, size: int) -> Iterator[Batch]:
+    def read(self, size: int, number: Number | None = None) -> Iterator[Batch]:
         with self.open() as client:
             for names, texts in self.pages(client, size):
                 keys = [(name.decode(),) for name in names]
-                yield keys, decode(self.kind, keys, texts)
+                yield keys, decode(self.kind, keys, texts, number)
 
     def pages(self, client: Any, size: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Yield names and texts as they are."""
@@ -147,28 +151,32 @@ class DumpSource:
     def shown(self) -> str:
         return str(self.file)
 
-    def read(self, size: int) -> Iterator[Batch]:
+    def read(self, size: int, number: Number | None = None) -> Iterator[Batch]:
         with self.file.open("rb") as lines:
             at = 0
             while part := list(islice(lines, size)):
-                keys, values = self._parse(part, at)
+                keys, values = self._parse(part, at, number)
                 at += len(part)
                 yield keys, check_form(self.kind, keys, values)
 
-    def _parse(self, lines: Sequence[bytes], before: int) -> Batch:
+    def _parse(self, lines: Sequence[bytes], before: int, number: Number | None) -> Batch:
         keys: list[Key] = []
         values = []
-        for number, line in enumerate(lines, before + 1):
+        load = json.JSONDecoder(parse_float=number).decode
+        for at, line in enumerate(lines, before + 1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = load(line.decode("utf-8-sig"))
                 key = row["key"]
-                values.append(json.loads(row["text"]) if "text" in row else row["value"])
+                values.append(load(row["text"]) if "text" in row else row["value"])
+                fields = tuple(key) if isinstance(key, list) else (key,)
+                if not fields or not {type(part) for part in fields} <= FIELDS:
+                    raise ValueError("a key of other parts")
             except (ValueError, TypeError, KeyError) as error:
                 raise StateError(
-                    f'{self.file}, line {number}: expected {{"key": ..., "value": ...}}, or text for value, '
+                    f'{self.file}, line {at}: expected {{"key": ..., "value": ...}}, or text for value, '
                     f"got {line[:80]!r}"
                 ) from error
-            keys.append(tuple(key) if isinstance(key, list) else (key,))
+            keys.append(fields)
         return keys, values

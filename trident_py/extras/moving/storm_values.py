@@ -28,20 +28,23 @@ WRAP: dict[StateType, Callable[[Any], Any]] = {
 Key = tuple[Any, ...]
 
 
-def decode(kind: StateType, keys: Sequence[Key], texts: Sequence[bytes]) -> list[Any]:
-    """Return the values of JSON texts. Raises StateError that names the first key whose value has another form."""
+def decode(
+    kind: StateType, keys: Sequence[Key], texts: Sequence[bytes], number: Callable[[str], Any] | None = None
+) -> list[Any]:
+    """Return the values of JSON texts; ``number`` makes those with a fraction. Raises StateError that names the
+    first key whose value has another form."""
     try:
-        values: list[Any] = json.loads(b"[" + b",".join(texts) + b"]")
+        values: list[Any] = json.loads(b"[" + b",".join(texts) + b"]", parse_float=number)
         if len(values) != len(texts):
             raise ValueError("several values")
     except ValueError:
-        values = [_decode_one(kind, key, text) for key, text in zip(keys, texts, strict=True)]
+        values = [_decode_one(kind, key, text, number) for key, text in zip(keys, texts, strict=True)]
     return check_form(kind, keys, values)
 
 
-def _decode_one(kind: StateType, key: Key, text: bytes) -> Any:
+def _decode_one(kind: StateType, key: Key, text: bytes, number: Callable[[str], Any] | None) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=number)
     except ValueError:
         raise other_form(kind, key, text.decode("utf-8", "replace")) from None
 

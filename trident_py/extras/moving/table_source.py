@@ -13,7 +13,7 @@ from ...databases.sessions import driver_of, pin_engine
 from ...errors import DefinitionError, TridentError
 from ...model.secrets import hide, redact_url, secrets_in
 from ...state import StateType
-from .sources import Batch, unreadable
+from .sources import Batch, Number, unreadable
 from .storm_values import PARTS, Key, check_form, decode, other_form
 
 
@@ -34,7 +34,7 @@ class TableSource:
     def shown(self) -> str:
         return f"table {self.table!r} at {redact_url(self.url)}"
 
-    def read(self, size: int) -> Iterator[Batch]:
+    def read(self, size: int, number: Number | None = None) -> Iterator[Batch]:
         columns = [*self.key, *([self.txid] if self.txid else []), *self.value, *self.previous]
         table = sa.table(self.table, *map(sa.column, columns))
         engine = self._open()
@@ -42,7 +42,7 @@ class TableSource:
             with engine.connect().execution_options(stream_results=True) as connection:
                 rows = connection.execute(sa.select(*(table.c[name] for name in columns)))
                 for part in rows.partitions(size):
-                    yield self._split(part)
+                    yield self._split(part, number)
             engine.dispose()
         except sa.exc.SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error  # SQLAlchemy's own name
@@ -66,12 +66,12 @@ class TableSource:
         pin_engine(engine)
         return engine
 
-    def _split(self, rows: Sequence[Any]) -> Batch:
+    def _split(self, rows: Sequence[Any], number: Number | None) -> Batch:
         width, wide = len(self.key), len(self.value)
         keys = [tuple(row[:width]) for row in rows]
         if self.kind is not StateType.NON_TRANSACTIONAL and self.txid is None:
             texts = [_as_bytes(self.kind, key, row[width]) for key, row in zip(keys, rows, strict=True)]
-            return keys, decode(self.kind, keys, texts)
+            return keys, decode(self.kind, keys, texts, number)
         parts = PARTS.get(self.kind, 1)
         starts = [width + (parts > 1) + wide * part for part in range(max(parts - 1, 1))]
         heads = [[row[width]] if parts > 1 else [] for row in rows]

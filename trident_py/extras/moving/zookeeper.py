@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ AUTH = "TRIDENT_ZOOKEEPER_AUTH"
 SECONDS = 10.0
 Nodes = dict[str, str]
 """The data of each node by its path."""
+Walked = dict[str, tuple[str, int]]
+STILL = 2.0  # seconds; a topology that runs commits its batches more often
 
 
 def read_dump(file: Path, root: str = ROOT) -> Nodes:
@@ -50,9 +53,9 @@ def _below(nodes: Nodes, root: str, where: str) -> Nodes:
     return found
 
 
-def read_live(hosts: str, root: str = ROOT) -> Nodes:
+def read_live(hosts: str, root: str, streams: Collection[str]) -> Nodes:
     """Return the nodes below the root of a live ZooKeeper. Raises TridentError if it does not answer, or if a topology
-    writes there meanwhile: its positions would belong to several moments."""
+    writes meanwhile what belongs to one of these streams: its positions would belong to several moments."""
     try:
         from kazoo.client import KazooClient
         from kazoo.exceptions import KazooException
@@ -64,7 +67,10 @@ def read_live(hosts: str, root: str = ROOT) -> Nodes:
     try:
         client.start(SECONDS)
         before = dict(_walk(client, root))
-        _check_still(hosts, before, dict(_walk(client, root)))
+        time.sleep(STILL)
+        for stream in streams:
+            place = f"{root.rstrip('/')}/{stream}"
+            _check_still(hosts, place, before, dict(_walk(client, place)))
     except (KazooException, KazooTimeoutError, OSError) as error:
         advice = f"check its address, and {AUTH}=SCHEME:CREDENTIAL if its nodes are protected; or import a dump of it"
         raise TridentError(f"ZooKeeper at {hosts}: {type(error).__name__} {error}; {advice}") from error
@@ -88,7 +94,8 @@ def _walk(client: Any, path: str) -> Iterable[tuple[str, tuple[str, int]]]:
         yield from _walk(client, f"{path.rstrip('/')}/{child}")
 
 
-def _check_still(hosts: str, before: dict[str, tuple[str, int]], now: dict[str, tuple[str, int]]) -> None:
+def _check_still(hosts: str, place: str, before: Walked, now: Walked) -> None:
+    before = {path: node for path, node in before.items() if path == place or path.startswith(f"{place}/")}
     moved = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
     if moved:
         raise TridentError(
