@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import click
 
+from ...checkpoints.hash_seed import own_order
+from ...checkpoints.location import local_folder, read_log
+from ...checkpoints.uri_folder import find_folder
 from ...cli.targets import add_options
 from ...errors import DefinitionError
 from ...model.secrets import redact_url
 from ...state import StateType
 from ...state.roles import OpensValues, StoredValues
 from ...topology.user_modules import states_loading
-from ..txid.components import components_in
+from ..txid.components import Component, components_in
 from .checkpoint import Moved, check_unused, find_moved
 from .sources import REDIS, DumpSource, RedisSource, ValueSource
 
@@ -72,9 +77,7 @@ def _check_columns(kind: StateType, lay: Mapping[str, Any]) -> None:
             "--txid"
         )
     if values > 1 and not txid and kind is not StateType.NON_TRANSACTIONAL:
-        raise click.UsageError(
-            "without --txid one --value holds the JSON of Storm's state: name one, or --txid"
-        )
+        raise click.UsageError("without --txid one --value holds the JSON of Storm's state: name one, or --txid")
 
 
 def target_of(named: str, option: str = "--into ") -> tuple[str, StoredValues]:
@@ -92,7 +95,7 @@ def target_of(named: str, option: str = "--into ") -> tuple[str, StoredValues]:
 
 def find_checkpoint(checkpoint: str) -> Moved:
     """Return what an imported checkpoint keeps of Storm. Raises an error for one on which a topology has run."""
-    found = [each for each in components_in(Path(checkpoint)) if find_moved(each) is not None]
+    found = [each for each in _components_at(checkpoint) if find_moved(each) is not None]
     if len(found) != 1:
         raise DefinitionError(
             f"{checkpoint} has {len(found)} checkpoints that `trident import offsets` has made; name the folder of "
@@ -102,3 +105,15 @@ def find_checkpoint(checkpoint: str) -> Moved:
     moved = find_moved(found[0])
     assert moved is not None
     return moved
+
+
+def _components_at(place: str) -> list[Component]:
+    """Return the components whose checkpoints are in a local folder, or the one whose checkpoint a URI names."""
+    if (local := local_folder(place)) is not None:
+        return components_in(Path(local))
+    root, *names = place.rstrip("/").rsplit("/", 2)
+    if len(names) < 2 or root.endswith(("/", ":")):
+        return []
+    topology, name = map(unquote, names)
+    find = partial(find_folder, storage={})
+    return [Component(topology, name, partial(read_log, root, topology, name, own_order, find))]
