@@ -17,5 +17,5 @@ $floors/bin/python -m pytest -q -m 'not whole' -o filterwarnings= </dev/null \
     tests/test_install.py::test_the_readmes_commands_print_what_it_says_on_both_clusters \
     tests/test_install.py::test_the_modules_of_an_extra_can_be_imported \
     tests/extras/expressions/test_expr.py tests/states/test_sql_map.py tests/kafka/test_transactional_contract.py \
-    tests/kafka/test_spout_fields.py tests/redis_states/test_redis_contract.py tests/extras/gateway/test_gateway_http.py \
+    tests/kafka/test_spout_fields.py tests/extras/redis_states/test_redis_contract.py tests/extras/gateway/test_gateway_http.py \
     tests/extras/drpc_server/test_http.py tests/extras/monitor/test_page.py tests/extras/run_report tests/extras/moving

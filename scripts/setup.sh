@@ -34,7 +34,7 @@ check_java() {
 check_java
 python=$(find_python)
 stamp=.venv/.installed
-wanted=$(cat setup.cfg pyproject.toml | cksum)
+wanted=$(cat setup.cfg pyproject.toml trident_py/entry_points.txt | cksum)
 if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then exit 0; fi
 
 if [ ! -x .venv/bin/python ]; then

@@ -6,8 +6,8 @@ what=${1:-test}
 python=.venv/bin/python
 unset PYTHONDONTWRITEBYTECODE  # a thousand processes would each compile every module again
 
-# Tests wait for servers and processes half of the time, so there are five without Spark beside two on it. A file on Spark
-# stays in one process: its tests share clusters and chains of crashes.
+# Tests wait for servers and processes half of the time, so there are four processes without Spark beside two on it. A
+# file stays in one process: its tests share servers, forks, clusters, chains of crashes (ByServer in tests/conftest.py).
 # What finds most mistakes without servers, root and Spark: units, SQLite, LocalCluster. Those that are left out start many
 # processes.
 checked="tests/test_*.py tests/semantics tests/spouts tests/states tests/storm/test_local.py tests/windowing tests/extras/poison
@@ -29,7 +29,7 @@ tests() {
     trap 'exit 130' INT TERM
     failed=0
     echo '== tests: units, contracts, databases, Kafka, examples, documentation snippets'
-    TEST_PROCESSES=${TEST_PROCESSES:-5} pytest -m "not spark$which" --dist worksteal "$@" || failed=1
+    TEST_PROCESSES=${TEST_PROCESSES:-4} pytest -m "not spark$which" --dist loadscope --no-loadscope-reorder "$@" || failed=1
     echo '== tests on Spark'
     wait $spark || failed=1
     cat "$shown/spark"

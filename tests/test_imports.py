@@ -80,6 +80,7 @@ TYPED = {
     "trident_py/drpc/__init__.py": "drpc_server",
     "trident_py/kafka/__init__.py": "avro",
     "trident_py/spouts/__init__.py": "file_spout",
+    "states/redis.py": "redis",
 }
 STATES_MAY_IMPORT = {
     "errors", "entry_points", "tuples", "operations", "state", "rpc", "documents", "kafka", "databases", "filesystems",
@@ -192,8 +193,8 @@ def _room(parts: list[str]) -> str:
 
 def extra(name: str) -> str | None:
     """`trident_py/extras/gateway/app.py` or `trident_py.extras.gateway.app` -> `gateway`; None for what is none."""
-    parts = name.removesuffix(".py").replace("/", ".").split(".")
-    return parts[2] if parts[:2] == ["trident_py", "extras"] and len(parts) > 2 else None
+    found = re.match(r"(?:trident_py|states)\.extras\.(\w+)", name.removesuffix(".py").replace("/", "."))
+    return found[1] if found else None
 
 
 def our(module: str, package: str) -> str | None:
@@ -242,10 +243,10 @@ def test_nothing_imports_an_extra() -> None:
             continue
         wrong.append(found.where)
     assert wrong == []
-    modules = ", ".join(sorted({file.removesuffix("/__init__.py").replace("/", ".") for file in TYPED}))
-    code = f"import sys, {modules}; print([name for name in sys.modules if name.startswith('trident_py.extras')])"
+    modules = ", ".join(module_name(ROOT / file) for file in TYPED)
+    code = f"import sys, {modules}; print(*(name for name in sys.modules if '.extras' in name))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout == "[]\n"
+    assert [name for name in done.stdout.split() if extra(name)] == []
 
 
 def test_nothing_names_a_module_of_another_extra() -> None:
@@ -255,16 +256,17 @@ def test_nothing_names_a_module_of_another_extra() -> None:
         for package in ("trident_py", "states")
         for path in sources(package)
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and re.match(r"trident_py\.extras\.\w", str(node.value))
-        and extra(node.value.partition(":")[0]) != extra(path.relative_to(ROOT).as_posix())
+        if isinstance(node, ast.Constant)
+        and extra(str(node.value)) not in (None, extra(path.relative_to(ROOT).as_posix()))
     ]  # fmt: skip
     assert named == []
 
 
 def test_every_extra_is_found_by_an_entry_point() -> None:
-    folders = {path.parent.name for path in (ROOT / "trident_py" / "extras").glob("*/__init__.py")}
+    tops = [ROOT / package / "extras" for package in ("trident_py", "states")]
+    folders = {module_name(path) for top in tops for path in top.glob("*/__init__.py")}
     points = [point for group in (EXTRAS, COMMANDS, FILESYSTEMS, MONITORS) for point in find_points(group)]
-    found = {extra(point.module) for point in points if point.module.startswith("trident_py.")}
+    found = {".".join(point.module.split(".")[:3]) for point in points if extra(point.module)}
     assert found == folders, "trident_py/entry_points.txt lacks one"
     assert all(callable(point.load()) for point in find_points(COMMANDS))
 

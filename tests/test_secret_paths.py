@@ -18,7 +18,6 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from states.sql.store import close_stores
 from trident_py import Config, DefinitionError, DRPCExecutionException, LocalCluster, LocalDRPC, TridentTopology
 from trident_py.cli import trident
 from trident_py.drpc import DRPCClient
+from trident_py.entry_points import find_points
 from trident_py.errors import TridentError
 from trident_py.extras.diagrams.diagrams import draw
 from trident_py.extras.drpc_server.app import access_of
@@ -355,7 +355,7 @@ def may_hold_one(name: str) -> bool:
 
 
 def options() -> Iterator[str]:
-    for point in entry_points(group="trident_py.states"):
+    for point in find_points("trident_py.states"):
         yield from (f"state {point.name}: {name}" for name in point.load().model_fields if may_hold_one(name))
     for thing in [*CLASSES, states.sql.SqlQuery]:
         yield from (f"{thing.__name__}: {name}" for name in inspect.signature(thing).parameters if may_hold_one(name))
@@ -379,5 +379,5 @@ def fields_of(model: type[BaseModel], before: str = "") -> Iterator[str]:
 
 def test_every_option_that_may_hold_a_secret_is_in_the_list() -> None:
     assert set(options()) == PATHS
-    assert set(STATES) == {point.name for point in entry_points(group="trident_py.states")}
+    assert set(STATES) == {point.name for point in find_points("trident_py.states")}
     assert not [key for name, key in vars(Config).items() if name.isupper() and is_secret(key)]

@@ -21,7 +21,7 @@ SERVERS = tuple(databases.SERVERS)
 STORES = {*DATABASES, "redis"}
 TOPICS = "tests/kafka/test_transactional_contract.py::TestTransactionalTopic"
 COMPACTED_TOPICS = "tests/kafka/test_compacted_contract.py::TestOpaque"
-REDIS = "tests/redis_states/test_redis_contract.py"
+REDIS = "tests/extras/redis_states/test_redis_contract.py"
 
 # Who passes the contract of all states (tests/contracts/state.py), and where.
 CONTRACT = {

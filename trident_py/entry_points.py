@@ -1,4 +1,4 @@
-"""Extras, found by entry point: what is in ``trident_py/extras``, or in another package. The core imports none of them.
+"""Extras, found by entry point: in ``trident_py/extras``, ``states/extras`` or another package. No core imports one.
 
 An entry point of the group ``trident_py.extras`` refers to the module of an extra; the core calls it under its name.
 One of the group ``trident_py.commands`` refers to a click command. An extra that pip installs libraries for is named
@@ -41,7 +41,7 @@ def load(what: str, name: str, group: str = EXTRAS) -> Any:
     except ModuleNotFoundError as error:
         if f"{point.module}.".startswith(f"{error.name}."):
             raise DefinitionError(explain_missing_extra(what, point.module)) from None
-        if (error.name or "").startswith("trident_py."):
+        if (error.name or "").startswith(("trident_py.", "states.")):
             raise
         raise DefinitionError(explain_missing(what, error.name, *point.extras)) from None
 

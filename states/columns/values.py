@@ -209,9 +209,18 @@ def row_text(columns: Sequence[Column], row: Sequence[Any]) -> str:
     return ", ".join(f"{column.name}={short(value)}" for column, value in zip(columns, row, strict=False))
 
 
+def show(value: Any) -> str:
+    """Return the value for a person; an own class may fail at it, and Python does at numbers of over 4300 digits."""
+    try:
+        return repr(value)
+    except Exception:
+        size = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else "no text says what it is"
+        return f"<{type(value).__name__}: {size}>"
+
+
 def short(value: Any) -> str:
     """Return the value for an error, at most 60 characters of it."""
-    text = repr(value)
+    text = show(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -344,6 +353,8 @@ def _decimal(column: Column, value: Any) -> Any:
     number = decimal.Decimal(value)
     if not number.is_finite():
         raise RefusedValue("it is not a number")
+    if number and number.adjusted() >= max(precision, scale) - scale:  # too many to write out, perhaps
+        raise RefusedValue(f"it has more digits than {column.ddl} holds")
     exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=precision + 400))
     if exact != number or len(exact.as_tuple().digits) > max(precision, scale):
         raise RefusedValue(f"it has more digits than {column.ddl} holds")

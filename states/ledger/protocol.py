@@ -121,6 +121,7 @@ class Ledger(BatchParticipant, Generic[Row]):
         if self._fence is None:
             return
         self._join()
+        self._repeated = True  # until it is known: a batch whose end is refused runs again
         transition = Transition(self.ending, attempt=attempt, receipts=receipts)
         self._change_all(partial(self._complete, txid=txid, attempt=attempt), transition, txid)
         self._repeated = any((row.started, row.attempt) <= (txid, attempt) for row in self._known.values())

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from trident_py.entry_points import find_points
-from trident_py.errors import DefinitionError
+from trident_py.errors import DefinitionError, explain_missing_extra
 from trident_py.state import StateFactory
 from trident_py.tuples import Fields
 
@@ -51,6 +51,8 @@ def _type_of(name: str, points: list[EntryPoint]) -> Installed:
     try:
         target: Any = points[0].load()
     except Exception as error:  # a third-party package may raise anything when imported
+        if isinstance(error, ModuleNotFoundError) and f"{error.name}".startswith("states."):
+            return Installed(name, packages, None, explain_missing_extra("it", points[0].module))
         return Installed(name, packages, None, f"{points[0].value} cannot be loaded: {type(error).__name__}: {error}")
     if not (isinstance(target, type) and issubclass(target, StateSettings)):
         return Installed(name, packages, None, f"{points[0].value} is not a subclass of states.loading.StateSettings")

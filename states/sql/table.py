@@ -211,7 +211,13 @@ def prepare_ledger(place: TablePlace) -> None:
 
 
 def create(store: Store, connection: Connection, table: sa.Table) -> None:
-    """CREATE TABLE IF NOT EXISTS. (On MySQL this commits the open transaction.)"""
+    """CREATE TABLE IF NOT EXISTS. (On MySQL this commits the open transaction.)
+
+    Raises StateError for a name that the database would cut: it may be the name of another table then.
+    """
+    for name in (table.name, *table.columns.keys()):
+        if why := store.dialect.cuts(name):
+            raise StateError(f"table {table.name!r} in {store.shown} cannot be made: {name!r} {why}")
     own_key = None if table.primary_key else store.dialect.own_key(connection)
     if own_key is not None:
         table.append_column(own_key)
@@ -329,7 +335,7 @@ def _check(store: Store, place: TablePlace, shape: Shape) -> Shape:
 def table_problems(store: Store, table: str) -> list[str]:
     """Return the problems of an existing table apart from its columns."""
     with store.reading() as connection:
-        why = store.dialect.unfit(connection, table)
+        why = store.dialect.cuts(table) or store.dialect.unfit(connection, table)
     return [] if why is None else [why]
 
 

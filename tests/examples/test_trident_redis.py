@@ -10,7 +10,7 @@ import redis as client
 from ported import finished, printed
 
 from examples import trident_redis, trident_redis_map
-from states.redis.server import close_servers
+from states.extras.redis.server import close_servers
 from trident_py import LocalCluster
 
 WORDS = ("storm", "trident", "needs", "javadoc")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -21,7 +22,7 @@ from trident_py.entry_points import COMMANDS, EXTRAS
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"confluent_kafka", "fastapi", "pydantic", "pyspark", "redis", "sqlalchemy", "sqlglot", "uvicorn", "yaml"}
-HOME = "trident_py.extras."
+HOMES = ("trident_py.extras.", "states.extras.")
 LACKS = "needs topology_files, which this installation lacks: pip install --force-reinstall trident-py"
 
 
@@ -81,6 +82,8 @@ def test_without_topology_files_a_states_file_is_checked(installed: dict[str, En
 
 
 @pytest.mark.parametrize("line", [
+    "from states.redis import *",
+    "from states.redis import RedisMapState, RedisStoreMapper",
     "from trident_py.drpc import DRPCClient",
     "from trident_py.events import Fingerprint, ProcessedState, ProcessedUpdater, application_of, store_of",
     "from trident_py.events.claims import Claim",
@@ -91,7 +94,7 @@ def test_without_topology_files_a_states_file_is_checked(installed: dict[str, En
 def test_the_public_names_are_those_of_the_extra(line: str) -> None:
     found: dict[str, Any] = {}
     exec(line, found)
-    assert all(getattr(value, "__module__", HOME).startswith(HOME) for value in found.values() if callable(value))
+    assert all(getattr(value, "__module__", HOMES[0]).startswith(HOMES) for value in found.values() if callable(value))
     with pytest.raises(ImportError, match="cannot import name 'nothing'"):
         exec(f"{line.partition('import')[0]} import nothing")
 
@@ -102,6 +105,29 @@ def test_without_an_extra_its_public_names_say_what_is_missing(installed: dict[s
     assert entry_points.find("topology_files") is None
     with pytest.raises(DefinitionError, match=LACKS):
         entry_points.load("a topology file", "topology_files", EXTRAS)
+
+
+def test_without_the_extras_of_states_the_others_are_made(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "states", tmp_path / "states", ignore=shutil.ignore_patterns("extras", "__pycache__"))
+    (tmp_path / "trident_py").symlink_to(ROOT / "trident_py")
+    url = f"sqlite:///{tmp_path}/c.db"
+    for name, keys in {"sql": f"sql-map, url: '{url}', table: t", "redis": "redis-map, url: 'redis://h:1/0'"}.items():
+        (tmp_path / name).write_text(f"states: {{c: {{type: {keys}, kind: opaque}}}}")
+    code = (
+        "import states, states.redis\nfrom trident_py import DefinitionError\n"
+        "sql = states.load('sql')['c']\nprint(sql, sql.stored(), sep='\\n')\n"
+        "for use in (lambda: states.load('redis'), lambda: states.redis.RedisMapState, sql.open_values):\n"
+        "    try: use()\n    except DefinitionError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    lacks = "needs {}, which this installation lacks: pip install --force-reinstall trident-py"
+    state, *told = done.stdout.splitlines() or [""]
+    assert (done.stderr, told) == ("", [
+        "{}",
+        f"redis:1: states.c.type: type redis-map: it {lacks.format('states.extras.redis.models')}",
+        f"states.redis {lacks.format('states.extras.redis')}",
+        f"{state} {lacks.format('states.extras.moving.sql_values')}",
+    ])  # fmt: skip
 
 
 def test_modules_that_spark_sends_find_their_extras(tmp_path: Path) -> None:

@@ -8,8 +8,14 @@ from typing import Any
 
 from states.files import FileState
 from states.kafka import CompactedTopicState
-from states.redis import RedisDataType, RedisDataTypeDescription, RedisMapState, RedisState, RedisStateUpdater
-from states.redis.rows import RedisStoreMapper
+from states.redis import (
+    RedisDataType,
+    RedisDataTypeDescription,
+    RedisMapState,
+    RedisState,
+    RedisStateUpdater,
+    RedisStoreMapper,
+)
 from states.sql import (
     AppendState,
     BatchState,

@@ -17,8 +17,14 @@ from topic_reading import read as read_topic
 from states.files import RowUpdater as FileRows
 from states.kafka import CompactedTopicState, TransactionalTopicState
 from states.kafka import RowUpdater as TopicRows
-from states.redis import RedisDataType, RedisDataTypeDescription, RedisMapState, RedisState, RedisStateUpdater
-from states.redis.rows import RedisStoreMapper
+from states.redis import (
+    RedisDataType,
+    RedisDataTypeDescription,
+    RedisMapState,
+    RedisState,
+    RedisStateUpdater,
+    RedisStoreMapper,
+)
 from states.sql import RowUpdater, SqlWindowsStoreFactory
 from trident_py.operations.builtin import Count, Sum
 from trident_py.windowing import TumblingCountWindow

@@ -15,8 +15,7 @@ from topic_reading import read as read_topic
 
 from states.files import FileState
 from states.kafka import TransactionalTopicState
-from states.redis import RedisDataType, RedisDataTypeDescription, RedisState
-from states.redis.rows import RedisStoreMapper
+from states.redis import RedisDataType, RedisDataTypeDescription, RedisState, RedisStoreMapper
 from states.sql import AppendState
 
 from .cell_topology import topic_of

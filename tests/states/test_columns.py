@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -11,13 +12,14 @@ import databases
 import pytest
 import sqlalchemy as sa
 
-from states.columns.values import Column, RefusedValue
+from states.columns.values import Column, RefusedValue, refusal
 from states.sql import SequenceState
 from states.sql.inspect import check, list_missing_privileges
 from states.sql.maps.state import SqlMapState
 from states.sql.rows.append import AppendState
 from states.sql.rows.batch import BatchState
 from states.sql.rows.insert_ignore import InsertIgnoreState
+from states.sql.rows.row_checks import _json
 from states.sql.store import close_stores, parse_url, store_of
 from states.sql.table import TablePlace
 from trident_py.errors import DefinitionError, StateError
@@ -128,6 +130,35 @@ def test_a_sender_with_a_zone_is_the_same_sender_after_a_gap(database: str) -> N
 def test_a_time_whose_utc_is_out_of_range_is_refused() -> None:
     with pytest.raises(RefusedValue, match="year"):
         Column("at", "timestamp").encode([dt.datetime(1, 1, 1, tzinfo=TWO)])
+
+
+class Silent(Decimal):
+    """A user's number that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+HOSTILE = [
+    10**5000, -(10**500), Decimal("1E+500"), Decimal("1E-999999"), Decimal("1E+999999"), Decimal("sNaN"),
+    Decimal("-Infinity"), Silent("1E+30"), Silent("0.001"), float("nan"), float("inf"), "\ud800", b"\0", object(), [[]],
+]  # fmt: skip
+
+
+TYPES = ["bigint", "double", "string", "boolean", "binary", "date", "timestamp", "decimal(10,2)"]
+
+
+@pytest.mark.parametrize("ddl", TYPES)
+@pytest.mark.parametrize("key", [False, True])
+def test_a_hostile_value_is_taken_or_refused_in_words(ddl: str, key: bool) -> None:
+    column = Column("c", ddl, key)
+    for value in HOSTILE:
+        try:
+            column.encode([value])
+        except RefusedValue as why:
+            text = str(refusal("t", [column], column, [value], value, why))
+            assert text.startswith("table 't', row 0 of the batch (c=") and len(text) < 500
+            assert json.loads(_json({"c": value})).keys() == {"c"}
 
 
 # -- decimals
@@ -241,6 +272,14 @@ def put(kind: str, factory: Any, column: str) -> None:
     state.beginCommit(1)
     state.multiPut([[1]], [2])
     state.commit(1)
+
+
+@POSTGRESQL
+@pytest.mark.parametrize(("kind", "name"), [*((kind, "ä" * 32) for kind in STATES), ("batch", "t" * 57)])
+def test_a_name_that_postgresql_would_cut_is_refused(database: str, kind: str, name: str) -> None:
+    """A table with the first 63 bytes of the name may be another one's, or hold its own staged or rejected rows."""
+    with pytest.raises(StateError, match=r"has 64 bytes as a name, of which PostgreSQL keeps 63; shorten it"):
+        put(kind, made(kind, database, name, "k"), "k")
 
 
 @pytest.mark.parametrize("name", [*BAD, ""])

@@ -15,11 +15,11 @@ import jsonschema
 import pytest
 
 import states
+from states.extras.redis.models import RedisMap, RedisTexts
 from states.loading import StateSettings, find_types
 from states.loading.file_models import FileSettings
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap, Window
-from states.loading.redis_models import RedisMap, RedisTexts
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py.errors import DefinitionError
 

@@ -16,7 +16,7 @@ from test_sql_combining import InPython
 from states.sql import SqlMapState
 from states.sql.store import parse_url, store_of
 from states.sql.transaction import Transaction
-from trident_py.errors import FailedException, ZombieError
+from trident_py.errors import FailedException, LostCommits, ZombieError
 from trident_py.operations.base import CombinerAggregator
 from trident_py.operations.builtin import Sum
 from trident_py.state import CombinerValueUpdater, OpaqueValue, ValueUpdater
@@ -173,3 +173,29 @@ def test_a_task_that_outlives_its_batch_does_not_write_over_the_next_one(databas
     driver.participant.publish(2, 0, second or [task(2, Adding())])
     assert factory.stored() == {("a",): OpaqueValue(2, 2, 1)}
     assert late is not None and ("batch 1 is behind batch 2" if repeated else "batch 1 was given up") in str(late)
+
+
+def test_marks_from_before_a_refused_end_do_not_count_for_the_repetition(database: str) -> None:
+    """The log says that three partitions have committed, the store has two: so the batch runs again, as attempt 0."""
+    factory = SqlMapState.opaque(database, "t", "k string", "n bigint")
+
+    def written(driver: Driver) -> list[Any]:
+        receipts = []
+        for part in range(2):
+            state = factory.makeState(driver.conf | {"trident.context": in_attempt(1, 0)}, None, part, 2)
+            state.beginCommit(1)
+            state.multiUpdate([(f"k{part}",)], [Adding()])
+            receipts.append(state.commit(1))
+        return receipts
+
+    older = Driver(factory, None)
+    older.participant.prepare(1, 0, 2)
+    receipts = written(older)
+    newer = Driver(factory, None)
+    with pytest.raises(LostCommits):
+        newer.participant.publish(1, 0, [*receipts, receipts[0]])
+    newer.participant.prepare(1, 0, 2)
+    with pytest.raises(LostCommits):
+        newer.participant.publish(1, 0, receipts)
+    newer.participant.publish(1, 0, written(newer))
+    assert factory.stored() == {("k0",): OpaqueValue(1, 1, None), ("k1",): OpaqueValue(1, 1, None)}

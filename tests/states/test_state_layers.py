@@ -119,6 +119,9 @@ def test_micro_batches_split_long_calls() -> None:
     split.multiPut([[i] for i in range(5)], list(range(5)))
     assert split.multiGet([[i] for i in range(5)]) == [0, 1, 2, 3, 4]
     assert store.asked == [2, 2, 1]
+    for sizes in ((0, -1), (-2, 0)):
+        with pytest.raises(DefinitionError, match=r"a chunk of -. keys is none"):
+            MicroBatchIBackingMap(store, *sizes)
 
 
 @pytest.mark.parametrize(

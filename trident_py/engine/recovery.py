@@ -27,6 +27,8 @@ from .store_position import (
     may_be_abandoned,
 )
 
+_MOST = 1 << 62  # a txid has 64 bits in every store, and its run goes on
+
 Text = tuple[str, list[str | None]]  # the finding, and the choices; None for one that does not help here
 
 
@@ -84,10 +86,11 @@ def _base(conf: Mapping[str, Any], answers: Mapping[str, Remembered]) -> int:
     """Return the txid that a new checkpoint counts from: 0, or the number in the setting. A number expires with the
     first batch, whose txid is higher."""
     base = conf.get(BASE, 0)
-    if not isinstance(base, int) or isinstance(base, bool) or base < 0:
+    if not isinstance(base, int) or isinstance(base, bool) or not 0 <= base <= _MOST:
+        highest = max((each.highest for each in answers.values()), default=0)
         raise DefinitionError(
-            f"{BASE} must be a number, at least 0; got {base!r}. To continue after the batches that the states "
-            f"remember: {_format_setting(conf, BASE, max((each.highest for each in answers.values()), default=0))}"
+            f"{BASE} must be a number, at least 0 and at most {_MOST:,}; got {base!r}. To continue after the batches "
+            f"that the states remember: {_format_setting(conf, BASE, highest)}"
         )
     return base
 

@@ -96,6 +96,11 @@ class MicroBatchIBackingMap(BackingMap):
     def __init__(
         self, delegate: BackingMap, maxMultiGetBatchSize: int = 0, maxMultiPutBatchSize: int = 0
     ) -> None:
+        if min(maxMultiGetBatchSize, maxMultiPutBatchSize) < 0:
+            raise DefinitionError(
+                f"{type(self).__name__}: a chunk of {min(maxMultiGetBatchSize, maxMultiPutBatchSize)} keys is none; "
+                "use a number of at least 1, or 0 for all keys in one call"
+            )
         self.delegate = delegate
         self.maxMultiGetBatchSize = maxMultiGetBatchSize
         self.maxMultiPutBatchSize = maxMultiPutBatchSize

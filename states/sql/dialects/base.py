@@ -159,6 +159,10 @@ class Dialect(Protocol):
     def type_names(self, engine: Engine, table: str) -> dict[str, str]:
         """Return the types of an existing table's columns in the database's words; "" for a column without a type."""
 
+    def cuts(self, name: str) -> str | None:
+        """Return what the database makes of a name that it shortens without a word; None if it takes or refuses it."""
+        return None
+
     def unfit(self, connection: Connection, table: str) -> str | None:
         """Return why an existing table cannot hold a state ("is a view"); None for a plain or a missing table.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from trident_py.entry_points import load
 from trident_py.errors import DefinitionError
 from trident_py.state import (
     BatchParticipant,
@@ -19,6 +20,7 @@ from trident_py.state import (
 )
 from trident_py.state.base import Key
 from trident_py.state.maps import MAPS
+from trident_py.state.roles import StoredValues
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import nameable
@@ -32,7 +34,8 @@ from ..table import CheckedTable, one_key, prepare, read_columns, shape_of
 from ..transaction import Transaction
 from ..undo import Never, OpaqueUndo, Undo
 from .backing import SqlBackingMap
-from .stored import GLOBAL_KEY, StoredSqlValues
+
+GLOBAL_KEY = ("$GLOBAL$",)
 
 
 class SqlMapRows(SnapshottableMap, ITupleCollection):
@@ -188,8 +191,9 @@ class SqlMapState(TableFactory):
     def stored(self) -> dict[tuple, Any]:
         return dict(self._make_backing(None).rows())
 
-    def open_values(self) -> StoredSqlValues:
-        return StoredSqlValues(self._make_backing(None), self.type, self.key, self.value)
+    def open_values(self) -> StoredValues:
+        opened = load(repr(self), "sql_values").StoredSqlValues
+        return opened(self._make_backing(None), self.type, self.key, self.value)
 
     def _open_stores(self) -> list[Any]:
         self._make_backing(None)

@@ -15,7 +15,7 @@ from trident_py.errors import StateError
 from trident_py.tuples import Fields
 
 from ...columns.arrow import KeyedRows, encode_column, gather_columns, refusals
-from ...columns.values import Column, RefusedValue, refusal
+from ...columns.values import Column, RefusedValue, refusal, show
 from ..connection import Connection
 from ..dialects.bulk import too_long
 from ..ledger import SqlFence
@@ -100,7 +100,7 @@ def _json(row: dict[str, Any]) -> str:
     try:
         return json.dumps(row, default=_show)
     except (TypeError, ValueError, RecursionError):
-        return json.dumps({name: repr(value) for name, value in row.items()})
+        return json.dumps({name: show(value) for name, value in row.items()})
 
 
 def _cut(value: Any) -> Any:

@@ -40,6 +40,7 @@ _CHANGING = [
     (r"NUMERIC\(\d+, ?-", "rounds to tens or hundreds; use another scale"),
 ]
 _LIMITS = {"text": ("NUL",), "timestamp": ("zone",)}
+_NAME = 63  # NAMEDATALEN - 1
 _KINDS = {
     "v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "c": "a type",
     "i": "an index", "I": "an index", "t": "a TOAST table",
@@ -119,6 +120,10 @@ class PostgreSqlBulk(ServerDialect):
         for long, short in (("CHARACTER VARYING", "VARCHAR"), (" WITHOUT TIME ZONE", "")):
             columns = {name: kind.replace(long, short) for name, kind in columns.items()}
         return columns
+
+    def cuts(self, name: str) -> str | None:
+        size = len(name.encode())
+        return None if size <= _NAME else f"has {size} bytes as a name, of which PostgreSQL keeps {_NAME}; shorten it"
 
     def unfit(self, connection: Connection, table: str) -> str | None:
         properties = connection.execute(_PROPERTIES, (f'"{table}"',)).fetchone()

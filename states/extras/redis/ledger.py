@@ -11,11 +11,11 @@ from trident_py.errors import StateError
 from trident_py.model.context import RunContext
 from trident_py.state import Remembered
 
-from ..ledger.fence import FIELDS, Fence, LedgerRow
-from ..ledger.format import NAME, check_format
-from ..ledger.owner import Owner
-from ..ledger.protocol import Ledger
-from ..ledger.store import LedgerStore, Trace, Transition, utc_now
+from ...ledger.fence import FIELDS, Fence, LedgerRow
+from ...ledger.format import NAME, check_format
+from ...ledger.owner import Owner
+from ...ledger.protocol import Ledger
+from ...ledger.store import LedgerStore, Trace, Transition, utc_now
 from . import durability
 from .location import RedisPlace
 

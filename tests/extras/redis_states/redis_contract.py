@@ -19,9 +19,9 @@ import pytest
 import redis as client
 from contracts.crashing import POINTS, in_child, main
 
-from states.redis.location import OURS
-from states.redis.server import close_servers
-from states.redis.writer import RedisWriter
+from states.extras.redis.location import OURS
+from states.extras.redis.server import close_servers
+from states.extras.redis.writer import RedisWriter
 from trident_py.errors import DefinitionError, StateError
 
 COUNT = itertools.count()

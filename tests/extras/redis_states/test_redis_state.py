@@ -11,6 +11,7 @@ import redis as client
 from contracts.crashing import Driver
 from redis_contract import COUNT
 
+from states.extras.redis.server import close_servers
 from states.redis import (
     FieldMapper,
     RedisDataType,
@@ -21,7 +22,6 @@ from states.redis import (
     RedisStateUpdater,
     RedisStoreMapper,
 )
-from states.redis.server import close_servers
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, StateError, ZombieError
 from trident_py.state import SILENT

@@ -6,7 +6,7 @@ from typing import Any
 
 from trident_py.errors import DefinitionError, StateError
 
-from ..ledger.fence import LedgerRow
+from ...ledger.fence import LedgerRow
 from .ledger import COMMIT, RedisFence, as_arguments, mark
 from .location import RedisPlace
 

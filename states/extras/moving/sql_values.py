@@ -1,4 +1,4 @@
-"""The values of a SqlMapState outside of any run, for tools that move them."""
+"""The values of a SqlMapState outside of any run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from trident_py.state.base import Key
 from trident_py.tuples import Fields
 
 from ...columns.arrow import KeyedRows
-from ..rows.table_writer import Stage
-from .backing import SqlBackingMap
+from ...sql.maps.backing import SqlBackingMap
+from ...sql.maps.state import GLOBAL_KEY
+from ...sql.rows.table_writer import Stage
 
-GLOBAL_KEY = ("$GLOBAL$",)
 FEW = 2_000  # up to so many rows are written and read one by one, as in a batch
 
 

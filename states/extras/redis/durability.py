@@ -15,7 +15,7 @@ from typing import Any
 
 from trident_py.errors import StateError
 
-from ..diagnostics import Finding
+from ...diagnostics import Finding
 from .server import RedisDatabase
 
 log = logging.getLogger("trident_py")

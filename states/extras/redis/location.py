@@ -16,7 +16,7 @@ from trident_py.errors import DefinitionError
 from trident_py.model import secrets
 from trident_py.state import Location, Needs, Reading
 
-from ..diagnostics import Finding
+from ...diagnostics import Finding
 from . import durability
 from .server import AT_ONCE, RedisDatabase, address, needs_of_server, server_of
 

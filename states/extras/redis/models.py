@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from ..redis.rows import FieldMapper
-from ..redis.server import check_url
-from .settings import FactorySettings, MapKind, MapSettings
+from ...loading.settings import FactorySettings, MapKind, MapSettings
+from .rows import FieldMapper
+from .server import check_url
 
 Hash = Field(
     None, min_length=1, description="Hash that holds the values; default: none, each value is a string of the database"
@@ -28,7 +28,7 @@ class RedisTexts(RedisSettings):
     """A text for each key in Redis."""
 
     kinds: ClassVar[tuple[str, ...]] = ("upsert",)
-    factory: ClassVar[str] = "states.redis:RedisState"
+    factory: ClassVar[str] = "states.extras.redis:RedisState"
 
     hash: str | None = Hash
     key: str = Field(min_length=1, description="Field of the key, a text")
@@ -46,7 +46,7 @@ class RedisTexts(RedisSettings):
 class RedisMap(MapSettings, RedisSettings):
     """Map states in Redis, in Storm's bytes: a value for each key, updated by persistentAggregate."""
 
-    factory: ClassVar[str] = "states.redis:RedisMapState"
+    factory: ClassVar[str] = "states.extras.redis:RedisMapState"
 
     kind: MapKind
     hash: str | None = Hash

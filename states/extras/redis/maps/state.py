@@ -34,8 +34,8 @@ from trident_py.state.keys import ExactKey
 from trident_py.state.maps import MAPS
 from trident_py.state.serializers import json_text
 
-from ...rows import check_asked_behind
-from ...rows import share_rows as shared_rows
+from ....rows import check_asked_behind
+from ....rows import share_rows as shared_rows
 from ..ledger import RedisFence, RedisLedger
 from ..location import OURS, RedisFactory, RedisPlace, check_hash
 from ..server import check_url

@@ -1,0 +1,13 @@
+"""The states in Redis. `states.redis` has the public names."""
+
+from .maps.state import DefaultKeyFactory, KeyFactory, RedisMapState
+from .rows import (
+    FieldMapper,
+    RedisDataType,
+    RedisDataTypeDescription,
+    RedisLookupMapper,
+    RedisState,
+    RedisStateQuerier,
+    RedisStateUpdater,
+    RedisStoreMapper,
+)
