@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -274,6 +275,30 @@ def test_redis_into_a_table_and_in_place(hash_: str | None, redis: str, tmp_path
     for _ in range(2):
         rebase_in_place(source, UNDER_WAY, False, lambda keys: None).check("in place")
         assert {key: value for part in source.read(10) for key, value in zip(*part, strict=True)} == wanted
+
+
+class Joined:
+    """Makes one name of all fields of a key."""
+
+    def build(self, key: Any) -> str:
+        return "|".join(map(str, key))
+
+
+@pytest.mark.servers
+def test_a_key_in_redis_is_a_name_that_the_state_makes(redis: str, tmp_path: Path) -> None:
+    rows = [{"key": ["alice", "mon"], "value": [3, 1, None]}, {"key": ["alice", "tue"], "value": [3, 2, None]}]
+    (tmp_path / "d").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source, target = DumpSource(tmp_path / "d", OPAQUE), RedisMapState.opaque(redis, f"{tmp_path.name}:days")
+    with pytest.raises(StateError, match=r"key \['alice', 'mon'\] has 2 fields, .* Give the state a keyFactory"):
+        take(source, target)
+    assert target.stored() == {}
+    made = replace(target, keyFactory=Joined())
+    take(source, made).check("days")
+    assert made.stored() == {("alice|mon",): OpaqueValue(3, 1, None), ("alice|tue",): OpaqueValue(3, 2, None)}
+    for wrong, text in {"trident:x": "are those of the ledger", 7: "the default KeyFactory takes a text"}.items():
+        (tmp_path / "d").write_text(json.dumps({"key": wrong, "value": [3, 1, None]}) + "\n")
+        with pytest.raises(StateError, match=text):
+            take(source, RedisMapState.opaque(redis))
 
 
 def test_the_command_names_what_is_missing(tmp_path: Path) -> None:
