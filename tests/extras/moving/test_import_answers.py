@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from needed import needed
+from own_spouts import dump_nodes, fill
 
 from testbed.storm import ZooKeeper
 from trident_py.checkpoints.append_log import entries_of, write_journal
@@ -19,17 +20,6 @@ from trident_py.cli import trident
 from trident_py.errors import TridentError
 from trident_py.extras.moving.zookeeper import _check_still
 from trident_py.extras.txid.components import components_in
-
-
-def dump_nodes(folder: Path, streams: Mapping[str, int], more: Mapping[str, Any] | None = None) -> None:
-    """Write what Storm keeps of streams whose spouts are opaque: the current txid of each."""
-    nodes: dict[str, Any] = {}
-    for name, current in streams.items():
-        nodes |= {f"{name}/coordinator/currtx": current, f"{name}/coordinator/meta/{current - 1}": "m",
-                  f"{name}/user/p/{current - 1}": {"pos": f"{name}{current}"}}  # fmt: skip
-    nodes |= more or {}
-    rows = [{"path": f"/transactional/{path}", "data": json.dumps(data)} for path, data in nodes.items()]
-    (folder / "nodes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 @pytest.fixture
@@ -103,14 +93,6 @@ def test_a_new_component_is_left_out_and_the_others_are_made(place: Path) -> Non
     dump_nodes(place, {"other": 8})
     code, shown = offsets("apart")
     assert (code, "remembers none of its streams a; it has other. Name them by --stream" in shown) == (2, True), shown
-
-
-def fill(folder: Path) -> None:
-    """Make a state of ours, s.yaml:counts, and a dump of Storm's values."""
-    state = {"type": "sql-map", "kind": "opaque", "url": f"sqlite:///{folder}/c.db", "table": "counts",
-             "key": "word string", "value": "count bigint"}  # fmt: skip
-    (folder / "s.yaml").write_text(json.dumps({"states": {"counts": state}}))
-    (folder / "values.jsonl").write_text('{"key": "a", "value": [3, 2, 1]}\n')
 
 
 def with_checkpoint(checkpoint: str) -> list[tuple[int, str]]:

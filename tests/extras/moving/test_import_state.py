@@ -277,6 +277,29 @@ def test_redis_into_a_table_and_in_place(hash_: str | None, redis: str, tmp_path
         assert {key: value for part in source.read(10) for key, value in zip(*part, strict=True)} == wanted
 
 
+@pytest.mark.servers
+def test_a_value_that_expires_still_does_after_it_was_changed_in_place(redis: str, tmp_path: Path) -> None:
+    import redis as client
+
+    server, prefix = client.from_url(redis), f"{tmp_path.name}:"
+    server.set(f"{prefix}a", "[8,5,4]", ex=1000)
+    source = RedisSource(redis, None, OPAQUE, f"{prefix}*")
+    rebase_in_place(source, UNDER_WAY, False, lambda keys: None).check("in place")
+    assert json.loads(server.get(f"{prefix}a")) == [7, 4, 4]
+    assert 0 < server.ttl(f"{prefix}a") <= 1000
+
+
+@pytest.mark.servers
+def test_a_name_in_redis_that_is_no_text_is_refused(redis: str, tmp_path: Path) -> None:
+    import redis as client
+
+    client.from_url(redis).hset(tmp_path.name, mapping={b"\xff": "[3,1,null]"})
+    source = RedisSource(redis, tmp_path.name, OPAQUE)
+    for take_over in (lambda: take(source, state_of(tmp_path)), lambda: rebase_in_place(source, QUIET, False, print)):
+        with pytest.raises(StateError, match=r"name b'\\xff' is not UTF-8"):
+            take_over()
+
+
 class Joined:
     """Makes one name of all fields of a key."""
 

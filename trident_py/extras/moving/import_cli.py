@@ -58,7 +58,7 @@ def offsets(
     """Make a checkpoint that begins behind the last batch that Storm has committed."""
 
     def body() -> int:
-        if sum(each is not None for each in (zookeeper, dump, group)) != 1:
+        if sum(map(bool, (zookeeper, dump, group))) != 1:
             raise click.UsageError("name one of --zookeeper, --dump and --group")
         if group and streams:
             raise click.UsageError("--stream names a stream of Storm's transactional spouts; --group has none")

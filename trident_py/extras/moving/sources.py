@@ -100,7 +100,7 @@ class RedisSource:
     def read(self, size: int, number: Number | None = None) -> Iterator[Batch]:
         with self.open() as client:
             for names, texts in self.pages(client, size):
-                keys = [(name.decode(),) for name in names]
+                keys = self.keys(names)
                 yield keys, decode(self.kind, keys, texts, number)
 
     def pages(self, client: Any, size: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
@@ -117,6 +117,15 @@ class RedisSource:
             if there:
                 yield list(there), list(there.values())
 
+    def keys(self, names: Sequence[bytes]) -> list[Key]:
+        """Return the keys of names. Raises StateError for one that is no text."""
+        try:
+            return [(name.decode(),) for name in names]
+        except UnicodeDecodeError as error:
+            raise StateError(
+                f"{self.shown}: name {error.object[:80]!r} is not UTF-8, so no key of Storm's; use --match"
+            ) from error
+
     def texts(self, client: Any, keys: Sequence[Key]) -> list[bytes]:
         """Return the texts of keys; "null" for a missing one."""
         names = [key[0] for key in keys]
@@ -127,8 +136,11 @@ class RedisSource:
         """Write values in Storm's bytes, and remove keys, in one step."""
         texts = {key[0]: SERIALIZERS[self.kind].serialize(value) for key, value in changed.items()}
         pipeline, names = client.pipeline(), [key[0] for key in removed]
-        if texts:
-            pipeline.mset(texts) if self.hash is None else pipeline.hset(self.hash, mapping=texts)
+        if self.hash is None:
+            for name, text in texts.items():
+                pipeline.set(name, text, keepttl=True)
+        elif texts:
+            pipeline.hset(self.hash, mapping=texts)
         if names:
             pipeline.delete(*names) if self.hash is None else pipeline.hdel(self.hash, *names)
         pipeline.execute()
@@ -173,7 +185,7 @@ class DumpSource:
                 fields = tuple(key) if isinstance(key, list) else (key,)
                 if not fields or not {type(part) for part in fields} <= FIELDS:
                     raise ValueError("a key of other parts")
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise StateError(
                     f'{self.file}, line {at}: expected {{"key": ..., "value": ...}}, or text for value, '
                     f"got {line[:80]!r}"

@@ -117,7 +117,7 @@ def rebase_in_place(source: RedisSource, moved: Moved, accept: bool, tell: Tell)
     sent, found = Digest(), Digest()
     with source.open() as client:
         for names, texts in source.pages(client, SIZE):
-            keys: list[Key] = [(name.decode(),) for name in names]
+            keys = source.keys(names)
             before = decode(source.kind, keys, texts)
             kept, values = rebase(keys, before)
             there, after = dict(zip(keys, before, strict=True)), dict(zip(kept, values, strict=True))

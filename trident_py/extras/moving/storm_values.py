@@ -37,7 +37,7 @@ def decode(
         values: list[Any] = json.loads(b"[" + b",".join(texts) + b"]", parse_float=number)
         if len(values) != len(texts):
             raise ValueError("several values")
-    except ValueError:
+    except (ValueError, RecursionError):
         values = [_decode_one(kind, key, text, number) for key, text in zip(keys, texts, strict=True)]
     return check_form(kind, keys, values)
 
@@ -45,7 +45,7 @@ def decode(
 def _decode_one(kind: StateType, key: Key, text: bytes, number: Callable[[str], Any] | None) -> Any:
     try:
         return json.loads(text, parse_float=number)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise other_form(kind, key, text.decode("utf-8", "replace")) from None
 
 

@@ -23,8 +23,14 @@ STILL = 2.0  # seconds; a topology that runs commits its batches more often
 def read_dump(file: Path, root: str = ROOT) -> Nodes:
     """Return the nodes below the root that a file of JSON lines holds, ``{"path": ..., "data": ...}`` each. Raises
     DefinitionError for a line that is none."""
+    try:
+        lines = file.read_text("utf-8").split("\n")
+    except OSError as error:
+        raise DefinitionError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DefinitionError(f"{file} cannot be read: it is not UTF-8, and no dump of ZooKeeper") from error
     nodes: Nodes = {}
-    for number, line in enumerate(file.read_text().splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         if line.strip():
             path, data = _parse(line, f"{file}, line {number}")
             nodes[path] = data
@@ -35,7 +41,7 @@ def _parse(line: str, where: str) -> tuple[str, str]:
     try:
         node = json.loads(line)
         path, data = node["path"], node["data"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise DefinitionError(
             f'{where}: expected a node of ZooKeeper as {{"path": "/transactional/...", "data": "..."}}, got {line[:80]}'
         ) from error
@@ -63,7 +69,11 @@ def read_live(hosts: str, root: str, streams: Collection[str]) -> Nodes:
     except ImportError as error:
         raise DefinitionError(explain_missing("ZooKeeper", f"the client {error.name}", "moving")) from error
     scheme, _, credential = os.environ.get(AUTH, "").partition(":")
-    client = KazooClient(hosts, timeout=SECONDS, read_only=True, auth_data=[(scheme, credential)] if scheme else None)
+    auth = [(scheme, credential)] if scheme else None
+    try:
+        client = KazooClient(hosts, timeout=SECONDS, read_only=True, auth_data=auth)
+    except ValueError as error:
+        raise DefinitionError(f"--zookeeper {hosts}: expected HOST:PORT,...") from error
     try:
         client.start(SECONDS)
         before = dict(_walk(client, root))
@@ -71,9 +81,9 @@ def read_live(hosts: str, root: str, streams: Collection[str]) -> Nodes:
         for stream in streams:
             place = f"{root.rstrip('/')}/{stream}"
             _check_still(hosts, place, before, dict(_walk(client, place)))
-    except (KazooException, KazooTimeoutError, OSError) as error:
+    except (KazooException, KazooTimeoutError, OSError, UnicodeDecodeError) as error:
         advice = f"check its address, and {AUTH}=SCHEME:CREDENTIAL if its nodes are protected; or import a dump of it"
-        raise TridentError(f"ZooKeeper at {hosts}: {type(error).__name__} {error}; {advice}") from error
+        raise TridentError(f"ZooKeeper at {hosts}: {error or 'it refuses'}; {advice}") from error
     finally:
         client.stop()
         client.close()
