@@ -1,4 +1,4 @@
-"""Topologies over spouts of their own, whose metadata an import takes over as it is, and what Storm has left of them."""
+"""Topologies over spouts of their own, whose metadata an import takes over as it is, and what is left of them."""
 
 from __future__ import annotations
 
