@@ -64,10 +64,7 @@ def read_progress(
         place = _place(stream.name, partition, metas, topics)
         before = max((txid for txid in metas if txid <= committed), default=None)
         begun = metas.get(committed + 1)
-        if before is not None:
-            at: tuple[int, ...] = (_next(stream.name, partition, metas[before]),)
-        else:
-            at = () if begun is None else _starts(stream.name, partition, begun)
+        at = _starts(stream.name, partition, None if before is None else metas[before], begun)
         if len(at) == 1:
             ends.setdefault(place, at[0])
         elif place not in ends:
@@ -116,9 +113,14 @@ def _foreign(stream: str, partition: str, meta: Any) -> DefinitionError:
     )
 
 
-def _starts(stream: str, partition: str, meta: Any) -> tuple[int, ...]:
-    """Return the first offset of the batch under way, which no batch comes before. With one offset twice, it is either
-    that of the only record, or the one before the first, which is -1 in a batch at the beginning."""
+def _starts(stream: str, partition: str, before: Any, meta: Any) -> tuple[int, ...]:
+    """Return where the batch after the committed one begins: behind that one; without it, at the first offset of the
+    batch under way. With one offset twice, that is either the only record's, or the one before the first, which is -1
+    in a batch at the beginning."""
+    if before is not None:
+        return (_next(stream, partition, before),)
+    if meta is None:
+        return ()
     known = meta if isinstance(meta, dict) else {}
     if isinstance(start := known.get("offset"), int):
         return (start,)

@@ -50,7 +50,7 @@ class TableSource:
             raise TridentError(f"{self.shown}: {text}. Check table and columns") from error
 
     def _open(self) -> sa.Engine:
-        """Raises DefinitionError, without a secret, for a URL that cannot be read."""
+        """Return an engine. Raises DefinitionError, without a secret, for a URL that cannot be read."""
         try:
             url = sa.make_url(self.url)
             if "@" in (url.host or ""):

@@ -68,12 +68,7 @@ def read_live(hosts: str, root: str, streams: Collection[str]) -> Nodes:
         from kazoo.handlers.threading import KazooTimeoutError
     except ImportError as error:
         raise DefinitionError(explain_missing("ZooKeeper", f"the client {error.name}", "moving")) from error
-    scheme, _, credential = os.environ.get(AUTH, "").partition(":")
-    auth = [(scheme, credential)] if scheme else None
-    try:
-        client = KazooClient(hosts, timeout=SECONDS, read_only=True, auth_data=auth)
-    except ValueError as error:
-        raise DefinitionError(f"--zookeeper {hosts}: expected HOST:PORT,...") from error
+    client = _client(KazooClient, hosts)
     try:
         client.start(SECONDS)
         before = dict(_walk(client, root))
@@ -83,11 +78,21 @@ def read_live(hosts: str, root: str, streams: Collection[str]) -> Nodes:
             _check_still(hosts, place, before, dict(_walk(client, place)))
     except (KazooException, KazooTimeoutError, OSError, UnicodeDecodeError) as error:
         advice = f"check its address, and {AUTH}=SCHEME:CREDENTIAL if its nodes are protected; or import a dump of it"
-        raise TridentError(f"ZooKeeper at {hosts}: {error or 'it refuses'}; {advice}") from error
+        raise TridentError(f"ZooKeeper at {hosts}: {str(error) or 'it refuses'}; {advice}") from error
     finally:
         client.stop()
         client.close()
     return _below({path: data for path, (data, _) in before.items()}, root, f"ZooKeeper at {hosts}")
+
+
+def _client(kazoo: Any, hosts: str) -> Any:
+    """Return a client that is not connected. Raises DefinitionError for an address that it cannot read."""
+    scheme, _, credential = os.environ.get(AUTH, "").partition(":")
+    auth = [(scheme, credential)] if scheme else None
+    try:
+        return kazoo(hosts, timeout=SECONDS, read_only=True, auth_data=auth)
+    except ValueError as error:
+        raise DefinitionError(f"--zookeeper {hosts}: expected HOST:PORT,...") from error
 
 
 def _walk(client: Any, path: str) -> Iterable[tuple[str, tuple[str, int]]]:
