@@ -75,8 +75,8 @@ def test_each_entry_of_the_checkpoint_is_compared(change: Any, place: Path) -> N
     ("apart", ("--stream", "b=a"), "stream a of Storm would be read by a and b"),
     ("apart", ("--stream", "B=y"), "--stream B=y: we have no stream B; there are a, b"),
     ("apart", ("--stream", "b=z"), "--stream b=z: Storm has no stream z; there are a, y"),
-    ("build", ("--start", "t@0=5"), "--start t@0=5: no stream of the topology reads t@0"),
-    ("apart", ("--start", "t@0=5"), "--start t@0=5: no stream of the topology reads t@0"),
+    ("build", ("--start", "t@0=5"), "--start t@0=5: no stream that is imported reads t@0"),
+    ("apart", ("--start", "t@0=5"), "--start t@0=5: no stream that is imported reads t@0"),
 ])  # fmt: skip
 def test_an_answer_that_nobody_asked_for_is_refused(target: str, answers: Any, text: str, place: Path) -> None:
     dump_nodes(place, {"a": 8, "y": 8})

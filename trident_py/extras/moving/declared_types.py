@@ -47,9 +47,10 @@ def key_fields(keys: Sequence[Key], declared: Fields | None, split: str | None) 
         keys = [_split(key, split) for key in keys]
     if declared is None:
         return list(keys)
-    if bad := next((key for key in keys if len(key) != len(declared)), None):
+    width = len(declared)
+    if (bad := next((key for key in keys if len(key) != width), None)) is not None:
         raise StateError(
-            f"key {list(bad)!r} has {len(bad)} fields, and our state has {len(declared)} ({', '.join(declared)}): name "
+            f"key {list(bad)!r} has {len(bad)} fields, and our state has {width} ({', '.join(declared)}): name "
             "what stands between the fields with --split"
         )
     parsers = [_PARSE.get(_base(declared, name)) for name in declared]

@@ -31,9 +31,12 @@ class KafkaProgress:
     unknown: Mapping[Place, str] = field(default_factory=dict)
     begins: Mapping[Place, Collection[int]] = field(default_factory=dict)
 
-    def check_repeatable(self) -> None:
-        """Raise DefinitionError unless the batch under way begins everywhere where it did in Storm."""
+    def check_repeatable(self, topics: Collection[str]) -> None:
+        """Raise DefinitionError unless the batch under way begins where it did in Storm, in all partitions of topics
+        that our spout reads."""
         for (name, p), begins in sorted(self.begins.items()):
+            if name not in topics:
+                continue
             at = self.next.get((name, p))
             if at is None:
                 raise DefinitionError(

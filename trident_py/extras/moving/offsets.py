@@ -85,7 +85,7 @@ def _check_streams(ours: Sequence[str], streams: Mapping[str, StormStream], answ
 
 
 def check_starts(found: Sequence[Found], answers: ImportAnswers) -> None:
-    """Raise DefinitionError for a start of a partition that no stream reads."""
+    """Raise DefinitionError for a start of a partition that no imported stream reads."""
     read = {
         place
         for component, position, _ in found if position is not None
@@ -94,7 +94,7 @@ def check_starts(found: Sequence[Found], answers: ImportAnswers) -> None:
     }  # fmt: skip
     for name, p in sorted(answers.starts.keys() - read):
         start = answers.starts[name, p]
-        raise DefinitionError(f"--start {name}@{p}={start}: no stream of the topology reads {name}@{p}")
+        raise DefinitionError(f"--start {name}@{p}={start}: no stream that is imported reads {name}@{p}")
 
 
 def find_position(
@@ -191,7 +191,7 @@ def _add_kafka(found: Findings, info: SpoutNodeInfo, stream: StormStream, moved:
     topics = read_topics(info)
     found.over[info.id] = _metadata(topics, progress.next, {})
     if moved.repeats:
-        progress.check_repeatable()
+        progress.check_repeatable(topics)
         starts = {place: start for place, start in progress.next.items() if progress.after.get(place, start) > start}
         found.begun[info.id] = _metadata(topics, {**progress.next, **progress.after}, starts)
     found.lines += describe_offsets(info, topics, progress, answers.starts)
