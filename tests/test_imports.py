@@ -30,7 +30,7 @@ LAYERS = [
     {"tuples", "databases", "metrics", "model/names", "model/requirements", "model/retry"},
     {"filesystems"},
     {"model/user_traceback"},
-    {"model/chunks", "rpc", "documents"},
+    {"model/chunks", "model/resources", "rpc", "documents"},
     {"operations", "checkpoints/metadata_store"},
     {"state", "spouts", "checkpoints/append_log", "checkpoints/versioned_store", "checkpoints/uri_folder"},
     {"windowing"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import ExitStack, closing
 from functools import partial
 
 from .checkpoints.batch_log import BatchLog
@@ -18,6 +17,7 @@ from .engine.task import run_attempt
 from .engine.worker_cache import end_run, task_for
 from .filesystems.uris import Storage, check_storage, naming
 from .model.context import with_context
+from .model.resources import closing_if_failed
 from .report.progress import ClusterBase, Requests, RunningTopology, add_monitor
 from .rpc import service
 from .spouts.coordination import Descriptor
@@ -53,13 +53,14 @@ class LocalCluster(ClusterBase):
         settings = with_context(conf or {}, topology=name, run=run, home=None)
         programs, begin_monitor = add_monitor(topology.plan, settings, compile_plan(topology.plan, settings))
         functions = functions_of(topology.plan, settings)
-        with ExitStack() as opened:
-            logs = [opened.enter_context(closing(self._log_of(program))) for program in programs]
+        logs: list[BatchLog] = []
+        with closing_if_failed(logs):  # each component closes its own
+            for program in programs:
+                logs.append(self._log_of(program))
             running = LocalRunningTopology(name, run, programs, logs, functions)
             begin_monitor(running)
             if functions is not None:
                 functions.begin(running, programs)
-            opened.pop_all()  # each component closes its own
         return self._start(running)
 
     def _log_of(self, program: Program) -> BatchLog:
@@ -94,7 +95,7 @@ class LocalComponent:
 
     def run(self) -> None:
         """Run batch after batch until the spouts are exhausted or the run is stopped."""
-        with closing(self.batches):
+        with self.batches:
             self.batches.open()
             start(profile(self.batches.program.conf))
             while self.batches.await_next():

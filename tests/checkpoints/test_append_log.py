@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +213,79 @@ def test_after_a_sync_that_failed_nothing_is_written_any_more(
             store.put("p", txid, "more")
     monkeypatch.undo()
     assert 3 not in read(store.file.parent)["p"]
+
+
+@pytest.fixture
+def syncs_fail(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Lets the syncs of these numbers fail, counted from now on, of whatever file."""
+
+    def fails(*numbers: int) -> None:
+        count = itertools.count(1)
+
+        def sync(real: Callable[[int], None], file: int) -> None:
+            if next(count) in numbers:
+                raise OSError(5, "Input/output error")
+            real(file)
+
+        for name in ("fsync", "fdatasync"):
+            monkeypatch.setattr(os, name, partial(sync, getattr(os, name)))
+
+    return fails
+
+
+@pytest.mark.parametrize("failed", [(1,), (1, 2), (1, 4)], ids=["it", "the new file", "the new file in its place"])
+@pytest.mark.parametrize("again", ["settle", "put", "close"])
+def test_after_a_settle_that_failed_another_file_takes_the_place_of_that_one(
+    store: AppendLogStore, failed: tuple[int, ...], again: str, syncs_fail: Callable[..., None]
+) -> None:
+    """A second sync of the same file may succeed although the disk has lost the line."""
+    store.put("p", 1, "one")
+    store.note("p", 2, "two")
+    old = store.file.open("rb")  # so that no other file gets its number
+    syncs_fail(*failed)
+    for _ in failed:
+        with pytest.raises(TridentError, match=r"journal cannot be made durable: .*Input/output error"):
+            store.settle()
+    if again == "put":
+        store.put("p", 3, "three")
+    elif again == "settle":
+        store.settle()
+        assert store._written.durable == store._written.size
+    else:
+        store.close()
+        store.__init__(store.file.parent)  # type: ignore[misc]
+    with old:
+        assert not os.path.samestat(store.file.stat(), os.fstat(old.fileno()))
+    assert read(store.file.parent) == {"p": {1: "one", 2: "two", **({3: "three"} if again == "put" else {})}}
+
+
+def test_a_settle_that_failed_does_not_write_over_another_driver_later(
+    store: AppendLogStore, syncs_fail: Callable[..., None]
+) -> None:
+    store.note("p", 1, "one")
+    store.note("p", 2, "two")
+    syncs_fail(1)
+    with pytest.raises(TridentError, match="cannot be made durable"):
+        store.settle()
+    with closing(AppendLogStore(store.file.parent)) as newer:
+        newer.seize(LOG, lambda entries: (0, {"driver": {"host": "there", "pid": 4711}}))
+        store.settle()
+        newer.put("p", 3, "three")
+    with pytest.raises(ZombieError, match="4711"):
+        store.put("p", 3, "late")
+
+
+def test_a_disk_that_fails_leaves_no_file_open(store: AppendLogStore, syncs_fail: Callable[..., None]) -> None:
+    store.put("p", 1, "one")
+    store.note("p", 2, "two")
+    opened = [store._file, store._lock_file]
+    syncs_fail(1)
+    with pytest.raises(TridentError, match="cannot be made durable"):
+        store.close()
+    for file in opened:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(file)
+    store.__init__(store.file.parent)  # type: ignore[misc]
 
 
 # -- another driver ---------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -115,6 +116,27 @@ def test_a_checkpoint_that_does_not_answer_is_asked_again_while_nothing_is_to_do
         run.await_next(time.monotonic() + 60)
     assert caplog.text.count("does not answer: S3 is away") == 2
     run.close()
+
+
+def test_a_disk_that_fails_while_nothing_is_to_do_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(component, "CHECK_WAIT", 0.02)
+    monkeypatch.setattr(component, "SETTLE_WAIT", 0.0)
+    feeder = FeederBatchSpout(Fields("value"))
+    run = run_of(tmp_path, spout=feeder)
+    run.open()
+    with monkeypatch.context() as disk:
+        for value in (1, 2):
+            feeder.feed([[value]], wait=False)
+            assert run.await_next()
+            run.run_next(done)
+            disk.setattr(os, "fdatasync", lambda file: raise_(OSError(5, "Input/output error")))
+            assert not run.await_next(time.monotonic() + 0.1)
+            disk.undo()
+    assert caplog.text.count("journal cannot be made durable: [Errno 5] Input/output error") >= 2
+    run.close()
+    assert run_of(tmp_path).log.last().txid == 2  # type: ignore[union-attr]
 
 
 def raise_(error: Exception) -> None:

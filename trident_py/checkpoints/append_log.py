@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import SpoutError, TridentError
+from ..model.resources import close_all
 from .metadata_store import (
     LOG,
     MemoryMetadataStore,
@@ -54,7 +55,7 @@ class AppendLogStore(SharedMetadataStore):
 
     A reader sees each write whole or not at all, also after a crash. Raises SpoutError for a damaged file, and
     ZombieError, which names the other driver, for a write after another one's. What it raises for the disk is OSError;
-    it writes nothing after that.
+    it writes nothing after that. But a `settle` that failed harms no later write.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -65,6 +66,7 @@ class AppendLogStore(SharedMetadataStore):
         self._lock_file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         self._file: int | None = None
         self._failed: OSError | None = None
+        self._unsure = False  # whether a sync failed of what this store has noted
         self._limit = LEAST_SIZE
         self._written = _Extent(0, 0, 0)
         self._loaded = False
@@ -98,18 +100,29 @@ class AppendLogStore(SharedMetadataStore):
         return entries[max(entries)] if entries else None
 
     def settle(self) -> None:
+        """Raise TridentError if the disk fails. It can be asked again: a second sync of the file would not tell what
+        the disk has of it, so another one takes its place."""
         with self._lock:
-            inode, size, durable = self._written
-            if self._file is not None and durable < size and self._failed is None:
-                os.fdatasync(self._file)
-                self._written = _Extent(inode, size, size)
+            if self._failed is not None:
+                return
+            try:
+                if self._unsure:
+                    with self._lock_folder():
+                        if not self._differs(""):
+                            self._rewrite()
+                elif self._file is not None and self._written.durable < self._written.size:
+                    self._sync(self._file)
+            except OSError as error:
+                self._unsure = True
+                raise TridentError(f"the checkpoint's file {self.file} cannot be made durable: {error}") from error
 
     def close(self) -> None:
         with self._lock:
-            self.settle()
-            self._close_file()
-            os.close(self._lock_file)
-            self._lock_file = -1
+            close_all([self.settle, self._close_file, self._close_lock])
+
+    def _close_lock(self) -> None:
+        os.close(self._lock_file)
+        self._lock_file = -1
 
     def _put(self, path: str, txid: int, text: str | None, sync: bool) -> None:
         """Write a value as JSON, or without one removes the entry. Raises ZombieError if another driver has written
@@ -125,7 +138,8 @@ class AppendLogStore(SharedMetadataStore):
         """Append a line. The folder is locked."""
         if self._failed is not None:
             raise self._failed
-        if self._file is None or (sync and self._written.size > self._limit):  # a new file is durable, notes are not
+        large = sync and self._written.size > self._limit
+        if self._file is None or self._unsure or large:  # a new file is durable, notes are not
             self._rewrite()
         assert self._file is not None
         inode, size, durable = self._written
@@ -157,6 +171,7 @@ class AppendLogStore(SharedMetadataStore):
         """Put a file with the present entries alone in place of the old one. The folder is locked."""
         write_journal(self._folder, self._entries)
         self._open()
+        self._unsure = False
         self._limit = max(LEAST_SIZE, 4 * self._written.size)
 
     def _read(self, path: str) -> dict[int, Any]:
@@ -175,6 +190,8 @@ class AppendLogStore(SharedMetadataStore):
             now = self.file.stat()
         except FileNotFoundError:
             return self._written.inode != 0
+        except OSError as error:
+            raise TridentError(f"the checkpoint's file {self.file} cannot be read: {error}") from error
         return (now.st_ino, now.st_size) != self._written[:2]
 
     def _catch_up(self) -> None:
@@ -206,9 +223,13 @@ class AppendLogStore(SharedMetadataStore):
         """Open the present file, whose content is known. Not all of it needs to be on the disk yet."""
         self._close_file()
         self._file = os.open(self.file, os.O_WRONLY | os.O_APPEND)
-        os.fdatasync(self._file)
         now = os.fstat(self._file)
-        self._written = _Extent(now.st_ino, now.st_size, now.st_size)
+        self._written = _Extent(now.st_ino, now.st_size, 0)
+        self._sync(self._file)
+
+    def _sync(self, file: int) -> None:
+        os.fdatasync(file)
+        self._written = self._written._replace(durable=self._written.size)
 
     def _close_file(self) -> None:
         if self._file is not None:

@@ -7,12 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import Self, TypeVar
 
 from ..checkpoints.batch_log import BatchLog
 from ..checkpoints.metadata_store import read_kept
 from ..errors import LineageError, TridentError, ZombieError
 from ..model.context import with_context
+from ..model.resources import close_all, closing_if_failed
 from ..model.retry import TOLD, Stopped
 from ..report.progress import RunningTopology
 from ..spouts.coordination import Coordination
@@ -54,8 +56,19 @@ def take_over(
         raise
 
 
+def _call(operation: str, txid: int | None, call: Callable[[], T]) -> T:
+    """Return the result of a call of the user's code. Raises TopologyError with what that raises."""
+    try:
+        return call()
+    except Stopped:
+        raise
+    except BaseException as error:
+        raise topology_error(failure_of(operation, 0, error), txid) from error
+
+
 class ComponentRun:
-    """One run of one component: `open` it, then `await_next` and `run_next` in turn, then `close` it.
+    """One run of one component: `open` it, then `await_next` and `run_next` in turn, then `close` it. A context manager
+    that closes it.
 
     ``spouts``: those that the driver coordinates; ``batches``: the component's log; ``coordinate`` makes the
     coordination. Used by one thread at a time.
@@ -74,11 +87,8 @@ class ComponentRun:
         self.running = running
         self.log = batches
         self.log.kept = read_kept(program.conf)
-        try:
+        with closing_if_failed([batches]):
             self.coordination = coordinate(spouts, self.program.conf, batches.store, self._report)
-        except BaseException:
-            batches.close()
-            raise
         self.loop = BatchLoop(self.program, self.coordination, running, run)
         self.loop.begun = batches.begin
         self.loop.check_owner = batches.check
@@ -89,6 +99,12 @@ class ComponentRun:
         self._without = False  # the next batch has begun, and its spouts have no metadata of it
         self._settled = True
         self._settles = self._checks = time.monotonic() + CHECK_WAIT  # when it is time for either
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close(error)
 
     def open(self) -> None:
         """Open the states and take the log."""
@@ -123,12 +139,7 @@ class ComponentRun:
     def _ask(self, question: Callable[[int], bool]) -> bool:
         """Ask the spouts about the next batch. Raises TopologyError with what a spout raises."""
         txid = self.txid + 1
-        try:
-            return question(txid)
-        except Stopped:
-            raise
-        except BaseException as error:
-            raise topology_error(failure_of("spout", 0, error), txid) from error
+        return _call("spout", txid, partial(question, txid))
 
     def _idle(self, now: float) -> None:
         """Called while no spout is ready: the end of the last batch becomes durable, and another driver is noticed. If
@@ -172,12 +183,15 @@ class ComponentRun:
                 raise Stopped
             self._idle(time.monotonic())
 
-    def close(self) -> None:
-        """Called when the run ends. The log goes last: coordinators may write to its store."""
-        try:
-            self.coordination.close()
-        finally:
-            self.log.close()
+    def close(self, error: BaseException | None = None) -> None:
+        """Called when the run ends, with what ended it, which is raised again. If nothing did, raises TopologyError
+        with what could not be closed. The log goes last: coordinators may write to its store."""
+
+        def call(what: str, close: Callable[[], object]) -> None:
+            _call(f"close of {what}", None, close)
+
+        log_closed = partial(call, f"the checkpoint {self.log.where}", self.log.close)
+        close_all([partial(self.coordination.close, call), log_closed], None if isinstance(error, Stopped) else error)
 
     def _restore(self, standing: CheckpointState) -> None:
         """Give the spouts their position."""

@@ -15,6 +15,7 @@ from ..model.fault_points import steps_of
 from ..model.partitioning import Partitioner, Route
 from ..model.pickling import dumps
 from ..model.plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
+from ..model.resources import close_all
 from ..operations.base import TridentOperationContext
 from ..spouts.coordination import Descriptor
 from .hooks import T
@@ -395,8 +396,7 @@ class LevelTask:
         yield from rows
 
     def close(self) -> None:
-        for processor in self.processors.values():
-            processor.close()
+        close_all(processor.close for processor in self.processors.values())
 
 
 def run_attempt(

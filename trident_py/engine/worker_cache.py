@@ -6,12 +6,15 @@ only if it saw the previous attempt; otherwise the state's cached values could b
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from ..metrics import IMetricsContext
 from ..model.context import CurrentBatch, RunContext, with_context
 from ..model.plan import ProcessorNode
+from ..model.resources import close_all
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
 from .hooks import T
@@ -19,6 +22,8 @@ from .parallel_commit import start_commits
 from .phases import phase
 from .program import BatchInfo, Program, Row
 from .task import LevelTask
+
+log = logging.getLogger("trident_py")
 
 _runs: dict[str, WorkerCache] = {}
 
@@ -77,12 +82,12 @@ class WorkerCache:
         )
 
     def close(self) -> None:
-        for thing in self._kept.values():
-            close(thing)
-        for task in self.tasks.values():
-            task.close()
-        for state, _ in self.states.values():
-            close(state)
+        """Close everything at the end of the run, which an error does not change: it is logged."""
+        states = [state for state, _ in self.states.values()]
+        try:
+            close_all(partial(close, each) for each in [*self._kept.values(), *self.tasks.values(), *states])
+        except BaseException as error:
+            log.warning("an operation failed in cleanup: %s", error)
 
 
 def task_for(program: Program, level: int, partition: int, batch: BatchInfo) -> LevelTask:

@@ -103,6 +103,15 @@ class Requests(Protocol):
 Listener = Callable[[Event, Progress | None], None]
 
 
+class _Depth(threading.local):
+    """How deep this thread is in runs: above 0 in a thread of a component, and while it calls listeners."""
+
+    depth = 0
+
+
+_inside = _Depth()
+
+
 class RunningTopology:
     """A submitted topology. ``submitTopology`` returns it at once; the run goes on in the background.
 
@@ -164,8 +173,14 @@ class RunningTopology:
         """Wait for the run to end. Returns True once it has ended or was stopped, False after ``timeout`` seconds.
 
         A finite spout ends the run after its last batch is committed. Raises TopologyError if the run failed; the
-        exception of the user's own code is its ``__cause__``.
+        exception of the user's own code is its ``__cause__``; TridentError in a listener without a timeout: the run
+        cannot end before the listener returns.
         """
+        if timeout is None and _inside.depth and self.isActive:
+            raise TridentError(
+                "awaitTermination was called in the run's own thread, as by a listener: the run cannot end before that "
+                "returns. Call it in another thread, or wait for the event 'ended'"
+            )
         try:
             ended = self._ended.wait(timeout)
         except KeyboardInterrupt:
@@ -188,14 +203,17 @@ class RunningTopology:
             self.event(None, "activated", None, None, "batches go on")
 
     def stop(self) -> None:
-        """End the run after the current attempt, without an error. Returns when the run has ended."""
+        """End the run after the current attempt, without an error. Returns when the run has ended; in a listener, or
+        in a function that runs in the run's own thread, at once: the run cannot end before that returns."""
+        again = self.stopping.is_set()
         self.stopping.set()
         self._stop()
         self._end_requests("it was stopped")
-        if not self.progress and not self._ended.is_set():
+        if not self.progress and not again and not self._ended.is_set():
             self._clean_up()
             self._over()
-        self._ended.wait()
+        if not _inside.depth:
+            self._ended.wait()
 
     def _stop(self) -> None:
         """Stop. Clusters override it that can end their components sooner."""
@@ -223,7 +241,8 @@ class RunningTopology:
             return {txid: [part for parts in of_components for part in parts.get(txid, ())] for txid in txids}
 
     def addListener(self, listener: Listener) -> None:
-        """Add a listener. ``listener(event, progress)`` runs on the driver, in the run's own thread; keep it short."""
+        """Add a listener. ``listener(event, progress)`` runs on the driver, in the run's own thread; keep it
+        short. It may call `stop`."""
         self._listeners.append(listener)
 
     def await_open(self, components: Collection[str], seconds: float) -> bool:
@@ -245,6 +264,7 @@ class RunningTopology:
         self._over()
 
     def _run(self, component: str) -> None:
+        _inside.depth += 1
         error: TopologyError | None = None
         try:
             self._run_component(component)
@@ -258,10 +278,7 @@ class RunningTopology:
         with self._lock:
             last = self._open == {component}
         if last:
-            try:
-                self._clean_up()
-            except BaseException as failed:
-                log.warning("an operation failed in cleanup: %s", failed)
+            self._clean_up()
         self.component_ended(component, error)
         if error is not None:
             self._stop()
@@ -286,11 +303,13 @@ class RunningTopology:
             if kind == "started":
                 self._starting.discard(str(component))
                 self._opened.notify_all()
+        _inside.depth += 1
         for listener in self._listeners:
             try:
                 listener(event, self.progress.get(component) if component is not None else None)
             except BaseException:
                 log.exception("a listener failed on event %s", kind)
+        _inside.depth -= 1
 
     def record_attempt(
         self, component: str, txid: int, attempt: int, collected: list[tuple[str, int, list[tuple]]]
@@ -377,6 +396,7 @@ class ClusterBase:
 
     def __init__(self) -> None:
         self._running: list[RunningTopology] = []
+        self._ending = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -405,7 +425,15 @@ class ClusterBase:
         self.killTopology(name)
 
     def shutdown(self) -> None:
-        """Stop every topology that still runs."""
+        """Stop every topology that still runs. In a listener it returns at once, and the cluster ends after them."""
         for running in self._running:
             running.stop()
+        if _inside.depth:
+            threading.Thread(target=self.shutdown, name="trident-shutdown").start()
+            return
+        with self._ending:
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        """Called when every topology has ended. Clusters override it that have more to end."""
         self._running = []

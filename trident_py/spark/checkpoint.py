@@ -35,6 +35,9 @@ class Checkpoint:
     location: str
     settings: dict[str, str]
 
+    def close(self) -> None:
+        self.batches.close()
+
 
 def checkpoint_of(
     spark: SparkSession, root: str | None, topology: str, component: str, scratch: Path, streamed: bool

@@ -21,6 +21,7 @@ from ..errors import TridentError
 from ..filesystems.tempdirs import own_folder
 from ..model.context import with_context
 from ..model.plan import Plan
+from ..model.resources import closing_if_failed
 from ..report.progress import ClusterBase, Requests, RunningTopology, add_monitor
 from ..rpc import service
 from ..topology import Topology
@@ -110,10 +111,14 @@ class SparkCluster(ClusterBase):
         settings = with_context(conf or {}, topology=name, run=run, home=workers_home)
         programs, begin_monitor = add_monitor(topology.plan, settings, compile_plan(topology.plan, settings))
         functions = functions_of(topology.plan, settings)
-        running = SparkRunningTopology(self, name, run, programs, availableNow, functions)
-        begin_monitor(running)
-        if functions is not None:
-            functions.begin(running, programs)
+        checkpoints: list[Checkpoint] = []
+        with closing_if_failed(checkpoints):  # each component closes its own
+            for program in programs:
+                checkpoints.append(self._checkpoint(name, run, program))
+            running = SparkRunningTopology(self, name, run, programs, checkpoints, availableNow, functions)
+            begin_monitor(running)
+            if functions is not None:
+                functions.begin(running, programs)
         return self._start(running)
 
     def examine(self, conf: dict | None, topology: Topology) -> Any:
@@ -138,9 +143,9 @@ class SparkCluster(ClusterBase):
         component, scratch = program.component, self._scratch / run
         return checkpoint_of(self.spark, self.checkpoints, name, component, scratch, has_sources(program))
 
-    def shutdown(self) -> None:
-        """Stop the topologies that still run, and end the home service and, as its last user, our own session."""
-        super().shutdown()
+    def _shut_down(self) -> None:
+        """End the home service and, as its last user, our own session."""
+        super()._shut_down()
         if self._homes is not None:
             self._homes.close()
             self._homes = None
@@ -159,6 +164,7 @@ class SparkRunningTopology(RunningTopology):
         name: str,
         run: str,
         programs: list[Program],
+        checkpoints: list[Checkpoint],
         available_now: bool,
         requests: Requests | None,
     ) -> None:
@@ -167,15 +173,9 @@ class SparkRunningTopology(RunningTopology):
         self.run = run
         self._components = {
             program.component: SparkComponent(
-                cluster.spark,
-                cluster._homes.local,
-                program,
-                self,
-                run,
-                cluster._checkpoint(name, run, program),
-                available_now,
+                cluster.spark, cluster._homes.local, program, self, run, checkpoint, available_now
             )
-            for program in programs
+            for program, checkpoint in zip(programs, checkpoints, strict=True)
         }
         active_runs.begin(run)
 

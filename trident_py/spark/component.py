@@ -136,11 +136,11 @@ class SparkComponent:
         try:
             self.batches = ComponentRun(self.program, spouts, *details)
             self.batches.ended = self.inline.ended
-            try:
-                self._run()
-            finally:
-                self._end_calls()
-                self.batches.close()
+            with self.batches:
+                try:
+                    self._run()
+                finally:
+                    self._end_calls()
         finally:
             self.inline.close()
             service.forget(self.key)

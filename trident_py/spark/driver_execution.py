@@ -283,10 +283,10 @@ class StoppableCoordination(Coordination):
     success = _call_inline(Coordination.success)
     backlog = _call_inline(Coordination.backlog)
 
-    def close(self) -> None:
+    def close(self, *call: Any) -> None:
         """Close every spout. One that blocks is left alone when the grace after the end of the run is over."""
         with suppress(Stopped):
-            self.inline.call(super().close)
+            self.inline.call(partial(super().close, *call))
 
 
 class _Thread:

@@ -17,6 +17,7 @@ from ..checkpoints.metadata_store import MetadataStore, to_json
 from ..errors import FailedException
 from ..metrics import Reported
 from ..model.fault_points import steps_of_driver
+from ..model.resources import close_all, closing_if_failed
 from ..tuples import TransactionAttempt
 from .coordinators import Report, SpoutCoordinator, make_coordinator
 from .inspection import SpoutNodeInfo
@@ -62,12 +63,9 @@ class Coordination:
         self._emitted: dict[int, tuple[int, dict, list[Descriptor]]] = {}
         self._coordinators: list[SpoutCoordinator] = []
         self._step = steps_of_driver(conf)
-        try:
+        with closing_if_failed([self]):
             for info in self._spouts:
                 self._coordinators.append(make_coordinator(info, conf, store, report))
-        except BaseException:
-            self.close()
-            raise
 
     def restore(self, txid: int, metadata: dict | None, begun: dict | None = None) -> None:
         """Continue a run after ``txid``, whose metadata is ``metadata``. Called before anything else, or for a
@@ -210,17 +208,12 @@ class Coordination:
             for report in context.take(partial(_warn_unmeasured, failed, info.id))
         ]
 
-    def close(self) -> None:
-        """Close every spout, even if one fails to close; then raises the first error."""
-        errors = []
-        for coordinator in self._coordinators:
-            try:
-                coordinator.close()
-            except BaseException as error:
-                errors.append(error)
-        self._coordinators = []
-        if errors:
-            raise errors[0]
+    def close(self, call: Callable[[str, Callable[[], object]], object] = lambda name, close: close()) -> None:
+        """Close every spout, even if one fails to close; then raises the first error. ``call``: gets what
+        closes a spout, and its name."""
+        coordinators, self._coordinators = self._coordinators, []
+        spouts = zip(self._spouts, coordinators, strict=False)  # fewer are open if one could not be opened
+        close_all(partial(call, f"spout {info.id!r}", coordinator.close) for info, coordinator in spouts)
 
     def _pairs(self) -> list[tuple[SpoutNodeInfo, SpoutCoordinator]]:
         return list(zip(self._spouts, self._coordinators, strict=True))

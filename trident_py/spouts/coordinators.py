@@ -9,6 +9,7 @@ from ..checkpoints.metadata_store import MetadataStore, read_kept
 from ..errors import DefinitionError, FailedException
 from ..model.chunks import Chunk
 from ..model.context import with_context
+from ..model.resources import close_all
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
 from .collectors import SpoutOutputCollector, check_tuples
@@ -160,8 +161,7 @@ class BatchSpoutCoordinator(_HomeCoordinator):
             spout.ack(txid)
 
     def close(self) -> None:
-        for spout in self._spouts:
-            spout.close()
+        close_all(spout.close for spout in self._spouts)
 
 
 class RichSpoutCoordinator(_HomeCoordinator):
@@ -206,8 +206,7 @@ class RichSpoutCoordinator(_HomeCoordinator):
                     spout.ack(message)
 
     def close(self) -> None:
-        for index in self._open:
-            self._spouts[index].close()
+        close_all(self._spouts[index].close for index in self._open)
 
 
 class _Coordinated(SpoutCoordinator):
@@ -291,9 +290,7 @@ class TridentSpoutCoordinator(_Coordinated, _Emitting):
             optional(emitter, "success")(tx)
 
     def close(self) -> None:
-        for emitter in self._emitters:
-            optional(emitter, "close")()
-        super().close()
+        close_all([*(optional(emitter, "close") for emitter in self._emitters), super().close])
 
 
 class PartitionedCoordinator(_Coordinated):

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from ...errors import TridentError
 from ...metrics import IMetricsContext
 from ...model.chunks import Chunk
+from ...model.resources import close_all
 from ...operations.base import GroupedMultiReducer, MultiReducer, TridentOperationContext
 from ...operations.roles import CleansUp, Prepares
 from ...tuples import BatchId, Fields
@@ -70,9 +71,7 @@ class NodeContext:
 
     def cleanup(self) -> None:
         """Clean up all operations that were prepared here. Called at the end of the run."""
-        for operation in self._prepared:
-            if isinstance(operation, CleansUp):
-                operation.cleanup()
+        close_all(operation.cleanup for operation in self._prepared if isinstance(operation, CleansUp))
 
     def report_error(self, error: BaseException) -> None:
         self.report("error", repr(error))
