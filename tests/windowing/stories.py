@@ -16,10 +16,12 @@ POINTS = ("beginCommit", "update", "commit", "afterCommit")
 
 @st.composite
 def batches(draw: Any, partitions: int, count: int) -> list[Batch]:
-    clock, made = draw(st.integers(0, 50)), []
-    for _ in range(count):
+    """One batch may have tuples of 1970 and of far in the future."""
+    clock, made, strays = draw(st.integers(0, 50)), [], draw(st.integers(0, count))
+    for txid in range(1, count + 1):
         clock += draw(st.sampled_from((0, 0, 1, 3, 10, 40)))
         times = st.integers(max(0, clock - 25), clock + 5)
+        times |= st.sampled_from((0, clock + 10**15)) if txid == strays else st.nothing()
         parts = [
             [(draw(times), draw(st.integers(0, 99))) for _ in range(draw(st.integers(0, 5)))] for _ in range(partitions)
         ]

@@ -6,6 +6,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from semantics.support import Batches, run
 from states.sql import SqlMapState, SqlWindowsStoreFactory
 from trident_py import Config, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, TopologyError
+from trident_py.model.chunks import Chunk
+from trident_py.model.context import RunContext
 from trident_py.operations.builtin import Count, Sum
 from trident_py.testing import collect
 from trident_py.windowing import Duration as D
@@ -26,9 +29,13 @@ from trident_py.windowing import (
     TumblingDurationWindow,
     WindowConfig,
 )
+from trident_py.windowing.keyed import KeyedBacking, KeyedWindow
+from trident_py.windowing.state import _times
+from trident_py.windowing.store import Block
+from trident_py.windowing.triggers import NEVER, Head, by_time
 
 from .naive import Batch, expected
-from .stores import DictStoreFactory
+from .stores import DictStore, DictStoreFactory
 from .stories import stories
 from .support import CrashingStore, Gather, windows
 
@@ -56,6 +63,27 @@ def test_a_failure_behind_a_window_changes_nothing(cluster: Any, story: Any, sto
     assert found == wanted
 
 
+@given(st.lists(st.lists(st.integers(0, 40) | st.sampled_from((-(10**4), 10**4)), min_size=1, max_size=4)), st.data())
+def test_no_more_windows_end_than_the_tuples_can_fill(blocks: list[list[int]], data: Any) -> None:
+    length = data.draw(st.integers(1, 12))
+    config = DurationWindow(length, data.draw(st.integers(1, length)))
+    heads = [Head(n, 0, 0, len(block), NEVER, min(block), max(block), "") for n, block in enumerate(blocks)]
+    found = list(by_time(config, heads, data.draw(st.sampled_from((0, 20, 10**5))), lambda head: blocks[head.txid]))
+    assert len(found) <= sum(map(len, blocks)) * -(-length // config.slidingLength)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/Sao_Paulo", None])
+def test_a_time_is_its_instant_whatever_its_zone(unit: str, zone: str | None) -> None:
+    """Each quarter of an hour of 2018, when the clocks of both zones went forward and back, and of a day of 1900."""
+    seconds = [*range(1_514_764_800, 1_546_300_800, 900), *range(-2_208_988_800, -2_208_902_400, 900)]
+    each, less = {"s": (1, 0), "ms": (1_000, 0), "us": (10**6, 1), "ns": (10**9, 1)}[unit]
+    column = pa.array([second * each - less for second in seconds], pa.timestamp(unit)).cast(pa.timestamp(unit, zone))
+    config = DurationWindow(1_000, 1_000).withTimestampField("time")
+    found = _times(config, Chunk({"time": column}, len(column)))
+    assert found.to_pylist() == [second * 1_000 - less for second in seconds]
+
+
 def test_tuples_of_several_batches_meet_in_one_window(cluster: Any) -> None:
     made = [Batch([[(0, value) for value in values]]) for values in ([1, 2], [3, 4, 5], [6, 7, 8, 9, 10, 11, 12])]
     found, _ = windows(cluster, SlidingCountWindow.of(5, 2), InMemoryWindowsStoreFactory(), made)
@@ -75,6 +103,15 @@ def test_a_window_may_be_given_in_milliseconds(cluster: Any, half: Any) -> None:
     made = [Batch([[(0, "a")]], 499), Batch([[(0, "b")]], 500), Batch([[]], 1_000)]
     found, _ = windows(cluster, TumblingDurationWindow.of(half), InMemoryWindowsStoreFactory(), made)
     assert found == {2: {0: [(1, 0, 500, ["a"])]}, 3: {0: [(2, 500, 1_000, ["b"])]}}
+
+
+@pytest.mark.parametrize("length", [0.5, 1.0, True, "1", None])
+def test_a_duration_is_a_whole_number_of_milliseconds(length: Any) -> None:
+    with pytest.raises(DefinitionError, match="whole number of milliseconds"):
+        DurationWindow(10, 10, "time", length).validate()
+    for make in (D, D.of, D.milliseconds):
+        with pytest.raises(DefinitionError, match="whole number of milliseconds"):
+            make(length)
 
 
 def test_late_tuples_go_to_a_stream_of_their_own(cluster: Any) -> None:
@@ -119,6 +156,56 @@ def test_the_tuples_of_a_window_enter_no_other_one(tmp_path: Path, store: str, o
             windows(cluster, other, kept, made[:2], name="w", done=1)
         found, _ = windows(cluster, SlidingCountWindow.of(6, 6), kept, made[:2], name="w", done=1)
     assert found == {2: {0: [(1, 0, 6, [0, 1, 2, 3, 4, 0])]}}
+
+
+@pytest.mark.parametrize("store", list(STORES))
+def test_the_tuples_of_a_topology_enter_no_window_of_another_one(tmp_path: Path, store: str) -> None:
+    kept, config = STORES[store](), TumblingCountWindow.of(2)
+    made = [Batch([[(0, n)]]) for n in range(2)]
+    with LocalCluster(str(tmp_path)) as cluster:
+        windows(cluster, config, kept, made[:1], name="one")
+        told = r"'window1' has the tuples of topology 'one', and this is topology 'two'.* stateName .*'tu\|window1\|of'"
+        with pytest.raises(TopologyError, match=told):
+            windows(cluster, config, kept, made[:1], name="two")
+        assert windows(cluster, config, kept, made, name="one", done=1)[0] == {2: {0: [(1, 0, 2, [0, 1])]}}
+
+
+def test_a_store_of_an_older_version_goes_on_and_belongs_to_its_topology(tmp_path: Path) -> None:
+    """It has noted the definition alone."""
+    kept, made, key = DictStoreFactory(), [Batch([[(0, n)]]) for n in range(2)], "tu|window1|of"
+    with LocalCluster(str(tmp_path)) as cluster:
+        windows(cluster, TumblingCountWindow.of(2), kept, made[:1], name="one")
+        values = kept.create({}).values
+        definition, _ = values[key]
+        values[key] = definition
+        found, _ = windows(cluster, TumblingCountWindow.of(2), kept, made, name="one", done=1)
+    assert found == {2: {0: [(1, 0, 2, [0, 1])]}}
+    assert values[key] == [definition, "one"]
+
+
+NAMES = st.text("a|%0", min_size=1, max_size=5)
+TOKEN = "0123456789012345"
+
+
+@given(NAMES, NAMES | st.sampled_from(["|0", "|of", "|0|of", f"|0|{TOKEN}", f"|0|{TOKEN}|0", "%7C0"]), st.booleans())
+def test_windows_of_any_two_names_share_a_store_and_no_key(name: str, more: str, apart: bool) -> None:
+    store, names = DictStore({}), (name, more if apart and more != name else name + more)
+
+    def opened(name: str, partition: int) -> KeyedBacking:
+        window = KeyedWindow(TumblingCountWindow.of(9), name, DictStoreFactory(number=-1))
+        backing = KeyedBacking(store, window, partition, 2, RunContext())
+        backing.begin(1)
+        return backing
+
+    both = [(name, partition) for name in names for partition in (0, 1)]
+    for of in both:
+        opened(*of).write([Block(Head(1, 0, 0, 1, 0, 0, 0, TOKEN), repr(of).encode())], [])
+    written = dict(store.values)
+    assert len(written) == 2 + 2 * len(both)  # of each window its definition; of each partition its list and its block
+    store.put(f"tu|{name}|0|{TOKEN[::-1]}", b"left by a process that was killed")
+    for of in both:
+        assert (found := opened(*of)).data(found.heads()) == [repr(of).encode()]
+    assert store.values == written
 
 
 @pytest.mark.parametrize("store", ["memory", "keys and values", "sql"])

@@ -13,11 +13,13 @@ _LONGEST = 2**31 - 1
 
 @dataclass(frozen=True)
 class Duration:
-    """A length of time in milliseconds. Raises DefinitionError if it is negative or too long."""
+    """A length of time in milliseconds. Raises DefinitionError if it is negative, too long, or not a whole number."""
 
     value: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise DefinitionError(f"Duration must be a whole number of milliseconds; got {self.value!r}")
         if self.value < 0:
             raise DefinitionError(f"Duration cannot be negative, got {self.value} ms")
         if self.value > _LONGEST:
@@ -126,6 +128,7 @@ class DurationWindow(WindowConfig):
 
     def validate(self) -> None:
         super().validate()
+        Duration(self.lag)
         if self.lag and self.timestampField is None:
             raise DefinitionError("withLag needs withTimestampField: a lag exists only between times of tuples")
 

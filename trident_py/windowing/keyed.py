@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -106,7 +107,8 @@ class KeyedWindow(WindowFactory):
         return replace(store, names=names, shown=f"the window {self.name!r} in {store.shown}")
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
-        return self.window(conf, KeyedBacking(self.store.create(conf), self, partitionIndex, numPartitions))
+        backing = KeyedBacking(self.store.create(conf), self, partitionIndex, numPartitions, RunContext.of(conf))
+        return self.window(conf, backing)
 
 
 @dataclass(frozen=True)
@@ -136,17 +138,20 @@ class KeyedBacking:
     """One partition of a window in a WindowsStore.
 
     The key ``window|partition`` has the list of the heads that count; each block is under a key with its token.
-    ``window|of`` has the definition of the window and the number of its partitions. The blocks are put first, then the
-    list, by one put; blocks that are on no list any more are removed last, or by the next process that opens the
-    partition.
+    ``window|of`` has the definition of the window, with the number of its partitions, and the topology. The blocks are
+    put first, then the list, by one put; blocks that are on no list any more are removed last, or by the next process
+    that opens the partition.
     """
 
-    def __init__(self, store: WindowsStore, window: WindowFactory, partition: int, of: int) -> None:
+    def __init__(
+        self, store: WindowsStore, window: WindowFactory, partition: int, of: int, context: RunContext
+    ) -> None:
         self.store = store
         self.window = window.name
         self.definition = f"{window.config.shown} in {of} partition{'s' * (of > 1)}"
         self.partition = partition
         self.of = of
+        self.context = context
         self._heads: list[Head] = []
         self._swept = False
 
@@ -163,18 +168,25 @@ class KeyedBacking:
             self._sweep()
 
     def _compare(self) -> None:
-        """Note the definition. Raises StateError if the window was another one before."""
-        key = KEY_SEPARATOR.join(("tu", self.window, "of"))
-        noted = self.store.get(key)
-        if noted is None:
-            self.store.put(key, self.definition)
-        else:
-            require_same(f"the store of the window {self.window!r}", noted, self.definition)
+        """Note the definition and the topology. Raises StateError if the window was another one before."""
+        key, where = KEY_SEPARATOR.join(("tu", self.window, "of")), f"the store of the window {self.window!r}"
+        now = [self.definition, self.context.topology]
+        noted = self.store.get(key) or now
+        definition, topology = [noted, now[1]] if isinstance(noted, str) else noted  # older versions noted a str
+        require_same(where, definition, self.definition)
+        if topology != self.context.topology:
+            raise StateError(
+                f"{where} has the tuples of topology {topology!r}, and this is topology {now[1]!r}: one would remove "
+                f"the other's tuples. Give one of the windows a stateName of its own; or, if {topology!r} is this "
+                f"topology's former name, remove the key {key!r} from the store"
+            )
+        self.store.put(key, now)
 
     def _sweep(self) -> None:
-        """Remove the blocks that a killed process left behind."""
-        prefix, counted = self._list(self.partition) + KEY_SEPARATOR, {self._key(head) for head in self._heads}
-        left = [key for key in self.store.getAllKeys() if key.startswith(prefix) and key not in counted]
+        """Remove the blocks that a killed process left behind. The name of another window may begin as their keys."""
+        block = re.escape(self._list(self.partition) + KEY_SEPARATOR) + "[0-9a-f]{16}"
+        counted = {self._key(head) for head in self._heads}
+        left = [key for key in self.store.getAllKeys() if re.fullmatch(block, key) and key not in counted]
         if left:
             self.store.removeAll(left)
         self._swept = True
@@ -221,13 +233,7 @@ class MemoryBacking(KeyedBacking):
     """One partition of a window in the driver's memory. An abandoned attempt that writes late is refused there."""
 
     store: InMemoryWindowsStore
-
-    def __init__(
-        self, store: InMemoryWindowsStore, window: WindowFactory, partition: int, of: int, context: RunContext
-    ) -> None:
-        super().__init__(store, window, partition, of)
-        self.context = context
-        self._stamp: tuple[int, int] = (0, 0)
+    _stamp = (0, 0)
 
     def begin(self, txid: int | None) -> None:
         super().begin(txid)

@@ -77,8 +77,8 @@ def _times(config: WindowConfig, chunk: Chunk) -> pa.Array | None:
     if column.null_count:
         raise _unfit(name, None)
     if pa.types.is_timestamp(column.type):
-        whole = pc.floor_temporal(column, unit="millisecond")
-        return whole.cast(pa.timestamp("ms", column.type.tz)).cast(pa.int64())
+        instants = column.cast(pa.timestamp(column.type.unit))  # in a zone, rounding fails where clocks go back
+        return pc.floor_temporal(instants, unit="millisecond").cast(pa.timestamp("ms")).cast(pa.int64())
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64())
     raise _unfit(name, column[0].as_py())
@@ -220,7 +220,11 @@ class WindowState(State):
         if isinstance(self.config, CountWindow):
             return by_count(self.config, self._before, sum(block.head.length for block in self._blocks))
         assert isinstance(self.config, DurationWindow)
-        return by_time(self.config, self._before, now)
+        return by_time(self.config, self._before, now, self._distinct_times)
+
+    def _distinct_times(self, head: Head) -> list[int]:
+        times: list[int] = pc.unique(_times(self.config, self._chunks([head])[0])).to_pylist()
+        return times
 
     def _time_counts(self) -> bool:
         """Return whether a batch without tuples must leave its time: it has completed windows, which must not be

@@ -6,7 +6,7 @@ time. So a replay with the same tuples completes the same windows, with the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .config import CountWindow, DurationWindow, WindowConfig
@@ -57,19 +57,29 @@ def by_count(config: CountWindow, before: Sequence[Head], arriving: int) -> Iter
         yield Trigger(number, max(0, number * slide - length), number * slide)
 
 
-def by_time(config: DurationWindow, before: Sequence[Head], now: int) -> Iterator[Trigger]:
+def by_time(
+    config: DurationWindow, before: Sequence[Head], now: int, times: Callable[[Head], Iterable[int]]
+) -> Iterator[Trigger]:
     """Return the windows that end after the time of the last batch and until ``now``. May yield windows without a
-    tuple."""
+    tuple. ``times`` returns the times of a block's tuples; asked only if those cannot fill all windows between the
+    least and the greatest."""
     length, slide, last = config.windowLength, config.slidingLength, time_of(before)
     if last is None:
         return
     ends: set[int] = set()
-    for head in before:
-        if head.length:
-            first = max(head.oldest // slide, last // slide) + 1
-            ends.update(range(first * slide, min(head.newest + length, now) + 1, slide))
+    for head in (head for head in before if head.length):
+        between = _ends(config, last, now, head.oldest, head.newest)
+        if between[head.length * -(-length // slide) :]:
+            ends.update(end for time in times(head) for end in _ends(config, last, now, time, time))
+        else:
+            ends.update(between)
     for end in sorted(ends):
         yield Trigger(end // slide, end - length, end)
+
+
+def _ends(config: DurationWindow, last: int, now: int, oldest: int, newest: int) -> range:
+    slide = config.slidingLength
+    return range((max(oldest, last) // slide + 1) * slide, min(newest + config.windowLength, now) + 1, slide)
 
 
 def first_needed(config: WindowConfig, before: Sequence[Head]) -> list[Head]:
