@@ -109,7 +109,7 @@ def driver_of(url: URL) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        extra = "postgresql" if url.get_backend_name() == "postgresql" else "mysql"
+        extra = {"postgresql": "postgresql", "mysql": "mysql", "mariadb": "mysql"}.get(url.get_backend_name())
         raise DefinitionError(explain_missing(redact_url(url.render_as_string()), error.name, extra)) from None
 
 

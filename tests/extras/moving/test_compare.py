@@ -162,12 +162,16 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
         (left, dump(tmp_path / "f", [(["a", "b"], 1)]), *plain): "the keys have other types: str in",
         (left, state, *plain, "--txids"): "is non-transactional, and SqlMapState(opaque",
         (left, state, *plain, "--ignore", "sum"): "--ignore sum: no value has this column; there are count",
+        (left, state, *plain, "--ignore", "count"): "--ignore count: nothing of a value is left to compare",
+        (dump(tmp_path / "m", {"a": {"x": 1}}), f"{tmp_path}/m", *plain, "--ignore", "x"): "--ignore x: nothing of",
+        (left, state, *plain, "--tolerance", "nan"): "--tolerance nan: name a number that is finite",
+        (left, state, *plain, "--tolerance", "inf"): "--tolerance inf: name a number that is finite",
         (left, state, *plain, "--hash", "h"): "--hash goes with neither side",
         (left, state): "--kind says how Storm writes the values",
         (left, left, *plain, "--checkpoint", "c"): "--checkpoint is for one side of Storm's and one of ours",
         (left, str(tmp_path / "none"), *plain): "none: no such file, and no URL",
         (left, f"{state}x", *plain): "has no state 'cx'",
-        (left, nowhere, *plain): "right cannot be read: the strings at redis://:***@127.0.0.1:1/0: ConnectionError",
+        (left, nowhere, *plain): "right cannot be read: the strings at redis://:***@127.0.0.1:1/0: Error 111 ",
         (left, left, "--kind", "opaque"): "cannot be read: key ['a']: 1 is not [currTxid, curr, prev]",
     }.items():  # fmt: skip
         done = run(*arguments)

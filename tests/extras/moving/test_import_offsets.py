@@ -18,10 +18,13 @@ from trident_py import LocalCluster, TridentTopology
 from trident_py.cli import trident
 from trident_py.engine.program import compile_plan
 from trident_py.errors import DefinitionError
+from trident_py.extras.moving import offsets
 from trident_py.extras.moving.checkpoint import find_moved
 from trident_py.extras.moving.offsets import ImportAnswers, find_position
 from trident_py.extras.moving.storm_stream import StormStream
 from trident_py.extras.txid.components import component_of, components_in
+from trident_py.kafka import KafkaSpout
+from trident_py.kafka.topic_metadata import ExistingTopic
 from trident_py.model.context import with_context
 from trident_py.spouts import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, ITridentSpout
 
@@ -178,8 +181,8 @@ def test_the_offsets_of_a_consumer_group(left: Left, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.servers
 def test_a_live_zookeeper_without_an_answer() -> None:
-    refused = CliRunner().invoke(trident, ["import", "offsets", "moved_words:build", "--zookeeper", "127.0.0.1:1"])
-    assert (refused.exit_code, "ZooKeeper at 127.0.0.1:1" in refused.output) == (1, True)
+    refused = CliRunner().invoke(trident, ["import", "offsets", "own_spouts:build", "--zookeeper", "127.0.0.1:1"])
+    assert (refused.exit_code, "ZooKeeper at 127.0.0.1:1: Connection time-out" in refused.output) == (1, True)
 
 
 class _Spout:
@@ -226,6 +229,36 @@ def position_of(streams: dict[str, StormStream], folder: Path, **spouts: Any) ->
     (topology.merge(*merged) if len(merged) > 1 else merged[0]).each("value", lambda value: [value], "v")
     (program,) = compile_plan(topology.build().plan, with_context({}, topology="t", run="t-1", home=None))
     return find_position(component_of(str(folder), program), streams, ImportAnswers())[0]
+
+
+def begun_from(meta: dict[str, int], starts: dict[Any, int], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the range of the batch to repeat in a partition that no batch before it has: its start, and its end."""
+    topology = TridentTopology()
+    spout = KafkaSpout("localhost:1", "t", kind="transactional")
+    topology.newStream("s", spout).each("value", lambda value: [value], "v")
+    (program,) = compile_plan(topology.build().plan, with_context({}, topology="t", run="t-1", home=None))
+    monkeypatch.setattr(offsets, "read_topics", lambda info: {"t": ExistingTopic("id", 2)})
+    listed = [{"topic": "t", "partition": number} for number in range(2)]
+    of_first = {"t@0": {1: meta}, "t@1": {1: {"firstOffset": 0, "lastOffset": 4}}}
+    storm = StormStream("s", 1, frozenset({1}), {1: listed}, of_first)
+    position, _ = find_position(component_of(str(folder), program), {"s": storm}, ImportAnswers(starts=starts))
+    assert position.begun is not None
+    _, ends, begins = position.begun["s"]["t"]
+    assert position.over["s"]["t"][1][0] == dict(begins).get(0, ends[0]), "the batch begins where the position is"
+    return dict(begins).get(0), ends[0]
+
+
+def test_a_repeated_batch_has_each_partition_of_storms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only, later = {"firstOffset": 0, "lastOffset": 0}, {"firstOffset": 5, "lastOffset": 5}
+    assert begun_from(only, {}, tmp_path, monkeypatch) == (0, 1)
+    assert begun_from(only, {("t", 0): 0}, tmp_path, monkeypatch) == (0, 1)
+    with pytest.raises(DefinitionError, match=r"whether the record at offset 5 .* --start t@0=5, .* --start t@0=6"):
+        begun_from(later, {}, tmp_path, monkeypatch)
+    assert begun_from(later, {("t", 0): 5}, tmp_path, monkeypatch) == (5, 6)
+    assert begun_from(later, {("t", 0): 6}, tmp_path, monkeypatch) == (None, 6)
+    for meta, wrong in ((only, 1), (only, 2), (later, 4), (later, 7), ({"firstOffset": 3, "lastOffset": 9}, 5)):
+        with pytest.raises(DefinitionError, match=rf"--start t@0={wrong}: the batch under way begins at offset"):
+            begun_from(meta, {("t", 0): wrong}, tmp_path, monkeypatch)
 
 
 def test_streams_of_which_storm_knows_none_are_refused(tmp_path: Path) -> None:

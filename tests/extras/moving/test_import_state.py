@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +105,73 @@ def test_types_are_declared_and_keys_are_split(tmp_path: Path) -> None:
     assert state.stored() == {(7, "mon"): OpaqueValue(3, 1.5, None), (12, "tue"): OpaqueValue(3, 2.0, 1.0)}
     with pytest.raises(StateError, match="has 1 fields, and our state has 2"):
         take(source, state)
+
+
+TYPED_KEYS = {
+    "tinyint": ("7", 7), "byte": ("-7", -7), "smallint": ("7", 7), "short": ("7", 7), "int": ("7", 7),
+    "integer": ("7", 7), "bigint": ("7", 7), "long": ("7", 7), "float": ("0.5", 0.5), "real": ("0.5", 0.5),
+    "double": ("1.5E3", 1500.0),
+    "decimal(9,2)": ("1.5", Decimal("1.5")), "numeric(9,2)": ("7", Decimal(7)), "boolean": ("true", True),
+    "bool": ("false", False), "date": ("2026-11-26", date(2026, 11, 26)), "string": ("7", "7"),
+    "timestamp": ("2026-11-26 10:00:00.5", datetime(2026, 11, 26, 10, 0, 0, 500_000)),
+}  # fmt: skip
+NO_KEYS = {
+    "int": ("05", "1_0", " 7", "+7", "x", "", "7.0"), "date": ("20261126", "26.11.2026"), "boolean": ("True", "1"),
+    "double": ("1_0", " 1.0", "x"), "decimal(9,2)": ("1_0", " 1", "x"), "timestamp": ("now",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ddl", TYPED_KEYS)
+def test_a_text_is_a_key_of_each_type(ddl: str, tmp_path: Path) -> None:
+    text, key = TYPED_KEYS[ddl]
+    state = SqlMapState.opaque(f"sqlite:///{tmp_path}/c.db", "c", key=f"k {ddl}", value="count bigint")
+    take(DumpSource(dump(tmp_path / "d", {text: [3, 1, None]}), OPAQUE), state).check("c")
+    assert state.stored() == {(key,): OpaqueValue(3, 1, None)}
+
+
+@pytest.mark.parametrize(("ddl", "text"), [(ddl, text) for ddl, texts in NO_KEYS.items() for text in texts])
+def test_a_text_that_is_no_key_of_the_type_is_refused(ddl: str, text: str, tmp_path: Path) -> None:
+    state = SqlMapState.opaque(f"sqlite:///{tmp_path}/c.db", "c", key=f"k {ddl}", value="count bigint")
+    with pytest.raises(StateError, match="a key does not fit the declared types"):
+        take(DumpSource(dump(tmp_path / "d", {text: [3, 1, None]}), OPAQUE), state)
+    assert state.stored() == {}
+
+
+@pytest.mark.parametrize(("ddl", "texts"), [("double", ["1", "1.0"]), ("decimal(9,2)", ["1.5", "1.50"])])
+def test_two_keys_of_storm_that_are_one_here_are_counted(ddl: str, texts: list[str], tmp_path: Path) -> None:
+    state = SqlMapState.opaque(f"sqlite:///{tmp_path}/c.db", "c", key=f"k {ddl}", value="count bigint")
+    done = take(DumpSource(dump(tmp_path / "d", {text: [3, n, None] for n, text in enumerate(texts)}), OPAQUE), state)
+    with pytest.raises(StateError, match=r"c holds 1 keys, and Storm's state 2: .*two of Storm's are one key here"):
+        done.check("c")
+
+
+@pytest.mark.parametrize("kind", list(StateType))
+def test_numbers_go_into_decimals_as_they_are_written(kind: StateType, tmp_path: Path) -> None:
+    url, form = f"sqlite:///{tmp_path}/c.db", {PLAIN: "%s", TRANSACTIONAL: "[3, %s]", OPAQUE: "[3, %s, %s]"}[kind]
+    exact, long = "12.35", "12345678901234567890.12"
+    state = SqlMapState(url, "c", Fields("word string"), Fields("sum decimal(30,2)"), kind)
+    texts = [form.replace("%s", number) for number in (exact, long, "10")]
+    (tmp_path / "d").write_text("".join(f'{{"key": "{n}", "value": {text}}}\n' for n, text in enumerate(texts)))
+    take(DumpSource(tmp_path / "d", kind), state).check("c")
+    found = [value if kind is PLAIN else value[1] for _, value in sorted(state.stored().items())]
+    assert found == [Decimal(exact), Decimal(long), Decimal(10)]
+    rows = SqlMapState(url, "rows", Fields("word string"), Fields("sum decimal(30,2)", "mean double"), kind)
+    text = form.replace("%s", f"[{long}, 0.1]")
+    (tmp_path / "d").write_text(json.dumps({"key": "a", "text": text}) + "\n")
+    take(DumpSource(tmp_path / "d", kind), rows).check("rows")
+    (found,) = (value if kind is PLAIN else value[1] for value in rows.stored().values())
+    assert tuple(found) == (Decimal(long), 0.1) and list(map(type, found)) == [Decimal, float]
+
+
+def test_a_key_is_cut_into_as_many_fields_as_the_state_has(tmp_path: Path) -> None:
+    for table, types in {"c": ["a string", "b string"], "d": ["a string", "b int"]}.items():
+        state = SqlMapState.opaque(f"sqlite:///{tmp_path}/c.db", table, key=types, value="count bigint")
+        source = DumpSource(dump(tmp_path / "d", {"x:1": [3, 1, None], "x:1:2": [3, 1, None]}), OPAQUE)
+        with pytest.raises(StateError, match=r"key \['x', '1', '2'\] has 3 fields, and our state has 2 \(a, b\)"):
+            take(source, state, QUIET, ":")
+        (tmp_path / "d").write_text('{"key": 7, "value": [3, 1, null]}\n')
+        with pytest.raises(StateError, match=r"key \[7\] cannot be cut at ':'"):
+            take(source, state, QUIET, ":")
 
 
 def test_a_global_aggregate_has_its_key_here(tmp_path: Path) -> None:
@@ -205,6 +275,53 @@ def test_redis_into_a_table_and_in_place(hash_: str | None, redis: str, tmp_path
     for _ in range(2):
         rebase_in_place(source, UNDER_WAY, False, lambda keys: None).check("in place")
         assert {key: value for part in source.read(10) for key, value in zip(*part, strict=True)} == wanted
+
+
+@pytest.mark.servers
+def test_a_value_that_expires_still_does_after_it_was_changed_in_place(redis: str, tmp_path: Path) -> None:
+    import redis as client
+
+    server, prefix = client.from_url(redis), f"{tmp_path.name}:"
+    server.set(f"{prefix}a", "[8,5,4]", ex=1000)
+    source = RedisSource(redis, None, OPAQUE, f"{prefix}*")
+    rebase_in_place(source, UNDER_WAY, False, lambda keys: None).check("in place")
+    assert json.loads(server.get(f"{prefix}a")) == [7, 4, 4]
+    assert 0 < server.ttl(f"{prefix}a") <= 1000
+
+
+@pytest.mark.servers
+def test_a_name_in_redis_that_is_no_text_is_refused(redis: str, tmp_path: Path) -> None:
+    import redis as client
+
+    client.from_url(redis).hset(tmp_path.name, mapping={b"\xff": "[3,1,null]"})
+    source = RedisSource(redis, tmp_path.name, OPAQUE)
+    for take_over in (lambda: take(source, state_of(tmp_path)), lambda: rebase_in_place(source, QUIET, False, print)):
+        with pytest.raises(StateError, match=r"name b'\\xff' is not UTF-8"):
+            take_over()
+
+
+class Joined:
+    """Makes one name of all fields of a key."""
+
+    def build(self, key: Any) -> str:
+        return "|".join(map(str, key))
+
+
+@pytest.mark.servers
+def test_a_key_in_redis_is_a_name_that_the_state_makes(redis: str, tmp_path: Path) -> None:
+    rows = [{"key": ["alice", "mon"], "value": [3, 1, None]}, {"key": ["alice", "tue"], "value": [3, 2, None]}]
+    (tmp_path / "d").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source, target = DumpSource(tmp_path / "d", OPAQUE), RedisMapState.opaque(redis, f"{tmp_path.name}:days")
+    with pytest.raises(StateError, match=r"key \['alice', 'mon'\] has 2 fields, .* Give the state a keyFactory"):
+        take(source, target)
+    assert target.stored() == {}
+    made = replace(target, keyFactory=Joined())
+    take(source, made).check("days")
+    assert made.stored() == {("alice|mon",): OpaqueValue(3, 1, None), ("alice|tue",): OpaqueValue(3, 2, None)}
+    for wrong, text in {"trident:x": "are those of the ledger", 7: "the default KeyFactory takes a text"}.items():
+        (tmp_path / "d").write_text(json.dumps({"key": wrong, "value": [3, 1, None]}) + "\n")
+        with pytest.raises(StateError, match=text):
+            take(source, RedisMapState.opaque(redis))
 
 
 def test_the_command_names_what_is_missing(tmp_path: Path) -> None:

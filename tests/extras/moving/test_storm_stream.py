@@ -59,13 +59,18 @@ def test_both_forms_of_offsets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("meta", "start"), [(new(5, 9), 5), (new(-1, -1), 0), (new(5, 5), None), ({"offset": 5, "nextOffset": 9}, 5)]
+    ("meta", "start"),
+    [(new(5, 9), 5), (new(-1, -1), 0), (new(0, 0), 0), (new(5, 5), None), ({"offset": 5, "nextOffset": 9}, 5)],
 )
 def test_a_partition_without_a_committed_batch(meta: object, start: int | None) -> None:
     """With one offset twice, it is the only record, or the one before the first: nobody can tell."""
-    progress = read_progress(stream(8, {"lines@0": {8: meta}}, {7: [], 8: LISTED}), 7, ["lines"])
+    begun = stream(8, {"lines@0": {8: meta}}, {7: [], 8: LISTED})
+    progress = read_progress(begun, 7, ["lines"])
     assert progress.next.get(("lines", 0)) == start
     assert (("lines", 0) in progress.unknown) == (start is None)
+    told = read_progress(begun, 7, ["lines"], {("lines", 0): 6})
+    assert (told.next, told.unknown) == ({("lines", 0): 6}, {})
+    assert told.after == {("lines", 0): max(6, progress.after.get(("lines", 0), 6))}
 
 
 def test_what_no_kafka_spout_wrote_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import tempfile
@@ -87,8 +88,9 @@ def make_checkpoint(component: Component, position: ImportedPosition) -> bool:
     LineageError if there is another one."""
     entries = entries_of(component, position)
     log = component.read()
-    if log.store.get(AGREEMENT, 0) is not None or log.store.get(LOG, 0) is not None:
-        if _without_names(log.store.get(LOG, 0)) == _without_names(entries[LOG][0]) and find_moved(component):
+    there = {path: {txid: log.store.get(path, txid) for txid in log.store.txids(path)} for path in log.store.paths("")}
+    if AGREEMENT in there or LOG in there:
+        if _without_names(there) == _without_names(entries):
             return False
         raise LineageError(
             f"the checkpoint {log.where} is there already, and not from this import: its topology may have run. Move "
@@ -106,7 +108,13 @@ def make_checkpoint(component: Component, position: ImportedPosition) -> bool:
     return True
 
 
-def _without_names(log: Mapping[str, Any] | None) -> Any:
-    """Return what a log says of batches, without who wrote it, and in which order of sets."""
-    batches = {name: dict(batch) for name in ("over", "begun") if (batch := (log or {}).get(name))}
-    return {name: {**batch, "order": None} for name, batch in batches.items()}
+def _without_names(entries: Mapping[str, Mapping[int, Any]]) -> Any:
+    """Return what a checkpoint holds, without who made it, and in which order of sets."""
+    plain = {path: json.loads(json.dumps(of)) for path, of in entries.items()}  # as a store returns it
+    if record := plain.get(AGREEMENT, {}).get("0"):
+        record.pop("lineage", None)
+    if log := plain.get(LOG, {}).get("0"):
+        log.pop("driver", None)
+        for batch in filter(None, (log.get("over"), log.get("begun"))):
+            batch.pop("order", None)
+    return plain

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -42,12 +43,24 @@ def compare_states(
     """Compare two states key by key: FILE:STATE of ours, or one of Storm's (redis://..., a SQLAlchemy URL, a dump)."""
 
     def body() -> int:
-        sides = _sides_of((left, right), kind, lay, checkpoint, accept_under_way)
-        result = compare(*sides, Rules(tolerance, txids), ignored, split)
+        with _not_comparable():
+            sides = _sides_of((left, right), kind, lay, checkpoint, accept_under_way)
+            result = compare(*sides, Rules(tolerance, txids), ignored, split)
         print(json.dumps(_as_json(sides, result), indent=2) if as_json else "\n".join(_describe(sides, result)))
         return 0 if result.first is None else 1
 
     sys.exit(run_guarded(body, full))
+
+
+@contextmanager
+def _not_comparable() -> Iterator[None]:
+    """Inside, no error has the exit code of a difference."""
+    try:
+        yield
+    except DefinitionError:
+        raise
+    except TridentError as error:
+        raise NotComparable(str(error)) from error
 
 
 def _sides_of(

@@ -16,9 +16,10 @@ from ...model.canonical import canonical
 from ...state import StateType
 from ...state.roles import StoredValues
 from ...tuples import Fields
+from .declared_types import key_fields
 from .divergence import Divergence, Rules, Version
 from .sources import Batch, ValueSource
-from .state_import import SIZE, key_fields
+from .state_import import SIZE
 from .storm_values import Key, Rebase
 
 GLOBAL_KEYS = {"$GLOBAL$", "$REDIS-MAP-STATE-GLOBAL"}  # of the one value of a global aggregate, in a table and in Redis
@@ -139,6 +140,7 @@ class _Choice:
     def __init__(self, names: tuple[str, ...] | None, ignored: Sequence[str]) -> None:
         self.several = names is not None and len(names) > 1
         self._names, self._ignored, self._unused = names, set(ignored), set(ignored) - set(names or ())
+        self._left: bool | None = None  # whether a value had anything else
 
     @classmethod
     def of(cls, left: Side, right: Side, ignored: Sequence[str]) -> _Choice:
@@ -153,6 +155,11 @@ class _Choice:
     def __call__(self, value: Any) -> Any:
         if not self._ignored or value is None:
             return value
+        kept = self._keep(value)
+        self._left = bool(self._left) or kept not in (None, {}, [])
+        return kept
+
+    def _keep(self, value: Any) -> Any:
         if isinstance(value, Mapping):
             self._unused -= value.keys()
             return {name: part for name, part in value.items() if name not in self._ignored}
@@ -165,10 +172,13 @@ class _Choice:
         return [part for name, part in zip(self._names, value, strict=True) if name not in self._ignored]
 
     def check_used(self) -> None:
-        """Raise NotComparable for a column that no value has."""
+        """Raise NotComparable for a column that no value has, and for values that have no other one."""
         if self._unused:
             there = ", ".join(self._names) if self._names else "none with a name"
             raise NotComparable(f"--ignore {min(self._unused)}: no value has this column; there are {there}")
+        if self._left is False:
+            ignored = ", ".join(sorted(self._ignored))
+            raise NotComparable(f"--ignore {ignored}: nothing of a value is left to compare")
 
 
 class _Collected:

@@ -9,10 +9,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from ...errors import DefinitionError
 from ...model.canonical import canonical
 from .storm_values import Key
 
 SHOWN = 200  # characters of a value
+
 
 class Version(NamedTuple):
     """What a side holds of a key. ``txid``: of the batch that wrote it; ``before``: the value that it replaced, if
@@ -63,6 +65,10 @@ class Rules:
 
     tolerance: float = 0.0
     txids: bool = False
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.tolerance):
+            raise DefinitionError(f"--tolerance {self.tolerance}: name a number that is finite")
 
     def agree(self, left: Version, right: Version) -> bool:
         if not self.same(left.value, right.value):

@@ -17,15 +17,15 @@ from ...cli.failures import run_guarded
 from ...cli.targets import add_options, name_option, settings_option, target_argument, traceback_option
 from ...filesystems.base import is_number
 from ...state import StateType
-from ..txid.components import components_of
-from .checkpoint import Moved, make_checkpoint
+from ..txid.components import Component, components_of
+from .checkpoint import ImportedPosition, Moved, make_checkpoint
 from .kafka_offsets import Place
-from .offsets import ImportAnswers, find_group, find_position
+from .offsets import Found, ImportAnswers, check_starts, find_group, find_positions, spouts_of
 from .source_options import KINDS, find_checkpoint, source_of, source_options, target_of
 from .sources import RedisSource
 from .state_import import Result, import_values, rebase_in_place
 from .storm_stream import streams_of
-from .zookeeper import ROOT, read_dump, read_live
+from .zookeeper import ROOT, Nodes, read_dump, read_live
 
 _add_names = add_options(
     target_argument,
@@ -58,25 +58,43 @@ def offsets(
     """Make a checkpoint that begins behind the last batch that Storm has committed."""
 
     def body() -> int:
-        if sum(each is not None for each in (zookeeper, dump, group)) != 1:
+        if sum(map(bool, (zookeeper, dump, group))) != 1:
             raise click.UsageError("name one of --zookeeper, --dump and --group")
         if group and streams:
             raise click.UsageError("--stream names a stream of Storm's transactional spouts; --group has none")
         answers = ImportAnswers(_pairs("--stream", streams), _parse_starts(starts), txid)
-        nodes = read_live(zookeeper, root) if zookeeper else read_dump(dump, root) if dump else {}
-        known = streams_of(nodes, root)
-        for component in components_of(**named, new=True):
-            if component.program is None:
-                raise click.UsageError("a checkpoint alone does not say what its streams read: name the topology")
-            found = find_group(component, group, answers) if group else find_position(component, known, answers)
-            print("\n".join(found[1]))
-            print("\n".join(_warn(found[0].moved)))
-            if not dry_run:
-                made = make_checkpoint(component, found[0])
-                print(f"{'made' if made else 'there already:'} the checkpoint {component.read().where}")
+        components = components_of(**named, new=True)
+        if any(component.program is None for component in components):
+            raise click.UsageError("a checkpoint alone does not say what its streams read: name the topology")
+        if group:
+            found: list[Found] = [(component, *find_group(component, group, answers)) for component in components]
+        else:
+            nodes = _read_nodes(zookeeper, dump, root, components, answers)
+            found = find_positions(components, streams_of(nodes, root), answers)
+        check_starts(found, answers)
+        for component, position, lines in found:
+            print("\n".join(lines))
+            if position is not None:
+                _make(component, position, dry_run)
         return 0
 
     sys.exit(run_guarded(body, full))
+
+
+def _read_nodes(
+    zookeeper: str | None, dump: Path | None, root: str, components: Sequence[Component], answers: ImportAnswers
+) -> Nodes:
+    if dump is not None:
+        return read_dump(dump, root)
+    ours = [info.id for component in components for info in spouts_of(component)]
+    return read_live(zookeeper or "", root, [answers.streams.get(name, name) for name in ours])
+
+
+def _make(component: Component, position: ImportedPosition, dry_run: bool) -> None:
+    print("\n".join(_warn(position.moved)))
+    if not dry_run:
+        made = make_checkpoint(component, position)
+        print(f"{'made' if made else 'there already:'} the checkpoint {component.read().where}")
 
 
 def _warn(moved: Moved) -> list[str]:
@@ -101,6 +119,8 @@ def _pairs(option: str, given: Sequence[str]) -> dict[str, str]:
     for name, sign, value in pairs:
         if not (name and sign and value):
             raise click.UsageError(f"{option} {name}{sign}{value}: expected NAME=VALUE")
+        if [each for each, _, _ in pairs].count(name) > 1:
+            raise click.UsageError(f"{option} {name} is given twice")
     return {name: value for name, _, value in pairs}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import DefinitionError
 from ...kafka import KafkaSpout
-from ...kafka.batches import TopicPosition, metadata_of
+from ...kafka.batches import TopicPosition, metadata_of, places_of
 from ...kafka.topic_metadata import ExistingTopic, Watch
 from ...spouts.inspection import SpoutNodeInfo
 from ...spouts.interfaces import TRANSACTIONAL, ITridentSpout
@@ -41,13 +41,68 @@ class Findings:
     lines: list[str] = field(default_factory=list)
 
 
+Found = tuple[Component, ImportedPosition | None, list[str]]
+
+
+def find_positions(
+    components: Sequence[Component], streams: Mapping[str, StormStream], answers: ImportAnswers
+) -> list[Found]:
+    """Return each component with where it begins, and the lines that say so: None for a new one beside others that
+    Storm knows. Raises what `find_position` raises, also for an answer that fits no stream."""
+    _check_streams([info.id for component in components for info in spouts_of(component)], streams, answers)
+    known = [any(_find_stream(info.id, streams, answers) for info in spouts_of(each)) for each in components]
+    found: list[Found] = []
+    for component, is_known in zip(components, known, strict=True):
+        if is_known or not any(known):
+            found.append((component, *find_position(component, streams, answers)))
+        else:
+            names = ", ".join(info.id for info in spouts_of(component))
+            line = f"{component.shown}: Storm remembers none of its streams {names}; it begins as a new one"
+            found.append((component, None, [line]))
+    return found
+
+
+def spouts_of(component: Component) -> Sequence[SpoutNodeInfo]:
+    """Return the spouts of a component whose topology is known."""
+    assert component.program is not None
+    return component.program.spouts
+
+
+def _check_streams(ours: Sequence[str], streams: Mapping[str, StormStream], answers: ImportAnswers) -> None:
+    """Raise DefinitionError for an answer about none of our streams, and for a stream of Storm that two of ours read:
+    its records would count twice."""
+    for name, wanted in answers.streams.items():
+        if name not in ours:
+            raise DefinitionError(f"--stream {name}={wanted}: we have no stream {name}; there are {', '.join(ours)}")
+    of_storm: dict[str, str] = {}
+    for name in ours:
+        wanted = answers.streams.get(name, name)
+        if wanted in streams and (other := of_storm.setdefault(wanted, name)) != name:
+            raise DefinitionError(
+                f"stream {wanted} of Storm would be read by {other} and {name}, and its records would count twice; "
+                "name the stream of each with --stream OURS=STORMS"
+            )
+
+
+def check_starts(found: Sequence[Found], answers: ImportAnswers) -> None:
+    """Raise DefinitionError for a start of a partition that no imported stream reads."""
+    read = {
+        place
+        for component, position, _ in found if position is not None
+        for info in spouts_of(component) if isinstance(info.spout, KafkaSpout) and info.id in position.over
+        for place in places_of(position.over[info.id])
+    }  # fmt: skip
+    for name, p in sorted(answers.starts.keys() - read):
+        start = answers.starts[name, p]
+        raise DefinitionError(f"--start {name}@{p}={start}: no stream that is imported reads {name}@{p}")
+
+
 def find_position(
     component: Component, streams: Mapping[str, StormStream], answers: ImportAnswers
 ) -> tuple[ImportedPosition, list[str]]:
     """Return where a component begins, and the lines that say so. Asks Kafka for the topics; changes nothing. Raises
     DefinitionError for what does not fit together."""
-    assert component.program is not None
-    spouts = component.program.spouts
+    spouts = spouts_of(component)
     of_spouts = {info.id: _find_stream(info.id, streams, answers) for info in spouts}
     known = [stream for stream in of_spouts.values() if stream is not None]
     if not known:
@@ -132,12 +187,13 @@ def _last_metadata(stream: StormStream, committed: int) -> Iterator[tuple[str, A
 
 
 def _add_kafka(found: Findings, info: SpoutNodeInfo, stream: StormStream, moved: Moved, answers: ImportAnswers) -> None:
-    progress = read_progress(stream, moved.committed, info.spout.topics or ())
+    progress = read_progress(stream, moved.committed, info.spout.topics or (), answers.starts)
     topics = read_topics(info)
-    found.over[info.id] = _metadata(topics, {**progress.next, **answers.starts}, {})
+    found.over[info.id] = _metadata(topics, progress.next, {})
     if moved.repeats:
+        progress.check_repeatable(topics)
         starts = {place: start for place, start in progress.next.items() if progress.after.get(place, start) > start}
-        found.begun[info.id] = _metadata(topics, {**progress.next, **answers.starts, **progress.after}, starts)
+        found.begun[info.id] = _metadata(topics, {**progress.next, **progress.after}, starts)
     found.lines += describe_offsets(info, topics, progress, answers.starts)
 
 
@@ -179,7 +235,7 @@ def describe_offsets(
             else:
                 why = progress.unknown.get(place, "has no position in Storm")
                 yield f"  {name}@{p}: {why}; it begins at its beginning, or where --start {name}@{p}=OFFSET says"
-    for name, p in sorted(progress.next):
+    for name, p in sorted(progress.next.keys() - starts.keys()):
         if name not in topics or p >= topics[name].partitions:
             yield f"  {name}@{p}: Storm was at offset {progress.next[name, p]}, and stream {info.id} does not read it"
 
@@ -187,10 +243,9 @@ def describe_offsets(
 def find_group(component: Component, group: str, answers: ImportAnswers) -> tuple[ImportedPosition, list[str]]:
     """Return where a component begins after the offsets that a consumer group has committed: those of KafkaSpout, the
     spout of core Storm. They are the next ones to read; what was acked beyond a gap comes again."""
-    assert component.program is not None
     txid = answers.txid or 0
     found = Findings(lines=[f"{component.shown}: after the committed offsets of group {group}, txid {txid}"])
-    for info in component.program.spouts:
+    for info in spouts_of(component):
         if not isinstance(info.spout, KafkaSpout):
             raise DefinitionError(f"stream {info.id} is no KafkaSpout; a consumer group has no position of it")
         topics = read_topics(info)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import click
 
+from ...checkpoints.hash_seed import own_order
+from ...checkpoints.location import local_folder, read_log
+from ...checkpoints.uri_folder import find_folder
 from ...cli.targets import add_options
 from ...errors import DefinitionError
+from ...model.secrets import redact_url
 from ...state import StateType
 from ...state.roles import OpensValues, StoredValues
 from ...topology.user_modules import states_loading
-from ..txid.components import components_in
+from ..txid.components import Component, components_in
 from .checkpoint import Moved, check_unused, find_moved
 from .sources import REDIS, DumpSource, RedisSource, ValueSource
 
@@ -49,17 +55,35 @@ def source_of(source: str, kind: StateType, lay: Mapping[str, Any], option: str 
         return RedisSource(source, lay["hash_"], kind, lay["match"])
     if not sql:
         if not Path(source).is_file():
-            raise click.UsageError(f"{option}{source}: no such file, and no URL")
+            raise click.UsageError(f"{option}{redact_url(source)}: no such file, and no URL")
         return DumpSource(Path(source), kind)
-    if not (lay["table"] and lay["key"] and lay["value"]):
-        raise click.UsageError("a SQL table needs --table, --key and --value")
+    _check_columns(kind, lay)
     from .table_source import TableSource
 
     return TableSource(source, lay["table"], kind, lay["key"], lay["value"], lay["txid"], lay["previous"])
 
 
+def _check_columns(kind: StateType, lay: Mapping[str, Any]) -> None:
+    """Raise UsageError for columns that do not say all that the kind keeps of a value, or more."""
+    if not (lay["table"] and lay["key"] and lay["value"]):
+        raise click.UsageError("a SQL table needs --table, --key and --value")
+    txid, values, previous = lay["txid"], len(lay["value"]), len(lay["previous"] or ())
+    if txid and kind is StateType.NON_TRANSACTIONAL:
+        raise click.UsageError(f"--txid {txid}: a non-transactional state has no txids; name the kind of the state")
+    if previous != (values if txid and kind is StateType.OPAQUE else 0):
+        raise click.UsageError(
+            "--previous is for an opaque state with --txid, which has one for each --value; there are "
+            f"{values} --value and {previous} --previous, the kind is {kind.value}, {'with' if txid else 'without'} "
+            "--txid"
+        )
+    if values > 1 and not txid and kind is not StateType.NON_TRANSACTIONAL:
+        raise click.UsageError("without --txid one --value holds the JSON of Storm's state: name one, or --txid")
+
+
 def target_of(named: str, option: str = "--into ") -> tuple[str, StoredValues]:
     """Return our state. Raises DefinitionError for one that is not in the file, or is no map."""
+    if "://" in named:
+        raise DefinitionError(f"{option.strip() or 'a state'} names a state of ours as FILE:STATE, and not a URL")
     file, _, name = named.rpartition(":")
     states = states_loading().load(file or named)
     if name not in states:
@@ -71,7 +95,7 @@ def target_of(named: str, option: str = "--into ") -> tuple[str, StoredValues]:
 
 def find_checkpoint(checkpoint: str) -> Moved:
     """Return what an imported checkpoint keeps of Storm. Raises an error for one on which a topology has run."""
-    found = [each for each in components_in(Path(checkpoint)) if find_moved(each) is not None]
+    found = [each for each in _components_at(checkpoint) if find_moved(each) is not None]
     if len(found) != 1:
         raise DefinitionError(
             f"{checkpoint} has {len(found)} checkpoints that `trident import offsets` has made; name the folder of "
@@ -81,3 +105,15 @@ def find_checkpoint(checkpoint: str) -> Moved:
     moved = find_moved(found[0])
     assert moved is not None
     return moved
+
+
+def _components_at(place: str) -> list[Component]:
+    """Return the components whose checkpoints are in a local folder, or the one whose checkpoint a URI names."""
+    if (local := local_folder(place)) is not None:
+        return components_in(Path(local))
+    root, *names = place.rstrip("/").rsplit("/", 2)
+    if len(names) < 2 or root.endswith(("/", ":")):
+        return []
+    topology, name = map(unquote, names)
+    find = partial(find_folder, storage={})
+    return [Component(topology, name, partial(read_log, root, topology, name, own_order, find))]

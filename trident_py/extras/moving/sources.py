@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from ...errors import DefinitionError, StateError, TridentError, explain_missing
-from ...model.secrets import redact_url
+from ...model.secrets import hide, redact_url, secrets_in
 from ...state import (
     JSONNonTransactionalSerializer,
     JSONOpaqueSerializer,
@@ -27,6 +30,8 @@ SERIALIZERS: dict[StateType, Any] = {
     StateType.OPAQUE: JSONOpaqueSerializer(),
 }
 Batch = tuple[list[Key], list[Any]]
+Number = Callable[[str], Any]
+FIELDS = {str, int, float, bool, type(None), Decimal}  # what a field of a key may be in a dump
 
 
 class ValueSource(Protocol):
@@ -38,8 +43,17 @@ class ValueSource(Protocol):
     @property
     def shown(self) -> str: ...
 
-    def read(self, size: int) -> Iterator[Batch]:
-        """Yield keys and values of about so many keys at a time. A key may come twice, with the same value."""
+    def read(self, size: int, number: Number | None = None) -> Iterator[Batch]:
+        """Yield keys and values of about so many keys at a time. A key may come twice, with the same value.
+        ``number``: makes JSON's numbers that have a fraction; None: they become floats."""
+
+
+def unreadable(what: str, example: str) -> DefinitionError:
+    """Return the error for a URL that cannot be read. It is not shown: nothing tells where its password is."""
+    return DefinitionError(
+        f"{what}: the URL is not readable: percent-encode / # ? and @ in a password (%2F %23 %3F %40). An example: "
+        f"{example}"
+    )
 
 
 @dataclass(frozen=True)
@@ -52,27 +66,42 @@ class RedisSource:
     match: str | None = None
 
     @property
+    def what(self) -> str:
+        return "the strings" if self.hash is None else f"hash {self.hash!r}"
+
+    @property
     def shown(self) -> str:
-        return f"{'the strings' if self.hash is None else f'hash {self.hash!r}'} at {redact_url(self.url)}"
+        return f"{self.what} at {redact_url(self.url)}"
 
     def connect(self) -> Any:
         try:
             import redis
         except ImportError as error:
             raise DefinitionError(explain_missing(self.shown, f"the client {error.name}", "redis")) from error
-        return redis.from_url(self.url)
+        try:
+            if "@" in self.url[len(f"redis://{urlsplit(self.url).netloc}") :]:
+                raise ValueError("a part of the password")
+            return redis.from_url(self.url)
+        except ValueError:  # its message shows a part of the password
+            raise unreadable(self.what, "redis://host:6379/0") from None
 
-    def read(self, size: int) -> Iterator[Batch]:
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Give a client; its errors inside are raised as TridentError."""
         client = self.connect()
         from redis import RedisError
 
         try:
-            for names, texts in self.pages(client, size):
-                keys = [(name.decode(),) for name in names]
-                yield keys, decode(self.kind, keys, texts)
+            yield client
         except RedisError as error:
-            cause = f"{type(error).__name__}: {error}"
+            cause = hide(str(error), secrets_in(self.url))
             raise TridentError(f"{self.shown}: {cause}. Check the server and the name") from error
+
+    def read(self, size: int, number: Number | None = None) -> Iterator[Batch]:
+        with self.open() as client:
+            for names, texts in self.pages(client, size):
+                keys = self.keys(names)
+                yield keys, decode(self.kind, keys, texts, number)
 
     def pages(self, client: Any, size: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Yield names and texts as they are."""
@@ -88,6 +117,15 @@ class RedisSource:
             if there:
                 yield list(there), list(there.values())
 
+    def keys(self, names: Sequence[bytes]) -> list[Key]:
+        """Return the keys of names. Raises StateError for one that is no text."""
+        try:
+            return [(name.decode(),) for name in names]
+        except UnicodeDecodeError as error:
+            raise StateError(
+                f"{self.shown}: name {error.object[:80]!r} is not UTF-8, so no key of Storm's; use --match"
+            ) from error
+
     def texts(self, client: Any, keys: Sequence[Key]) -> list[bytes]:
         """Return the texts of keys; "null" for a missing one."""
         names = [key[0] for key in keys]
@@ -98,8 +136,11 @@ class RedisSource:
         """Write values in Storm's bytes, and remove keys, in one step."""
         texts = {key[0]: SERIALIZERS[self.kind].serialize(value) for key, value in changed.items()}
         pipeline, names = client.pipeline(), [key[0] for key in removed]
-        if texts:
-            pipeline.mset(texts) if self.hash is None else pipeline.hset(self.hash, mapping=texts)
+        if self.hash is None:
+            for name, text in texts.items():
+                pipeline.set(name, text, keepttl=True)
+        elif texts:
+            pipeline.hset(self.hash, mapping=texts)
         if names:
             pipeline.delete(*names) if self.hash is None else pipeline.hdel(self.hash, *names)
         pipeline.execute()
@@ -122,28 +163,32 @@ class DumpSource:
     def shown(self) -> str:
         return str(self.file)
 
-    def read(self, size: int) -> Iterator[Batch]:
+    def read(self, size: int, number: Number | None = None) -> Iterator[Batch]:
         with self.file.open("rb") as lines:
             at = 0
             while part := list(islice(lines, size)):
-                keys, values = self._parse(part, at)
+                keys, values = self._parse(part, at, number)
                 at += len(part)
                 yield keys, check_form(self.kind, keys, values)
 
-    def _parse(self, lines: Sequence[bytes], before: int) -> Batch:
+    def _parse(self, lines: Sequence[bytes], before: int, number: Number | None) -> Batch:
         keys: list[Key] = []
         values = []
-        for number, line in enumerate(lines, before + 1):
+        load = json.JSONDecoder(parse_float=number).decode
+        for at, line in enumerate(lines, before + 1):
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = load(line.decode("utf-8-sig"))
                 key = row["key"]
-                values.append(json.loads(row["text"]) if "text" in row else row["value"])
-            except (ValueError, TypeError, KeyError) as error:
+                values.append(load(row["text"]) if "text" in row else row["value"])
+                fields = tuple(key) if isinstance(key, list) else (key,)
+                if not fields or not {type(part) for part in fields} <= FIELDS:
+                    raise ValueError("a key of other parts")
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise StateError(
-                    f'{self.file}, line {number}: expected {{"key": ..., "value": ...}}, or text for value, '
+                    f'{self.file}, line {at}: expected {{"key": ..., "value": ...}}, or text for value, '
                     f"got {line[:80]!r}"
                 ) from error
-            keys.append(tuple(key) if isinstance(key, list) else (key,))
+            keys.append(fields)
         return keys, values

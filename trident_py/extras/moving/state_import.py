@@ -14,15 +14,13 @@ import numpy as np
 
 from ...errors import StateError
 from ...state.roles import StoredValues
-from ...tuples import Fields
 from .checkpoint import Moved
+from .declared_types import exact_numbers, fit_values, key_fields
 from .sources import Batch, RedisSource, ValueSource
 from .storm_values import ImportTally, Key, Rebase, decode
 
 SIZE = 50_000  # keys of one part, which is one transaction of our state
 Tell = Callable[[int], None]
-_PARSE: dict[str, Callable[[str], Any]] = dict.fromkeys(("tinyint", "smallint", "int", "integer", "bigint"), int)
-_PARSE |= dict.fromkeys(("float", "double"), float)
 
 
 @dataclass(frozen=True)
@@ -84,14 +82,16 @@ def import_values(
     changes nothing. ``split``: what stands between the fields of a key in its name; ``tell`` gets the keys so far."""
     rebase = Rebase(source.kind, target.kind, moved, accept)
     sent, found = Digest(), Digest()
-    for keys, values in _read_ahead(source.read(SIZE)):
-        keys, values = rebase(key_fields(keys, target.key, split), values)
+    number = exact_numbers(target.key, target.value)
+    for keys, values in _read_ahead(source.read(SIZE, number)):
+        keys, values = rebase(keys, values)
         if keys:
-            keys, values = _drop_repeated(keys, values)
+            sent.note(keys)  # as Storm has them: two of them that are one key here are two
+            values = values if number is None else fit_values(target.kind, values, target.value)
+            keys, values = _drop_repeated(key_fields(keys, target.key, split), values)
             target.put(keys, values)
             text = as_text(keys, values)
             sent.add(text)
-            sent.note(keys)
             found.add(text if target.holds(keys, values) else as_text(keys, target.get(keys)))
         tell(rebase.tally.taken)
     return Result(rebase.tally, sent.keys, target.count(), sent.text, found.text)
@@ -111,43 +111,20 @@ def _drop_repeated(keys: list[Key], values: list[Any]) -> Batch:
     return (keys, values) if len(once) == len(keys) else (list(once), list(once.values()))
 
 
-def key_fields(keys: list[Key], declared: Fields | None, split: str | None) -> list[Key]:
-    """Return the keys with the fields and types that our state declares: a text is parsed if a number is declared."""
-    if split is not None:
-        keys = [tuple(key[0].split(split)) for key in keys]
-    if declared is None:
-        return keys
-    parsers = [_PARSE.get(declared.types.get(name, "string").lower()) for name in declared]
-    if keys and len(keys[0]) != len(parsers):
-        names = ", ".join(declared)
-        raise StateError(
-            f"key {list(keys[0])!r} has {len(keys[0])} fields, and our state has {len(parsers)} ({names}): name what "
-            "stands between the fields with --split"
-        )
-    if not any(parsers):
-        return keys
-    try:
-        return [
-            tuple(part if parse is None or not isinstance(part, str) else parse(part)
-                  for parse, part in zip(parsers, key, strict=True)) for key in keys
-        ]  # fmt: skip
-    except ValueError as error:
-        raise StateError(f"a key does not fit the declared types ({declared}): {error}") from error
-
-
 def rebase_in_place(source: RedisSource, moved: Moved, accept: bool, tell: Tell) -> Result:
     """Change the values of the batch under way where they are, and no other one. Twice is the same as once."""
     rebase = Rebase(source.kind, source.kind, moved, accept)
-    client, sent, found = source.connect(), Digest(), Digest()
-    for names, texts in source.pages(client, SIZE):
-        keys: list[Key] = [(name.decode(),) for name in names]
-        before = decode(source.kind, keys, texts)
-        kept, values = rebase(keys, before)
-        there, after = dict(zip(keys, before, strict=True)), dict(zip(kept, values, strict=True))
-        changed = {key: value for key, value in after.items() if value != there[key]}
-        source.change(client, changed, [key for key in keys if key not in after])
-        sent.add(as_text(kept, values))
-        sent.note(kept)
-        found.add(as_text(kept, decode(source.kind, kept, source.texts(client, kept)) if kept else []))
-        tell(rebase.tally.taken)
-    return Result(rebase.tally, sent.keys, source.count(client), sent.text, found.text)
+    sent, found = Digest(), Digest()
+    with source.open() as client:
+        for names, texts in source.pages(client, SIZE):
+            keys = source.keys(names)
+            before = decode(source.kind, keys, texts)
+            kept, values = rebase(keys, before)
+            there, after = dict(zip(keys, before, strict=True)), dict(zip(kept, values, strict=True))
+            changed = {key: value for key, value in after.items() if value != there[key]}
+            source.change(client, changed, [key for key in keys if key not in after])
+            sent.add(as_text(kept, values))
+            sent.note(kept)
+            found.add(as_text(kept, decode(source.kind, kept, source.texts(client, kept)) if kept else []))
+            tell(rebase.tally.taken)
+        return Result(rebase.tally, sent.keys, source.count(client), sent.text, found.text)

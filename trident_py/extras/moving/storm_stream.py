@@ -58,7 +58,9 @@ class StormStream:
         if before == now:
             return True
         topic, _, number = partition.rpartition("@")
-        return is_number(number) and {"topic": topic, "partition": int(number)} in (before or [])
+        return is_number(number) and {"topic": topic, "partition": int(number)} in (
+            before if isinstance(before, list) else []
+        )
 
 
 def streams_of(nodes: Nodes, root: str) -> dict[str, StormStream]:
@@ -72,6 +74,8 @@ def _read_stream(nodes: Nodes, place: str, name: str) -> StormStream:
     coordinator = f"{place}/coordinator"
     current = _number(nodes, f"{coordinator}/currtx", 1)
     attempts = _json(nodes, f"{coordinator}/currattempts") or {}
+    if not isinstance(attempts, dict) or not all(map(is_number, attempts)):
+        raise DefinitionError(f"node {coordinator}/currattempts holds {str(attempts)[:80]}, and no attempts by txid")
     metadata: ByTxid = {}
     partitions: dict[str, ByTxid] = defaultdict(dict)
     for path in nodes:
@@ -90,13 +94,13 @@ def _json(nodes: Nodes, path: str) -> Any:
     text = nodes.get(path, "null")
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DefinitionError(f"node {path} holds {text[:80]!r}, which is no JSON: Storm did not write it") from error
 
 
 def _number(nodes: Nodes, path: str, otherwise: int) -> int:
     value = _json(nodes, path)
-    if value is not None and not isinstance(value, int):
+    if value is not None and (type(value) is not int or value < 1):
         raise DefinitionError(f"node {path} holds {value!r}, and not a txid: no spout of Storm wrote it")
     return otherwise if value is None else value
 

@@ -28,22 +28,25 @@ WRAP: dict[StateType, Callable[[Any], Any]] = {
 Key = tuple[Any, ...]
 
 
-def decode(kind: StateType, keys: Sequence[Key], texts: Sequence[bytes]) -> list[Any]:
-    """Return the values of JSON texts. Raises StateError that names the first key whose value has another form."""
+def decode(
+    kind: StateType, keys: Sequence[Key], texts: Sequence[bytes], number: Callable[[str], Any] | None = None
+) -> list[Any]:
+    """Return the values of JSON texts; ``number`` makes those with a fraction. Raises StateError that names the
+    first key whose value has another form."""
     try:
-        values: list[Any] = json.loads(b"[" + b",".join(texts) + b"]")
+        values: list[Any] = json.loads(b"[" + b",".join(texts) + b"]", parse_float=number)
         if len(values) != len(texts):
             raise ValueError("several values")
-    except ValueError:
-        values = [_decode_one(kind, key, text) for key, text in zip(keys, texts, strict=True)]
+    except (ValueError, RecursionError):
+        values = [_decode_one(kind, key, text, number) for key, text in zip(keys, texts, strict=True)]
     return check_form(kind, keys, values)
 
 
-def _decode_one(kind: StateType, key: Key, text: bytes) -> Any:
+def _decode_one(kind: StateType, key: Key, text: bytes, number: Callable[[str], Any] | None) -> Any:
     try:
-        return json.loads(text)
-    except ValueError:
-        raise _other_form(kind, key, text.decode("utf-8", "replace")) from None
+        return json.loads(text, parse_float=number)
+    except (ValueError, RecursionError):
+        raise other_form(kind, key, text.decode("utf-8", "replace")) from None
 
 
 def check_form(kind: StateType, keys: Sequence[Key], values: Sequence[Any]) -> list[Any]:
@@ -53,7 +56,7 @@ def check_form(kind: StateType, keys: Sequence[Key], values: Sequence[Any]) -> l
     if not _all_have_form(values, PARTS[kind]):
         for key, value in zip(keys, values, strict=True):
             if not _all_have_form([value], PARTS[kind]):
-                raise _other_form(kind, key, repr(value))
+                raise other_form(kind, key, repr(value))
     return list(map(WRAP[kind], values))
 
 
@@ -65,7 +68,8 @@ def _all_have_form(values: Sequence[Any], parts: int) -> bool:
     )
 
 
-def _other_form(kind: StateType, key: Key, found: str) -> StateError:
+def other_form(kind: StateType, key: Key, found: str) -> StateError:
+    """Return the error for what this kind of state does not write."""
     form = {2: "[txid, value]", 3: "[currTxid, curr, prev]"}.get(PARTS.get(kind, 0), "a JSON value")
     return StateError(
         f"key {list(key)!r}: {found[:80]} is not {form}, which a {kind.value} state of Storm writes; name the kind of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from ...databases.sessions import driver_of, pin_engine
-from ...errors import TridentError
-from ...model.secrets import hide, redact_url
+from ...errors import DefinitionError, TridentError
+from ...model.secrets import hide, redact_url, secrets_in
 from ...state import StateType
-from .sources import Batch
-from .storm_values import PARTS, check_form, decode
+from .sources import Batch, Number, unreadable
+from .storm_values import PARTS, Key, check_form, decode, other_form
 
 
 @dataclass(frozen=True)
@@ -33,28 +34,44 @@ class TableSource:
     def shown(self) -> str:
         return f"table {self.table!r} at {redact_url(self.url)}"
 
-    def read(self, size: int) -> Iterator[Batch]:
+    def read(self, size: int, number: Number | None = None) -> Iterator[Batch]:
         columns = [*self.key, *([self.txid] if self.txid else []), *self.value, *self.previous]
         table = sa.table(self.table, *map(sa.column, columns))
+        engine = self._open()
         try:
-            with driver_of(sa.make_url(self.url)):
-                engine = sa.create_engine(self.url)
-            pin_engine(engine)
             with engine.connect().execution_options(stream_results=True) as connection:
                 rows = connection.execute(sa.select(*(table.c[name] for name in columns)))
                 for part in rows.partitions(size):
-                    yield self._split(part)
+                    yield self._split(part, number)
             engine.dispose()
         except sa.exc.SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error  # SQLAlchemy's own name
-            text = f"{type(cause).__name__}: {hide(str(cause))}"
+            text = hide(str(cause), secrets_in(self.url))
             raise TridentError(f"{self.shown}: {text}. Check table and columns") from error
 
-    def _split(self, rows: Sequence[Any]) -> Batch:
+    def _open(self) -> sa.Engine:
+        """Return an engine. Raises DefinitionError, without a secret, for a URL that cannot be read."""
+        try:
+            url = sa.make_url(self.url)
+            if "@" in (url.host or ""):
+                raise ValueError("a part of the password")
+            with driver_of(url):
+                engine = sa.create_engine(url)
+        except DefinitionError:
+            raise
+        except sa.exc.NoSuchModuleError:
+            raise DefinitionError(f"{self.shown}: SQLAlchemy has no dialect {url.drivername!r}") from None
+        except (sa.exc.ArgumentError, ValueError, TypeError):  # their messages show a part of the password
+            raise unreadable(f"table {self.table!r}", "mysql+pymysql://me@host/database") from None
+        pin_engine(engine)
+        return engine
+
+    def _split(self, rows: Sequence[Any], number: Number | None) -> Batch:
         width, wide = len(self.key), len(self.value)
         keys = [tuple(row[:width]) for row in rows]
         if self.kind is not StateType.NON_TRANSACTIONAL and self.txid is None:
-            return keys, decode(self.kind, keys, [_as_bytes(row[width]) for row in rows])
+            texts = [_as_bytes(self.kind, key, row[width]) for key, row in zip(keys, rows, strict=True)]
+            return keys, decode(self.kind, keys, texts, number)
         parts = PARTS.get(self.kind, 1)
         starts = [width + (parts > 1) + wide * part for part in range(max(parts - 1, 1))]
         heads = [[row[width]] if parts > 1 else [] for row in rows]
@@ -65,8 +82,15 @@ class TableSource:
         return keys, check_form(self.kind, keys, values if parts > 1 else [value[0] for value in values])
 
 
-def _as_bytes(text: Any) -> bytes:
-    return text.encode() if isinstance(text, str) else bytes(text or b"null")
+def _as_bytes(kind: StateType, key: Key, text: Any) -> bytes:
+    """Return the JSON of a column, which a driver may have parsed. Raises StateError for anything else."""
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return bytes(text)
+    if text is None or isinstance(text, list):
+        return json.dumps(text).encode()
+    if isinstance(text, str):
+        return text.encode()
+    raise other_form(kind, key, repr(text))
 
 
 def _group(values: Sequence[Any]) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,21 @@ AUTH = "TRIDENT_ZOOKEEPER_AUTH"
 SECONDS = 10.0
 Nodes = dict[str, str]
 """The data of each node by its path."""
+Walked = dict[str, tuple[str, int]]
+STILL = 2.0  # seconds; a topology that runs commits its batches more often
 
 
 def read_dump(file: Path, root: str = ROOT) -> Nodes:
     """Return the nodes below the root that a file of JSON lines holds, ``{"path": ..., "data": ...}`` each. Raises
     DefinitionError for a line that is none."""
+    try:
+        lines = file.read_text("utf-8").split("\n")
+    except OSError as error:
+        raise DefinitionError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DefinitionError(f"{file} cannot be read: it is not UTF-8, and no dump of ZooKeeper") from error
     nodes: Nodes = {}
-    for number, line in enumerate(file.read_text().splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         if line.strip():
             path, data = _parse(line, f"{file}, line {number}")
             nodes[path] = data
@@ -32,7 +41,7 @@ def _parse(line: str, where: str) -> tuple[str, str]:
     try:
         node = json.loads(line)
         path, data = node["path"], node["data"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise DefinitionError(
             f'{where}: expected a node of ZooKeeper as {{"path": "/transactional/...", "data": "..."}}, got {line[:80]}'
         ) from error
@@ -50,28 +59,40 @@ def _below(nodes: Nodes, root: str, where: str) -> Nodes:
     return found
 
 
-def read_live(hosts: str, root: str = ROOT) -> Nodes:
+def read_live(hosts: str, root: str, streams: Collection[str]) -> Nodes:
     """Return the nodes below the root of a live ZooKeeper. Raises TridentError if it does not answer, or if a topology
-    writes there meanwhile: its positions would belong to several moments."""
+    writes meanwhile what belongs to one of these streams: its positions would belong to several moments."""
     try:
         from kazoo.client import KazooClient
         from kazoo.exceptions import KazooException
         from kazoo.handlers.threading import KazooTimeoutError
     except ImportError as error:
         raise DefinitionError(explain_missing("ZooKeeper", f"the client {error.name}", "moving")) from error
-    scheme, _, credential = os.environ.get(AUTH, "").partition(":")
-    client = KazooClient(hosts, timeout=SECONDS, read_only=True, auth_data=[(scheme, credential)] if scheme else None)
+    client = _client(KazooClient, hosts)
     try:
         client.start(SECONDS)
         before = dict(_walk(client, root))
-        _check_still(hosts, before, dict(_walk(client, root)))
-    except (KazooException, KazooTimeoutError, OSError) as error:
+        time.sleep(STILL)
+        for stream in streams:
+            place = f"{root.rstrip('/')}/{stream}"
+            _check_still(hosts, place, before, dict(_walk(client, place)))
+    except (KazooException, KazooTimeoutError, OSError, UnicodeDecodeError) as error:
         advice = f"check its address, and {AUTH}=SCHEME:CREDENTIAL if its nodes are protected; or import a dump of it"
-        raise TridentError(f"ZooKeeper at {hosts}: {type(error).__name__} {error}; {advice}") from error
+        raise TridentError(f"ZooKeeper at {hosts}: {str(error) or 'it refuses'}; {advice}") from error
     finally:
         client.stop()
         client.close()
     return _below({path: data for path, (data, _) in before.items()}, root, f"ZooKeeper at {hosts}")
+
+
+def _client(kazoo: Any, hosts: str) -> Any:
+    """Return a client that is not connected. Raises DefinitionError for an address that it cannot read."""
+    scheme, _, credential = os.environ.get(AUTH, "").partition(":")
+    auth = [(scheme, credential)] if scheme else None
+    try:
+        return kazoo(hosts, timeout=SECONDS, read_only=True, auth_data=auth)
+    except ValueError as error:
+        raise DefinitionError(f"--zookeeper {hosts}: expected HOST:PORT,...") from error
 
 
 def _walk(client: Any, path: str) -> Iterable[tuple[str, tuple[str, int]]]:
@@ -88,7 +109,8 @@ def _walk(client: Any, path: str) -> Iterable[tuple[str, tuple[str, int]]]:
         yield from _walk(client, f"{path.rstrip('/')}/{child}")
 
 
-def _check_still(hosts: str, before: dict[str, tuple[str, int]], now: dict[str, tuple[str, int]]) -> None:
+def _check_still(hosts: str, place: str, before: Walked, now: Walked) -> None:
+    before = {path: node for path, node in before.items() if path == place or path.startswith(f"{place}/")}
     moved = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
     if moved:
         raise TridentError(

@@ -242,11 +242,12 @@ class StoredRedisValues:
 
     def put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
         writer = RedisWriter(self.layout.place, None, 0)
-        writer.pending = {key[0]: text_of(self.kind, value) for key, value in zip(keys, values, strict=True)}
+        names = self.layout.names(keys)
+        writer.pending = {name: text_of(self.kind, value) for name, value in zip(names, values, strict=True)}
         writer.commit(None, self.layout.expire)
 
     def get(self, keys: Sequence[Key]) -> list[Any]:
-        names = [key[0] for key in keys]
+        names = self.layout.names(keys)
         return [self.layout.value(name, text) for name, text in zip(names, self.layout.place.read(names), strict=True)]
 
     def holds(self, keys: Sequence[Key], values: Sequence[Any]) -> bool:
