@@ -62,7 +62,8 @@ if [ $(wc -l < {starts}) -gt {times} ]; then exec {java} "$@"; fi
 if [ "{when}" = "at once" ]; then kill -9 $$; fi
 exec 3<&0
 {java} "$@" <&3 &
-until [ -e "$_PYSPARK_DRIVER_CONN_INFO_PATH" ]; do sleep 0.01; done
+told=$_PYSPARK_DRIVER_CONN_INFO_PATH # Python reads it at once, and removes its folder
+until [ -e "$told" ] || [ ! -e "${{told%/*}}" ]; do sleep 0.01; done
 kill -STOP $!
 sleep 0.3
 kill -9 $!
