@@ -173,6 +173,7 @@ OURS_OR_A_LIBRARYS = {
     "trident_py/kafka/reader.py": {"lambda message: (message.topic(), message.partition())"},
     "trident_py/kafka/records.py": {"RAW[name]"},
     "trident_py/extras/determinism/expressions.py": {"self.visit"},
+    "trident_py/extras/moving/declared_types.py": {"convert"},
     "trident_py/extras/moving/port/expressions.py": {"replace"},
     "trident_py/extras/moving/storm_values.py": {"WRAP[kind]"},
     "trident_py/spark/component.py": {"program.partitions"},

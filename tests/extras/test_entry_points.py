@@ -107,6 +107,17 @@ def test_without_an_extra_its_public_names_say_what_is_missing(installed: dict[s
         entry_points.load("a topology file", "topology_files", EXTRAS)
 
 
+def run_without_ours(code: str, ours: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python with the libraries that are installed, but our packages from ``ours``."""
+    libraries = folder / "libraries"
+    libraries.mkdir()
+    for installed in Path(sysconfig.get_path("purelib")).iterdir():
+        if "trident" not in installed.name:
+            (libraries / installed.name).symlink_to(installed)
+    paths = {"PYTHONPATH": f"{ours}{os.pathsep}{libraries}", "AWS_REGION": "us-east-1", "PATH": os.defpath}
+    return subprocess.run([sys.executable, "-S", "-c", code], env=paths, capture_output=True, text=True, cwd=folder)
+
+
 def test_without_the_extras_of_states_the_others_are_made(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "states", tmp_path / "states", ignore=shutil.ignore_patterns("extras", "__pycache__"))
     (tmp_path / "trident_py").symlink_to(ROOT / "trident_py")
@@ -119,7 +130,7 @@ def test_without_the_extras_of_states_the_others_are_made(tmp_path: Path) -> Non
         "for use in (lambda: states.load('redis'), lambda: states.redis.RedisMapState, sql.open_values):\n"
         "    try: use()\n    except DefinitionError as error: print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    done = run_without_ours(code, tmp_path, tmp_path)
     lacks = "needs {}, which this installation lacks: pip install --force-reinstall trident-py"
     state, *told = done.stdout.splitlines() or [""]
     assert (done.stderr, told) == ("", [
@@ -132,14 +143,10 @@ def test_without_the_extras_of_states_the_others_are_made(tmp_path: Path) -> Non
 
 def test_modules_that_spark_sends_find_their_extras(tmp_path: Path) -> None:
     """As an archive, where nothing was installed and so there is no metadata."""
-    archive, libraries = tmp_path / "sent.zip", tmp_path / "libraries"
+    archive = tmp_path / "sent.zip"
     with zipfile.ZipFile(archive, "w") as sent:
         for file in (each for name in ("trident_py", "states") for each in (ROOT / name).rglob("*.*")):
             sent.write(file, file.relative_to(ROOT))
-    libraries.mkdir()
-    for installed in Path(sysconfig.get_path("purelib")).iterdir():
-        if "trident" not in installed.name:
-            (libraries / installed.name).symlink_to(installed)
     code = (
         "import importlib.metadata as metadata, trident_py\n"
         "assert not list(metadata.distributions(name='trident-py')) and '.zip' in trident_py.__file__\n"
@@ -147,6 +154,5 @@ def test_modules_that_spark_sends_find_their_extras(tmp_path: Path) -> None:
         "print(FileState('hdfs://h/x').folder().where, FileState('s3://b/x').folder().where)\n"
         "print(find_types()['append'].package)\n"
     )
-    paths = {"PYTHONPATH": f"{archive}{os.pathsep}{libraries}", "AWS_REGION": "us-east-1", "PATH": os.defpath}
-    done = subprocess.run([sys.executable, "-S", "-c", code], env=paths, capture_output=True, text=True, cwd=tmp_path)
+    done = run_without_ours(code, archive, tmp_path)
     assert (done.stdout, done.stderr) == ("hdfs://h/x s3://b/x\ntrident-py ?\n", "")
