@@ -475,6 +475,22 @@ def test_each_is_closed_whichever_fails(
     assert sorted(Part.closed) == list(range(MANY))
 
 
+class Refused(Batches):
+    """The last of its copies does not open."""
+
+    def open(self, conf: dict, context: Any, *more: Any) -> None:
+        super().open(conf, context)
+        if self.index == MANY - 1:
+            raise ConnectionError("it is away")
+
+
+def test_the_spouts_that_are_open_are_closed_if_another_one_does_not_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Part, "closed", [])
+    with pytest.raises(ConnectionError, match="it is away"):
+        BatchSpoutCoordinator(info_of(Refused()), {}, None)
+    assert Part.closed == list(range(MANY - 1))
+
+
 class Operation(Function):
     """Of one partition."""
 

@@ -9,7 +9,7 @@ from ..checkpoints.metadata_store import MetadataStore, read_kept
 from ..errors import DefinitionError, FailedException
 from ..model.chunks import Chunk
 from ..model.context import with_context
-from ..model.resources import close_all
+from ..model.resources import close_all, closing_if_failed
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
 from .collectors import SpoutOutputCollector, check_tuples
@@ -150,8 +150,11 @@ class BatchSpoutCoordinator(_HomeCoordinator):
 
     def __init__(self, info: SpoutNodeInfo, conf: dict, report: Report) -> None:
         super().__init__(info, report)
-        for spout, context in zip(self._spouts, self._tasks.contexts, strict=True):
-            spout.open(conf, context)
+        opened: list[IBatchSpout] = []
+        with closing_if_failed(opened):
+            for spout, context in zip(self._spouts, self._tasks.contexts, strict=True):
+                spout.open(conf, context)
+                opened.append(spout)
 
     def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
         return self._tasks.emit(tx, lambda index, out: self._spouts[index].emitBatch(tx.txid, out))
