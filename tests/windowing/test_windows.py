@@ -14,7 +14,7 @@ from semantics.support import Batches, run
 
 from states.sql import SqlMapState, SqlWindowsStoreFactory
 from trident_py import Config, LocalCluster, TridentTopology
-from trident_py.errors import DefinitionError, TopologyError
+from trident_py.errors import DefinitionError, StateError, TopologyError
 from trident_py.model.chunks import Chunk
 from trident_py.model.context import RunContext
 from trident_py.operations.builtin import Count, Sum
@@ -70,6 +70,13 @@ def test_no_more_windows_end_than_the_tuples_can_fill(blocks: list[list[int]], d
     heads = [Head(n, 0, 0, len(block), NEVER, min(block), max(block), "") for n, block in enumerate(blocks)]
     found = list(by_time(config, heads, data.draw(st.sampled_from((0, 20, 10**5))), lambda head: blocks[head.txid]))
     assert len(found) <= sum(map(len, blocks)) * -(-length // config.slidingLength)
+
+
+@pytest.mark.parametrize("value", [1 << 63, -(1 << 70), pytest.param(10**5000, id="long"), True, "now", None])
+def test_what_is_no_time_is_refused_in_words(value: Any) -> None:
+    config = TumblingDurationWindow.of(D.seconds(1)).withTimestampField("time")
+    with pytest.raises(StateError, match=r"'time' of a window is .*; it must be milliseconds"):
+        _times(config, Chunk({"time": [0, value]}, 2))
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

@@ -85,7 +85,7 @@ def _times(config: WindowConfig, chunk: Chunk) -> pa.Array | None:
 
 
 def _milliseconds(name: str, value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 64:
         return value
     if isinstance(value, datetime.datetime):
         naive = value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
@@ -94,7 +94,9 @@ def _milliseconds(name: str, value: Any) -> int:
 
 
 def _unfit(name: str, value: Any) -> StateError:
-    what = "was never emitted" if value is MISSING else f"is {value!r}"
+    large = isinstance(value, int) and value.bit_length() > 63
+    told = f"a number of {value.bit_length()} bits" if large else repr(value)
+    what = "was never emitted" if value is MISSING else f"is {told}"
     return StateError(
         f"the timestamp field {name!r} of a window {what}; it must be milliseconds since 1970 or a datetime. Filter "
         "such tuples before the window"
