@@ -139,3 +139,12 @@ class DRPCExecutionException(TridentError):
 
     def __reduce__(self) -> tuple:
         return DRPCExecutionException, (self.args[0], self.type)
+
+
+def show(value: object) -> str:
+    """Return a user's value for an error; its class may fail at it, and Python does at numbers of over 4300 digits."""
+    try:
+        return repr(value)
+    except Exception:
+        size = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else "no text says what it is"
+        return f"<{type(value).__name__}: {size}>"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from trident_py.errors import DefinitionError, StateError
+from trident_py.errors import DefinitionError, StateError, show
 from trident_py.model.canonical import UnkeyableError, identity, to_plain
 from trident_py.model.chunks import encodable
 from trident_py.tuples import Fields
@@ -209,15 +209,6 @@ def row_text(columns: Sequence[Column], row: Sequence[Any]) -> str:
     return ", ".join(f"{column.name}={short(value)}" for column, value in zip(columns, row, strict=False))
 
 
-def show(value: Any) -> str:
-    """Return the value for a person; an own class may fail at it, and Python does at numbers of over 4300 digits."""
-    try:
-        return repr(value)
-    except Exception:
-        size = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else "no text says what it is"
-        return f"<{type(value).__name__}: {size}>"
-
-
 def short(value: Any) -> str:
     """Return the value for an error, at most 60 characters of it."""
     text = show(value)
@@ -353,10 +344,10 @@ def _decimal(column: Column, value: Any) -> Any:
     number = decimal.Decimal(value)
     if not number.is_finite():
         raise RefusedValue("it is not a number")
-    if number and number.adjusted() >= max(precision, scale) - scale:  # too many to write out, perhaps
-        raise RefusedValue(f"it has more digits than {column.ddl} holds")
-    exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=precision + 400))
-    if exact != number or len(exact.as_tuple().digits) > max(precision, scale):
+    most, exact = max(precision, scale), None
+    if not number or number.adjusted() < most - scale:  # others may have too many digits to write out
+        exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=most + 1))
+    if exact is None or exact != number:
         raise RefusedValue(f"it has more digits than {column.ddl} holds")
     return str(exact if exact else exact.copy_abs())  # -0 is stored as 0
 

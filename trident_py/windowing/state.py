@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import StateError
+from ..errors import StateError, show
 from ..model.chunks import Chunk, TupleList, concat
 from ..state import State
 from ..tuples import MISSING, Fields
@@ -94,9 +94,7 @@ def _milliseconds(name: str, value: Any) -> int:
 
 
 def _unfit(name: str, value: Any) -> StateError:
-    large = isinstance(value, int) and value.bit_length() > 63
-    told = f"a number of {value.bit_length()} bits" if large else repr(value)
-    what = "was never emitted" if value is MISSING else f"is {told}"
+    what = "was never emitted" if value is MISSING else f"is {show(value)}"
     return StateError(
         f"the timestamp field {name!r} of a window {what}; it must be milliseconds since 1970 or a datetime. Filter "
         "such tuples before the window"

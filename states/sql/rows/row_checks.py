@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import sqlalchemy as sa
 
-from trident_py.errors import StateError
+from trident_py.errors import StateError, show
 from trident_py.tuples import Fields
 
 from ...columns.arrow import KeyedRows, encode_column, gather_columns, refusals
-from ...columns.values import Column, RefusedValue, refusal, show
+from ...columns.values import Column, RefusedValue, refusal
 from ..connection import Connection
 from ..dialects.bulk import too_long
 from ..ledger import SqlFence
