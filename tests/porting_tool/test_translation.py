@@ -296,6 +296,41 @@ def test_a_foreign_class_with_a_name_of_storm_is_not_taken_for_it(tmp_path: Path
     assert "com.shop.Split" in module.report.findings[0].reason
 
 
+SPLITS = {
+    "Storm's, imported": ("import org.apache.storm.trident.testing.Split;", "new Split()", "trident_py.testing"),
+    "Storm's, of a whole package": ("import org.apache.storm.trident.testing.*;", "new Split()", "trident_py.testing"),
+    "Storm's, as a parent": (
+        "import org.apache.storm.trident.testing.Split;", "new Split() { public void cleanup() { } }",
+        "trident_py.testing",
+    ),
+    "the other file's": ("", "new Sentences.Split()", "sentences"),
+    "the other file's, imported": ("import shop.Sentences.Split;", "new Split()", "sentences"),
+    "the other file's, with all of its class": ("import shop.Sentences.*;", "new Split()", "sentences"),
+    "the other file's, imported as a static member": ("import static shop.Sentences.Split;", "new Split()", "sentences"),
+    "the other file's, beside Storm's": (
+        "import org.apache.storm.trident.testing.*;", "new Sentences.Split()", "sentences",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_a_name_means_the_class_that_the_file_imports(name: str, tmp_path: Path) -> None:
+    imported, made, module_name = SPLITS[name]
+    (tmp_path / "Sentences.java").write_text("package shop; class Sentences { static class Split { int f; } int g; }")
+    (tmp_path / "Words.java").write_text(f"package shop; {imported} class Words {{ Object f() {{ return {made}; }} }}")
+    sentences, words = translate_files([tmp_path / "Sentences.java", tmp_path / "Words.java"])
+    assert sentences.report.findings == words.report.findings == []
+    assert f"\nfrom {module_name} import " in words.text
+
+
+def test_a_given_class_is_not_taken_for_one_of_the_same_name_of_storm(tmp_path: Path) -> None:
+    spout = "import org.apache.storm.trident.testing.FixedBatchSpout; class Spouts extends FixedBatchSpout { }"
+    (tmp_path / "Spouts.java").write_text(f"package shop; {spout}")
+    (tmp_path / "FixedBatchSpout.java").write_text("package other; public class FixedBatchSpout { int f; }")
+    [_, spouts] = translate_files([tmp_path / "FixedBatchSpout.java", tmp_path / "Spouts.java"])
+    assert "from trident_py.testing import FixedBatchSpout" in spouts.text
+
+
 def test_the_translation_is_clean(tmp_path: Path) -> None:
     for name, (body, _, _) in PIECES.items():
         module = translated(tmp_path, body, f"Piece{abs(hash(name))}")

@@ -89,7 +89,7 @@ def base_names(cls: Class, scope: Scope) -> list[str]:
 
 
 def _base(parent: Type, cls: Class, scope: Scope) -> tuple[str | None, type | None]:
-    own = scope.world.find(parent.name, cls.outer) or scope.find_class(parent.name)
+    own = scope.world.find(parent.name, cls.outer, cls.source) or scope.find_class(parent.name)
     if own is not None and own is not cls:
         return own.python, None
     last = parent.name.rpartition(".")[2]

@@ -101,6 +101,26 @@ class Class:
     def type(self) -> Type:
         return Type(self.name, tuple(Type(name) for name in self.variables))
 
+    @property
+    def full(self) -> str:
+        """The name with package and outer classes."""
+        return f"{self.source.package if self.outer is None else f'{self.outer.full}.'}{self.name}"
+
+    def is_hidden_from(self, source: JavaSource) -> bool:
+        """Tell whether its simple name means another class in that file, by what the file imports."""
+        if source is self.source:
+            return False
+        imported = source.imports.get(self.name)
+        if imported is None:
+            return self.outer is not None and source.imports_storms(self.name)
+        return imported != self.full
+
+    def is_imported_by(self, source: JavaSource) -> bool:
+        """Tell whether a file imports this class, by itself or with all classes of the one around it."""
+        if source.imports.get(self.name) == self.full:
+            return True
+        return self.outer is not None and self.outer.full in (*source.wildcards, source.statics.get(self.name))
+
     def methods_named(self, name: str) -> list[JavaMethod]:
         return [method for method in self.methods if method.name == name]
 
@@ -128,16 +148,16 @@ class World:
         for classes in self.classes.values():
             yield from classes
 
-    def find(self, name: str, within: Class | None = None) -> Class | None:
-        """Return the class that a name means inside a class: the nearest one."""
+    def find(self, name: str, within: Class | None = None, source: JavaSource | None = None) -> Class | None:
+        """Return the class that a name means inside a class, or in a file: the nearest one."""
         first, _, rest = name.partition(".")
-        found = self._nearest(first, within)
+        found = self._nearest(first, within, within.source if within is not None else source)
         while found is not None and rest:
             first, _, rest = rest.partition(".")
             found = found.inner.get(first)
         return found
 
-    def _nearest(self, name: str, within: Class | None) -> Class | None:
+    def _nearest(self, name: str, within: Class | None, source: JavaSource | None) -> Class | None:
         around = within
         while around is not None:
             if around.name == name:
@@ -146,9 +166,12 @@ class World:
                 if name in one.inner:
                     return one.inner[name]
             around = around.outer
-        tops = [one for one in self.classes.get(name, ()) if one.outer is None]
-        if within is not None and len(tops) > 1:
-            tops = [one for one in tops if one.source is within.source] or tops
+        named = self.classes.get(name, ())
+        tops = [one for one in named if one.outer is None]
+        if source is not None:
+            tops = [one for one in tops if not one.is_hidden_from(source)]
+            imported = (one for one in named if one.outer is not None and one.is_imported_by(source))
+            tops = [one for one in tops if one.source is source] or [*imported, *tops]
         return tops[0] if tops else None
 
     def lineage(self, cls: Class) -> Iterator[Class]:
@@ -160,12 +183,13 @@ class World:
     def parents(self, cls: Class) -> Iterator[tuple[Type, Class]]:
         """Yield the direct parents among the given files, as the class writes them, with their classes."""
         for parent in cls.parents:
-            found = self.find(parent.name, cls.outer) or self._top(parent.name)
+            found = self.find(parent.name, cls.outer, cls.source) or self._top(parent.name, cls.source)
             if found is not None and found is not cls:
                 yield parent, found
 
-    def _top(self, name: str) -> Class | None:
-        return next((one for one in self.classes.get(name.rpartition(".")[2], ())), None)
+    def _top(self, name: str, source: JavaSource) -> Class | None:
+        named = self.classes.get(name.rpartition(".")[2], ())
+        return next((one for one in named if not one.is_hidden_from(source)), None)
 
     def field(self, cls: Class, name: str) -> tuple[Class, JavaField] | None:
         return next(((one, one.fields[name]) for one in self.lineage(cls) if name in one.fields), None)
@@ -177,7 +201,7 @@ class World:
         """Yield the parents that are not among the given files."""
         for one in self.lineage(cls):
             for parent in one.parents:
-                if self.find(parent.name, one.outer) is None:
+                if self.find(parent.name, one.outer, one.source) is None:
                     yield parent
 
     def functional(self, cls: Class) -> JavaMethod | None:
@@ -199,14 +223,12 @@ def _list_assigned(node: Node) -> Iterator[str]:
 
 def collect(sources: Iterable[JavaSource]) -> World:
     world = World(sources=list(sources))
-    given = {
-        text(child(node, "name")) for one in world.sources for node in one.root.named_children if node.type in CLASSES
-    }
+    declared = [(one, node) for one in world.sources for node in one.root.named_children if node.type in CLASSES]
+    given = {f"{source.package}{text(child(node, 'name'))}" for source, node in declared}
     for source in world.sources:
         source.given = given
-        for node in source.root.named_children:
-            if node.type in CLASSES:
-                _add(world, read_class(world, node, source, None))
+    for source, node in declared:
+        _add(world, read_class(world, node, source, None))
     _name_classes(world)
     return world
 
@@ -221,7 +243,8 @@ def _name_classes(world: World) -> None:
     """Nested classes stand in the module: their name, or the outer one's before it if that is not unique."""
     for name, classes in world.classes.items():
         for cls in classes:
-            outer = f"{cls.outer.name}{name}" if cls.outer is not None and len(classes) > 1 else name
+            shared = len(classes) > 1 or any(cls.is_hidden_from(source) for source in world.sources)
+            outer = f"{cls.outer.name}{name}" if cls.outer is not None and shared else name
             cls.python = python_name(outer)
 
 

@@ -184,7 +184,8 @@ def _from(module: str, names: set[str]) -> list[str]:
 
 
 def _module_of(name: str, source: JavaSource, world: World) -> str | None:
-    cls = next((one for one in world.all() if one.python == name and not one.flat), None)
+    named = [one for one in world.all() if one.python == name and not one.flat]
+    cls = next((one for one in named if one.name != name or not one.is_hidden_from(source)), None)
     if cls is not None:
         return None if cls.source is source else cls.source.module
     if any(one.module == name for one in world.sources):

@@ -103,7 +103,7 @@ class Scope:
         return kind
 
     def find_class(self, name: str) -> Class | None:
-        return self.world.find(name, self.cls)
+        return self.world.find(name, self.cls, self.source)
 
     def find_field(self, name: str) -> tuple[Class, Class, JavaField] | None:
         """Return the enclosing class that has the field, the class that declares it, and the field."""

@@ -41,13 +41,14 @@ class Untranslatable(Exception):
 @dataclass(eq=False)
 class JavaSource:
     """A parsed file. ``imports``: what the simple name of an imported class means; ``wildcards``: packages and
-    classes."""
+    classes; ``given``: the full names of the classes of all files."""
 
     path: Path
     root: Node
     imports: dict[str, str] = field(default_factory=dict)
     wildcards: list[str] = field(default_factory=list)
     statics: dict[str, str] = field(default_factory=dict)
+    package: str = ""
 
     given: set[str] = field(default_factory=set)
 
@@ -60,8 +61,9 @@ class JavaSource:
             if any(self._imports(f"{package}.{name}") for package in PACKAGES[alias])
         }
         for name, full in self.imports.items():
+            given = any(f"{full}.".startswith(f"{one}.") for one in self.given)
             foreign = name in storm_names() and not full.startswith(STORM_PACKAGES)
-            if foreign and name not in found and name not in self.given:
+            if foreign and name not in found and not given:
                 found[name] = full
             if full.startswith(STORM_PACKAGES) and full.split(".")[-2][:1].isupper():
                 found[name] = ".".join(full.split(".")[-2:])
@@ -72,6 +74,10 @@ class JavaSource:
         return self.imports.get(name) == full or (
             name not in self.imports and full.rpartition(".")[0] in self.wildcards
         )
+
+    def imports_storms(self, name: str) -> bool:
+        """Tell whether a name of Storm's may come from all the classes of a package."""
+        return name in storm_names() and any(f"{one}.".startswith(STORM_PACKAGES) for one in self.wildcards)
 
     @property
     def name(self) -> str:
@@ -97,6 +103,8 @@ def read_source(path: Path) -> JavaSource:
     for node in root.named_children:
         if node.type == "import_declaration":
             _add_import(source, node)
+        elif node.type == "package_declaration":
+            source.package = f"{text(children(node)[-1])}."
     return source
 
 
