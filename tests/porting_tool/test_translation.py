@@ -306,7 +306,7 @@ SPLITS = {
     "the other file's": ("", "new Sentences.Split()", "sentences"),
     "the other file's, imported": ("import shop.Sentences.Split;", "new Split()", "sentences"),
     "the other file's, with all of its class": ("import shop.Sentences.*;", "new Split()", "sentences"),
-    "the other file's, imported as a static member": ("import static shop.Sentences.Split;", "new Split()", "sentences"),
+    "the other file's, as a static member": ("import static shop.Sentences.Split;", "new Split()", "sentences"),
     "the other file's, beside Storm's": (
         "import org.apache.storm.trident.testing.*;", "new Sentences.Split()", "sentences",
     ),
@@ -329,6 +329,49 @@ def test_a_given_class_is_not_taken_for_one_of_the_same_name_of_storm(tmp_path: 
     (tmp_path / "FixedBatchSpout.java").write_text("package other; public class FixedBatchSpout { int f; }")
     [_, spouts] = translate_files([tmp_path / "FixedBatchSpout.java", tmp_path / "Spouts.java"])
     assert "from trident_py.testing import FixedBatchSpout" in spouts.text
+
+
+def test_an_answer_of_drpc_is_the_text_that_storm_returns(tmp_path: Path) -> None:
+    body = 'static String f(LocalDRPC drpc) { return "answer: " + drpc.execute("words", "cat"); }'
+    (tmp_path / "Asked.java").write_text(f"import org.apache.storm.LocalDRPC; class Asked {{ {body} }}")
+    [module] = translate_files([tmp_path / "Asked.java"])
+    assert 'drpc.text("words", "cat")' in module.text
+
+
+def test_a_pattern_of_topics_becomes_the_text_that_the_spout_takes(tmp_path: Path) -> None:
+    body = """
+    static final Pattern TOPICS = Pattern.compile("clicks(-1)?");
+    static Object f(String brokers) {
+        return new KafkaTridentSpoutOpaque<>(KafkaTridentSpoutConfig.builder(brokers, TOPICS).build());
+    }"""
+    imports = "import java.util.regex.Pattern; import org.apache.storm.kafka.spout.trident.*;"
+    (tmp_path / "Clicks.java").write_text(f"{imports} class Clicks {{ {body} }}")
+    [module] = translate_files([tmp_path / "Clicks.java"])
+    assert module.report.findings == []
+    names: dict[str, Any] = {"__name__": "clicks"}
+    exec(compile(module.text, "clicks", "exec", dont_inherit=True), names)
+    assert names["f"]("localhost:9092").pattern == "clicks(-1)?"
+
+
+@pytest.mark.parametrize(
+    ("described", "made"),
+    [
+        (['HASH, "counts"'], 'RedisState.Factory(redis_url(), "counts")'),
+        (["STRING"], "RedisState.Factory(redis_url())"),
+        (['HASH, "counts"', 'HASH, "sums"'], None),
+    ],
+)
+def test_a_redis_state_has_the_hash_of_its_mappers(described: list[str], made: str | None, tmp_path: Path) -> None:
+    type_name = "new RedisDataTypeDescription(RedisDataTypeDescription.RedisDataType"
+    methods = "".join(f"Object m{index}() {{ return {type_name}.{one}); }} " for index, one in enumerate(described))
+    state = "Object f() { return new RedisState.Factory(new JedisPoolConfig.Builder().build()); }"
+    imports = "import org.apache.storm.redis.common.config.*; import org.apache.storm.redis.trident.state.*;"
+    (tmp_path / "Counts.java").write_text(f"{imports} class Counts {{ {methods} {state} }}")
+    [module] = translate_files([tmp_path / "Counts.java"])
+    if made is None:
+        assert "a state is one" in module.report.findings[0].reason
+    else:
+        assert module.report.findings == [] and made in module.text
 
 
 def test_the_translation_is_clean(tmp_path: Path) -> None:

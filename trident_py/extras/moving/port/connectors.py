@@ -9,7 +9,7 @@ from tree_sitter import Node
 from .code import Code
 from .java_types import STRING, Type
 from .scope import Scope
-from .source import Untranslatable, children, optional
+from .source import Untranslatable, children, optional, text, walk
 from .wanted import LambdaShape
 
 KAFKA, REDIS_URL, TYPE = "KafkaTridentSpoutConfig.Builder", "RedisUrl", "RedisDataTypeDescription"
@@ -29,7 +29,12 @@ def connector(
     record = LambdaShape([Type("ConsumerRecord", (STRING, STRING))])
     wanted = [record] if name == "setRecordTranslator" else []
     arguments = translate_arguments(children(optional(node, "arguments")), wanted=wanted)
-    return handler(kind, name, node, [code.text for code in arguments], this)
+    if name in ("builder", "new") and len(arguments) == 2 and arguments[1].type.name == "Pattern":
+        return _pattern_config(*arguments)
+    given = [code.text for code in arguments]
+    if (kind, name) == ("RedisState.Factory", "new"):
+        given += _redis_hash(node, scope)
+    return handler(kind, name, node, given, this)
 
 
 def _refuse_or_none(kind: str, name: str, node: Node) -> Code | None:
@@ -53,6 +58,10 @@ def _keyword(text: str, name: str, value: str) -> str:
     """Add an argument to a call; settings stay the last one."""
     head, settings = (text[:-1], "") if ", settings={" not in text else text[:-1].split(", settings={")
     return f"{head}, {name}={value}{f', settings={{{settings}' if settings else ''})"
+
+
+def _pattern_config(bootstrap: Code, pattern: Code) -> Code:
+    return Code(f"dict(bootstrap={bootstrap.text}, pattern={pattern.text}.pattern)", Type(KAFKA), True)
 
 
 def _kafka_config(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
@@ -117,6 +126,23 @@ def _redis_pool(kind: str, name: str, node: Node, given: list[str], this: Code |
     return Code(f"{this.text[:-1]}{before}{arguments[name]}={given[0]})", builder, True)
 
 
+def _redis_state(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
+    return Code(f"RedisState.Factory({', '.join(given)})", Type("StateFactory"), True) if name == "new" else None
+
+
+def _redis_hash(node: Node, scope: Scope) -> list[str]:
+    """Return the hash that the mappers of the given files describe: in Storm each mapper says it, here the state."""
+    described = (one for source in scope.world.sources for one in walk(source.root) if _is_description(one))
+    found = {text(children(optional(one, "arguments"))[-1]) for one in described}
+    if len(found) > 1:
+        raise Untranslatable(node, f"mappers for {' and '.join(sorted(found))}: a state is one", "porting.md#states")
+    return [one for one in found if one.startswith('"')]
+
+
+def _is_description(node: Node) -> bool:
+    return node.type == "object_creation_expression" and text(optional(node, "type")) == TYPE
+
+
 def _redis_map(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
     if name not in _KINDS or not 1 <= len(given) <= 2:
         raise Untranslatable(node, f"{name}() of RedisMapState with Options", "porting.md#states")
@@ -136,5 +162,6 @@ _CLASSES: dict[str, Callable[..., Code | None]] = {
     "KafkaTridentSpoutTransactional": _kafka_spout,
     "JedisPoolConfig": _redis_pool,
     "RedisMapState": _redis_map,
+    "RedisState.Factory": _redis_state,
     TYPE: _redis_type,
 }

@@ -63,8 +63,6 @@ def returns_of(kind: str, method: str) -> Type:
         return Type(kind)
     if kind == "GroupedStream" and method in ("parallelismHint", "name"):
         return Type(kind)
-    if kind == "LocalDRPC" and method == "execute":
-        return Type("DrpcResult")
     if written is not None:
         return parse(written)
     return Type("Stream") if kind in ("Stream", "GroupedStream", "TridentTopology") else OBJECT
