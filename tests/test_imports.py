@@ -72,7 +72,7 @@ ENTRANCES = {
 EXTRAS_MAY_IMPORT = {
     "gateway": {"drpc_server"},  # the web server and its limits
     "monitor": {"drpc_server", "event_lines"},  # and the file of events, for batches of long ago
-    "moving": {"txid"},  # the components of a topology, with their checkpoints
+    "moving": {"txid", "file_spout", "run_report"},  # the components of a topology; readers of files; charts
     "opentelemetry": {"monitor"},  # the timeline of a component
 }
 # Public names of extras that a type checker finds where users import them. At run time they come by entry point.
