@@ -91,6 +91,7 @@ STATES_MAY_IMPORT = {
 LAZY = {
     "trident_py/testing/faults/driver_process.py": "a run on LocalCluster must not load pyspark",
     "trident_py/cli/run.py": "`--local` must not load pyspark",
+    "trident_py/extras/moving/shadow_comparison.py": "only a picture needs matplotlib",
     "trident_py/extras/moving/source_options.py": "`trident --help` loads no SQLAlchemy",
     "trident_py/extras/topology_files/cli.py": "`trident --help` loads no YAML and no pydantic",
     "states/sql/dialects/registry.py": "a dialect and its driver are loaded when a URL asks for them",
