@@ -96,6 +96,20 @@ def test_a_side_that_cannot_be_read_for_a_while_is_told(tmp_path: Path) -> None:
     assert agreement.equal and compared(tmp_path)[1]["equal"] == 1
 
 
+def test_a_signal_behind_the_end_ends_the_wait_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = ours(tmp_path, {}, table="counts_shadow")
+    before = threading.Event.wait
+
+    def wait(self: Any, timeout: float | None = None) -> bool:
+        if timeout == 77.0 and threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return before(self, timeout)
+
+    monkeypatch.setattr(threading.Event, "wait", wait)
+    done = shadow(tmp_path, dump(tmp_path / "storm", {"a": [2, 3, 1]}), state, "--kind", "opaque", "--every", "77")
+    assert (done.exit_code, len(compared(tmp_path))) == (1, 2), done.output
+
+
 ANYWHERE = WORDS + """
 from trident_py.state import StateFactory
 

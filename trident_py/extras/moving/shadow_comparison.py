@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from html import escape
 from pathlib import Path
@@ -85,10 +85,11 @@ class ShadowComparison:
             thread.join()
         self.look(running)
         pause, rest = threading.Event(), 0 if running.stopping.is_set() else self._standing.times - 1
-        while rest and not self.equal:
-            pause.wait(self._every)
-            self.look(running)
-            rest -= 1
+        with suppress(KeyboardInterrupt):  # it ends the wait alone
+            while rest and not self.equal:
+                pause.wait(self._every)
+                self.look(running)
+                rest -= 1
 
     def look(self, running: RunningTopology | None) -> None:
         """Compare once. A side that cannot be read now is told, and read again the next time, but not at the start."""
