@@ -17,6 +17,7 @@ from test_compare import run, told
 
 import states
 from trident_py import Fields, LocalCluster, TridentTopology
+from trident_py.operations.builtin import Count
 from trident_py.testing import FixedBatchSpout
 
 Rows = Sequence[tuple[Any, ...]]
@@ -64,12 +65,17 @@ def as_appended(folder: Path, rows: Rows) -> str:
     return as_state(folder, rows, type="append", url=f"sqlite:///{folder}/s.db", table="rows")
 
 
+def as_batches(folder: Path, rows: Rows) -> str:
+    return as_state(folder, rows, type="batch", url=f"sqlite:///{folder}/s.db", table="rows")
+
+
 def as_files(folder: Path, rows: Rows, format: str) -> str:
     return as_state(folder, rows, type="file", uri=f"{folder}/files", format=format)
 
 
 FORMS: dict[str, Callable[[Path, Rows], str]] = {
     "csv": as_csv, "lines": as_lines, "parquet": as_parquet, "insert-ignore": as_inserted, "append": as_appended,
+    "batch": as_batches,
     "file csv": lambda folder, rows: as_files(folder, rows, "csv"),
     "file json": lambda folder, rows: as_files(folder, rows, "json"),
     "file parquet": lambda folder, rows: as_files(folder, rows, "parquet"),
@@ -121,6 +127,30 @@ def test_the_txid_comes_from_a_column_of_the_batch_or_from_the_files(tmp_path: P
     table = ("--table", "rows", "--key", "id", "--batch", "batch", *TYPES)
     assert told(place["url"], inserted, *table)[0] == 0
     assert told(place["url"], copy, *table)[1]["first"]["txid"] == 4
+
+
+def test_numbers_of_a_sender(tmp_path: Path) -> None:
+    rows = [(n, "w", f"{n}.00") for n in (1, 2, 3)]
+    place = {"type": "sequence", "url": f"sqlite:///{tmp_path}/s.db", "table": "rows"}
+    ours = as_state(tmp_path, rows, sender="word", sequence="id", **place)
+    code, found = told(ours, as_lines(tmp_path, [*rows[:2], (3, "w", "4.00")]))
+    assert (code, found["equal"], found["first"]["key"]) == (1, 2, ["w", 3])
+
+
+@pytest.mark.servers
+def test_the_last_values_in_a_compacted_topic(kafka: Any, tmp_path: Path) -> None:
+    place = {"type": "compacted-topic", "bootstrap": kafka.bootstrap, "topic": tmp_path.name, "key": "id bigint"}
+    file = tmp_path / "states.yaml"
+    file.write_text(json.dumps({"states": {"rows": {**place, "value": ["count bigint"], "kind": "opaque"}}}))
+    topology = TridentTopology()
+    ids = topology.newStream("s", FixedBatchSpout(Fields("id bigint"), 1, (1,), (2,), (2,)))
+    ids.groupBy("id").persistentAggregate(states.load(file)["rows"], Count(), Fields("count"))
+    with LocalCluster() as cluster:
+        assert cluster.submitTopology("t", {}, topology.build()).awaitTermination(60)
+    (tmp_path / "rows.csv").write_text("id,count\n1,1\n2,1\n")
+    types = ("--type", "id bigint", "--type", "count bigint")
+    code, found = told(f"{file}:rows", f"{tmp_path}/rows.csv", "--key", "id", *types)
+    assert (code, found["equal"], found["first"]["key"], found["first"]["txid"]) == (1, 1, [2], 3)
 
 
 def test_other_names_on_both_sides(tmp_path: Path) -> None:
