@@ -72,7 +72,7 @@ ENTRANCES = {
 EXTRAS_MAY_IMPORT = {
     "gateway": {"drpc_server"},  # the web server and its limits
     "monitor": {"drpc_server", "event_lines"},  # and the file of events, for batches of long ago
-    "moving": {"txid"},  # the components of a topology, with their checkpoints
+    "moving": {"txid", "file_spout", "run_report"},  # the components of a topology; readers of files; charts
     "opentelemetry": {"monitor"},  # the timeline of a component
 }
 # Public names of extras that a type checker finds where users import them. At run time they come by entry point.
@@ -91,6 +91,7 @@ STATES_MAY_IMPORT = {
 LAZY = {
     "trident_py/testing/faults/driver_process.py": "a run on LocalCluster must not load pyspark",
     "trident_py/cli/run.py": "`--local` must not load pyspark",
+    "trident_py/extras/moving/shadow_comparison.py": "only a picture needs matplotlib",
     "trident_py/extras/moving/source_options.py": "`trident --help` loads no SQLAlchemy",
     "trident_py/extras/topology_files/cli.py": "`trident --help` loads no YAML and no pydantic",
     "states/sql/dialects/registry.py": "a dialect and its driver are loaded when a URL asks for them",

@@ -12,6 +12,7 @@ from trident_py.errors import DefinitionError, StateError, TridentError
 from trident_py.filesystems.uris import show_storage
 from trident_py.model.chunks import arrow_type
 from trident_py.state import BatchParticipant, Location, Needs, StateFactory, StatePlace
+from trident_py.state.roles import StoredRows
 from trident_py.tuples import Fields, FieldsLike
 
 from ..diagnostics import Finding
@@ -178,11 +179,22 @@ class FileState(StateFactory):
     def read(self) -> Iterator[tuple]:
         """Yield the rows of all complete batches, file by file."""
         record = self.newest()
-        if record is not None:
-            schema = schema_of(Fields.of(list(record.columns)))
-            for file in record.files:
-                with self.folder().open(file.name) as opened:
-                    yield from self.rows.read(opened, schema)
+        return (row for _, row in self._rows_of(record)) if record is not None else iter(())
+
+    def open_rows(self) -> StoredRows:
+        record = self.newest()
+        if record is None:
+            return StoredRows(Fields(), Fields(), None, (), batched=True)
+        columns = Fields.of(list(record.columns)) if self.rows.typed else Fields("record")
+        return StoredRows(Fields(), columns, None, self._rows_of(record), batched=True)
+
+    def _rows_of(self, record: Record) -> Iterator[tuple[int, tuple]]:
+        """Yield the rows, each with the last txid whose rows its file holds."""
+        schema = schema_of(Fields.of(list(record.columns)))
+        for file in record.files:
+            with self.folder().open(file.name) as opened:
+                for row in self.rows.read(opened, schema):
+                    yield file.last, row
 
     def stored(self) -> dict[tuple, Any]:
         """Return all rows and how often each is stored; of a format of one's own: its lines."""

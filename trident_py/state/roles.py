@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..model.requirements import needs_of, role
 from ..tuples import Fields
@@ -131,3 +131,23 @@ class OpensValues(Protocol):
     """A factory that opens the stored values of its map."""
 
     def open_values(self) -> StoredValues: ...
+
+
+class StoredRows(NamedTuple):
+    """The rows of a state, outside of any run: for tools that compare them. ``key``: the columns of a key, none if rows
+    have none; ``columns``: those of a row, with the types that are known; ``txid``: the column of the batch;
+    ``rows``: each row, with the txid of its batch if it is ``batched``: if the store knows it without a column."""
+
+    key: Fields
+    columns: Fields
+    txid: str | None
+    rows: Iterable[tuple[int | None, Sequence[Any]]]
+    batched: bool = False
+
+
+@role
+@runtime_checkable
+class OpensRows(Protocol):
+    """A factory that opens the stored rows of its state, and creates nothing."""
+
+    def open_rows(self) -> StoredRows: ...

@@ -11,6 +11,7 @@ import pyarrow as pa
 from trident_py.errors import DefinitionError, StateError
 from trident_py.model.chunks import TupleList
 from trident_py.state import BatchParticipant, ITupleCollection, Location, Needs, State, StateFactory, StatePlace
+from trident_py.state.roles import StoredRows
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.arrow import KeyedRows
@@ -136,6 +137,13 @@ class RowFactory(TableFactory):
 
     def participant(self) -> BatchParticipant:
         return SqlLedger(self.location, self._stores, self.place.stores, undo=self._undo)
+
+    def open_rows(self) -> StoredRows:
+        there = read_columns(self.place.stores()[0], self.table) or {}
+        declared = self._fields or Fields.of_names(there)
+        types = {**there, **self._key.types, **declared.types}
+        every = Fields.of_names(dict.fromkeys([*declared, *self._txid]) if there else (), types)
+        return StoredRows(self._key, every, self.txid, ((None, row) for row in _rows(self.place, every)))
 
     @property
     def _txid(self) -> Fields:

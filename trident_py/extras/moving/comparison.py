@@ -6,14 +6,14 @@ import pickle
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from ...errors import DefinitionError, TridentError
 from ...model.canonical import canonical
-from ...state import StateType
+from ...state import OpaqueValue, StateType, TransactionalValue
 from ...state.roles import StoredValues
 from ...tuples import Fields
 from .declared_types import key_fields
@@ -32,7 +32,9 @@ class NotComparable(DefinitionError):
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison. ``columns``: the names of its values' columns, if they have names."""
+    """One side of a comparison. ``columns``: the names of its values' columns, if they have names. With ``rows``, each
+    value is a row by the names of its columns; a row without a key is its own key, and its value how often it is
+    there."""
 
     name: str
     shown: str
@@ -40,12 +42,24 @@ class Side:
     key: Fields | None
     columns: tuple[str, ...] | None
     read: Callable[[], Iterator[Batch]]
+    rows: bool = False
+
+    @property
+    def keyless(self) -> bool:
+        return self.rows and self.key is None
 
     @classmethod
     def of_state(cls, name: str, shown: str, stored: StoredValues) -> Side:
         """Make the side of a state of ours."""
         columns = None if stored.value is None else tuple(stored.value)
         return cls(name, shown, stored.kind, stored.key, columns, lambda: _parts(stored.rows()))
+
+    @classmethod
+    def of_values(cls, name: str, shown: str, values: Mapping[Key, Any]) -> Side:
+        """Make the side of a state that only shows what it holds."""
+        kinds = {OpaqueValue: StateType.OPAQUE, TransactionalValue: StateType.TRANSACTIONAL}
+        kind = kinds.get(type(next(iter(values.values()), None)), StateType.NON_TRANSACTIONAL)
+        return cls(name, shown, kind, None, None, lambda: _parts(values.items()))
 
     @classmethod
     def of_source(cls, name: str, source: ValueSource, columns: Sequence[str], rebase: Rebase | None = None) -> Side:
@@ -56,20 +70,40 @@ class Side:
 
     def fit_keys(self, declared: Fields | None, split: str | None) -> Side:
         """Return this side with the types of the other one's keys, where it declares none itself."""
-        if self.key is not None:
+        if self.key is not None or self.rows:
             return self
 
         def read() -> Iterator[Batch]:
             for keys, values in self.read():
                 yield key_fields(keys, declared, split), values
 
-        return Side(self.name, self.shown, self.kind, declared, self.columns, read)
+        return replace(self, key=declared, read=read)
+
+    def rename(self, columns: Mapping[str, str], keys: Mapping[bytes, Key]) -> Side:
+        """Return this side under the names of the other one. ``keys``: by the canonical form of those here."""
+        own = self.columns and tuple(columns.get(name, name) for name in self.columns)
+
+        def read() -> Iterator[Batch]:
+            for found, values in self.read():
+                named = values if self.rows or not columns else [_rename(value, columns) for value in values]
+                yield [keys.get(canonical(key), key) for key in found] if keys else found, named
+
+        return replace(self, columns=own, read=read)
 
 
 def _parts(rows: Iterable[tuple[Sequence[Any], Any]]) -> Iterator[Batch]:
     every = iter(rows)
     while part := list(islice(every, SIZE)):
         yield [tuple(key) for key, _ in part], [value for _, value in part]
+
+
+def _rename(value: Any, columns: Mapping[str, str]) -> Any:
+    """Return a stored value with other names in its JSON maps."""
+    if isinstance(value, Mapping):
+        return {columns.get(name, name): part for name, part in value.items()}
+    if isinstance(value, (OpaqueValue, TransactionalValue)):
+        return tuple.__new__(type(value), (value[0], *(_rename(part, columns) for part in value[1:])))
+    return value
 
 
 def _read_source(source: ValueSource, rebase: Rebase | None) -> Iterator[Batch]:
@@ -97,19 +131,35 @@ class Comparison:
             self.first = found
 
 
-def compare(left: Side, right: Side, rules: Rules, ignored: Sequence[str] = (), split: str | None = None) -> Comparison:
-    """Compare all keys. ``ignored``: columns of the values that do not count; ``split``: what stands between the fields
-    of a key in its name. Raises NotComparable."""
+@dataclass(frozen=True)
+class SideNames:
+    """What differs between the names of the sides. ``split``: what stands between the fields of a key in its name;
+    ``columns``: names of the left side, with those of the right one; ``read_keys``: returns its keys with those of the
+    right one, by the types of the keys."""
+
+    split: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    read_keys: Callable[[Fields | None], Mapping[bytes, Key]] = lambda declared: {}
+
+
+def compare(
+    left: Side, right: Side, rules: Rules, ignored: Sequence[str] = (), names: SideNames | None = None,
+    note: Callable[[Divergence], Any] = lambda found: None,
+) -> Comparison:  # fmt: skip
+    """Compare all keys. ``ignored``: columns of the values that do not count; ``note`` gets each key that differs.
+    Raises NotComparable."""
     if rules.txids and left.kind is not right.kind:
         raise NotComparable(
             f"--txids: {left.shown} is {left.kind.value}, and {right.shown} {right.kind.value}. Compare their values "
             "alone, without --txids"
         )
+    _check_keys(left, right, rules)
+    names, declared = names or SideNames(), left.key or right.key
+    left = left.fit_keys(declared, names.split).rename(names.columns, names.read_keys(declared))
     choice = _Choice.of(left, right, ignored)
-    sides = [side.fit_keys(left.key or right.key, split) for side in (left, right)]
     try:
         with closing(sqlite3.connect("")) as database:
-            return _compare_in(database, sides, rules, choice)
+            return _compare_in(database, [left, right.fit_keys(declared, names.split)], rules, choice, note)
     except sqlite3.Error as error:
         raise NotComparable(
             f"the temporary database of the comparison: {error}. It needs room for both sides; name a folder that has "
@@ -117,9 +167,20 @@ def compare(left: Side, right: Side, rules: Rules, ignored: Sequence[str] = (), 
         ) from error
 
 
-def _compare_in(database: sqlite3.Connection, both: Sequence[Side], rules: Rules, choice: _Choice) -> Comparison:
+def _check_keys(left: Side, right: Side, rules: Rules) -> None:
+    """Raise NotComparable if one side has keys and the other none, or if that makes a rule senseless."""
+    if left.keyless != right.keyless:
+        one, other = (left, right) if left.keyless else (right, left)
+        raise NotComparable(f"{one.shown} has rows without a key, {other.shown} has keys: name the columns with --key")
+    if left.keyless and rules.tolerance:
+        raise NotComparable(f"--tolerance: the rows of {left.shown} have no key to find the other row by: name --key")
+
+
+def _compare_in(
+    database: sqlite3.Connection, both: Sequence[Side], rules: Rules, choice: _Choice, note: Callable[[Divergence], Any]
+) -> Comparison:
     database.execute(f"PRAGMA cache_size = -{CACHE}")
-    database.execute("CREATE TABLE held (side, key, version, PRIMARY KEY (side, key)) WITHOUT ROWID")
+    database.execute("CREATE TABLE held (side, key, version, copies, last, PRIMARY KEY (side, key)) WITHOUT ROWID")
     sides = [_Collected(database, side, choice) for side in both]
     for each in sides:
         each.read()
@@ -130,14 +191,16 @@ def _compare_in(database: sqlite3.Connection, both: Sequence[Side], rules: Rules
         if one is not None and other is not None and rules.agree(one, other):
             result.equal += 1
         else:
-            result.note(rules.diverge(key, one, other))
+            result.note(found := rules.diverge(key, one, other))
+            note(found)
     return result
 
 
 class _Choice:
     """The columns of a value that count."""
 
-    def __init__(self, names: tuple[str, ...] | None, ignored: Sequence[str]) -> None:
+    def __init__(self, names: tuple[str, ...] | None, ignored: Sequence[str], rows: bool) -> None:
+        self.rows = rows  # on both sides
         self.several = names is not None and len(names) > 1
         self._names, self._ignored, self._unused = names, set(ignored), set(ignored) - set(names or ())
         self._left: bool | None = None  # whether a value had anything else
@@ -150,7 +213,17 @@ class _Choice:
                 f"{left.shown} has the value columns {', '.join(left.columns)}, and {right.shown} "
                 f"{', '.join(right.columns)}: their numbers differ. Name the columns that belong together"
             )
-        return cls(left.columns or right.columns, ignored)
+        return cls(left.columns or right.columns, ignored, left.rows and right.rows)
+
+    def of_row(self, row: Mapping[str, Any]) -> Any:
+        """Return what counts of a row, in the form of the other side's values where that has no rows."""
+        kept = self(row)
+        if self.rows:
+            return kept
+        wanted = [name for name in self._names or () if name not in self._ignored]
+        if len(wanted) > 1:
+            return [kept[name] for name in wanted] if kept.keys() == set(wanted) else kept
+        return next(iter(kept.values())) if len(kept) == 1 else kept
 
     def __call__(self, value: Any) -> Any:
         if not self._ignored or value is None:
@@ -204,23 +277,29 @@ class _Collected:
     def _add(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
         rows = []
         for key, value in zip(keys, values, strict=True):
-            if len(key) == 1 and key[0] in GLOBAL_KEYS:
-                key = (min(GLOBAL_KEYS),)
             version = self._version(value)
-            self.key_types.setdefault(", ".join(type(part).__name__ for part in key), key)
-            if version.value is not None:
-                self.value_types.setdefault(self._type_of(version.value), key)
-            rows.append((self.side.name, canonical(key), pickle.dumps((key, version))))
+            if self.side.keyless:
+                key, version = (version.value,), Version(1, version.txid)
+            elif len(key) == 1 and key[0] in GLOBAL_KEYS:
+                key = (min(GLOBAL_KEYS),)
+            for types, name in ((self.key_types, self._type_of_key(key)), (self.value_types, self._type_of(version))):
+                if name is not None:
+                    types.setdefault(name, key)
+            rows.append((self.side.name, canonical(key), pickle.dumps((key, version)), version.txid))
+        if self.side.keyless:
+            self._database.executemany(_COUNT, rows)
+            self.count += len(rows)
+            return
         before = self._database.total_changes
-        self._database.executemany("INSERT OR IGNORE INTO held VALUES (?, ?, ?)", rows)
+        self._database.executemany("INSERT OR IGNORE INTO held VALUES (?, ?, ?, NULL, ?)", rows)
         new = self._database.total_changes - before
         self.count += new
         if new < len(rows):
             self._check_repeated(rows)
 
-    def _check_repeated(self, rows: Sequence[tuple[str, bytes, bytes]]) -> None:
+    def _check_repeated(self, rows: Sequence[tuple[str, bytes, bytes, Any]]) -> None:
         """Raise NotComparable for a key that came before with another value."""
-        for *place, row in rows:
+        for *place, row, _ in rows:
             kept = self._database.execute("SELECT version FROM held WHERE side = ? AND key = ?", place).fetchone()[0]
             (key, one), (_, other) = _load(kept), _load(row)
             if not Rules(txids=True).agree(one, other):
@@ -230,16 +309,33 @@ class _Collected:
                 )
 
     def _version(self, value: Any) -> Version:
-        if self.side.kind is StateType.NON_TRANSACTIONAL:
-            return Version(self._choice(value))
-        opaque = self.side.kind is StateType.OPAQUE
-        return Version(self._choice(value[1]), value[0], self._choice(value[2]) if opaque else None, opaque)
+        choose = self._choice.of_row if self.side.rows else self._choice
+        if isinstance(value, OpaqueValue):
+            return Version(choose(value[1]), value[0], choose(value[2]), True)
+        return Version(choose(value[1]), value[0]) if isinstance(value, TransactionalValue) else Version(choose(value))
 
-    def _type_of(self, value: Any) -> str:
+    def _type_of_key(self, key: Key) -> str | None:
+        if self.side.keyless:
+            return _type_of_row(key[0])
+        return ", ".join(type(part).__name__ for part in key)
+
+    def _type_of(self, version: Version) -> str | None:
+        value = version.value
+        if self._choice.rows and isinstance(value, Mapping):
+            return _type_of_row(value)
         if isinstance(value, (list, tuple)):
             return f"row of {len(value)}" if self._choice.several else "list"
-        name = type(value).__name__
-        return "number" if name in ("int", "float", "Decimal") else name
+        return None if value is None else _type_of_field(value)
+
+
+def _type_of_row(row: Mapping[str, Any]) -> str | None:
+    """Return the names and types of its columns; None if a null leaves one open."""
+    return None if None in row.values() else ", ".join(f"{name} {_type_of_field(row[name])}" for name in sorted(row))
+
+
+def _type_of_field(value: Any) -> str:
+    name = type(value).__name__
+    return "number" if name in ("int", "float", "Decimal") else name
 
 
 def _check_types(left: _Collected, right: _Collected) -> None:
@@ -254,23 +350,29 @@ def _check_types(left: _Collected, right: _Collected) -> None:
             )
 
 
+_COUNT = """
+    INSERT INTO held VALUES (?, ?, ?, 1, ?)
+    ON CONFLICT DO UPDATE SET copies = copies + 1, last = max(last, excluded.last)
+"""
 _PAIRS = """
-    SELECT l.version, r.version FROM held l LEFT JOIN held r ON r.side = 'right' AND r.key = l.key
+    SELECT l.version, l.copies, l.last, r.version, r.copies, r.last
+    FROM held l LEFT JOIN held r ON r.side = 'right' AND r.key = l.key
     WHERE l.side = 'left'
     UNION ALL
-    SELECT NULL, r.version FROM held r LEFT JOIN held l ON l.side = 'left' AND l.key = r.key
+    SELECT NULL, NULL, NULL, r.version, r.copies, r.last
+    FROM held r LEFT JOIN held l ON l.side = 'left' AND l.key = r.key
     WHERE r.side = 'right' AND l.side IS NULL
 """
 
 
 def _join(database: sqlite3.Connection) -> Iterator[tuple[Key, Version | None, Version | None]]:
     """Yield each key with what the sides hold of it."""
-    for rows in database.execute(_PAIRS):
-        (left, right) = [None if row is None else _load(row) for row in rows]
+    for row in database.execute(_PAIRS):
+        (left, right) = [None if each[0] is None else _load(*each) for each in (row[:3], row[3:])]
         key = (left or right or ((), None))[0]
         yield key, left and left[1], right and right[1]
 
 
-def _load(row: bytes) -> tuple[Key, Version]:
+def _load(row: bytes, copies: int | None = None, last: int | None = None) -> tuple[Key, Version]:
     key, version = pickle.loads(row)  # noqa: S301  from this process, by its own database
-    return key, version
+    return key, version if copies is None else Version(copies, last)

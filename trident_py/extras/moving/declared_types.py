@@ -65,7 +65,12 @@ def _split(key: Key, split: str) -> Key:
     return tuple(key[0].split(split))
 
 
-def _parse(parse: Parse | None, part: Any, name: str) -> Any:
+def fit_row(row: Mapping[str, Any], types: Fields) -> dict[str, Any]:
+    """Return the row with its texts parsed as the types say. Raises StateError for one that does not fit."""
+    return {name: _parse(_PARSE.get(_base(types, name)), part, name, "a value") for name, part in row.items()}
+
+
+def _parse(parse: Parse | None, part: Any, name: str, what: str = "a key") -> Any:
     if parse is Decimal and type(part) in (int, float):
         return Decimal(str(part))
     if parse is float and isinstance(part, Decimal):
@@ -78,7 +83,7 @@ def _parse(parse: Parse | None, part: Any, name: str) -> Any:
         return parse(part)
     except (ValueError, KeyError, ArithmeticError) as error:
         cause = str(error) if isinstance(error, ValueError) else f"{part!r} is none"
-        raise StateError(f"a key does not fit the declared types ({name}): {cause}") from error
+        raise StateError(f"{what} does not fit the declared types ({name}): {cause}") from error
 
 
 def _base(declared: Fields, name: str) -> str:

@@ -58,6 +58,11 @@ def source_of(source: str, kind: StateType, lay: Mapping[str, Any], option: str 
             raise click.UsageError(f"{option}{redact_url(source)}: no such file, and no URL")
         return DumpSource(Path(source), kind)
     _check_columns(kind, lay)
+    return table_of(source, kind, lay)
+
+
+def table_of(source: str, kind: StateType, lay: Mapping[str, Any]) -> Any:
+    """Return the table that the options name."""
     from .table_source import TableSource
 
     return TableSource(source, lay["table"], kind, lay["key"], lay["value"], lay["txid"], lay["previous"])
@@ -80,17 +85,23 @@ def _check_columns(kind: StateType, lay: Mapping[str, Any]) -> None:
         raise click.UsageError("without --txid one --value holds the JSON of Storm's state: name one, or --txid")
 
 
-def target_of(named: str, option: str = "--into ") -> tuple[str, StoredValues]:
-    """Return our state. Raises DefinitionError for one that is not in the file, or is no map."""
+def state_of(named: str, option: str) -> Any:
+    """Return the factory of a state of ours. Raises DefinitionError for one that is not in the file."""
     if "://" in named:
         raise DefinitionError(f"{option.strip() or 'a state'} names a state of ours as FILE:STATE, and not a URL")
     file, _, name = named.rpartition(":")
     states = states_loading().load(file or named)
     if name not in states:
         raise DefinitionError(f"{option}{named}: {file or named} has no state {name!r}; there are {', '.join(states)}")
-    if not isinstance(states[name], OpensValues):
-        raise DefinitionError(f"{option}{named}: a {type(states[name]).__name__} is no map with values by key")
-    return repr(states[name]), states[name].open_values()
+    return states[name]
+
+
+def target_of(named: str) -> tuple[str, StoredValues]:
+    """Return our state. Raises DefinitionError for one that is not in the file, or is no map."""
+    state = state_of(named, "--into ")
+    if not isinstance(state, OpensValues):
+        raise DefinitionError(f"--into {named}: a {type(state).__name__} is no map with values by key")
+    return repr(state), state.open_values()
 
 
 def find_checkpoint(checkpoint: str) -> Moved:

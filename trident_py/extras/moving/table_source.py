@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,18 +37,32 @@ class TableSource:
 
     def read(self, size: int, number: Number | None = None) -> Iterator[Batch]:
         columns = [*self.key, *([self.txid] if self.txid else []), *self.value, *self.previous]
-        table = sa.table(self.table, *map(sa.column, columns))
+        with self._connect() as connection:
+            for part in self._select(connection, columns).partitions(size):
+                yield self._split(part, number)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield all rows, by the names of all columns."""
+        with self._connect() as connection:
+            names = [each["name"] for each in sa.inspect(connection).get_columns(self.table)]
+            yield from (dict(zip(names, row, strict=True)) for row in self._select(connection, names))
+
+    @contextmanager
+    def _connect(self) -> Iterator[sa.Connection]:
+        """Give a connection; its errors inside are raised as TridentError."""
         engine = self._open()
         try:
             with engine.connect().execution_options(stream_results=True) as connection:
-                rows = connection.execute(sa.select(*(table.c[name] for name in columns)))
-                for part in rows.partitions(size):
-                    yield self._split(part, number)
+                yield connection
             engine.dispose()
         except sa.exc.SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error  # SQLAlchemy's own name
             text = hide(str(cause), secrets_in(self.url))
             raise TridentError(f"{self.shown}: {text}. Check table and columns") from error
+
+    def _select(self, connection: sa.Connection, columns: Sequence[str]) -> Any:
+        table = sa.table(self.table, *map(sa.column, columns))
+        return connection.execute(sa.select(*(table.c[name] for name in columns)))
 
     def _open(self) -> sa.Engine:
         """Return an engine. Raises DefinitionError, without a secret, for a URL that cannot be read."""

@@ -31,7 +31,7 @@ def draw(run: RunEvents) -> dict[str, str]:
         ],
         "backlog, in records": [("", [(at, _backlog(batches)) for at, _, batches in steps if _has_backlog(batches)])],
     }
-    return {title: _svg(lines) for title, lines in charts.items() if any(points for _, points in lines)}
+    return {title: draw_lines(lines) for title, lines in charts.items() if any(points for _, points in lines)}
 
 
 def _steps(run: RunEvents) -> Iterator[tuple[float, float, list[CommittedBatch]]]:
@@ -65,7 +65,8 @@ def _backlog(batches: Sequence[CommittedBatch]) -> float:
     return float(sum(last.values()))
 
 
-def _svg(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]]) -> str:
+def draw_lines(lines: Sequence[tuple[str, Sequence[tuple[float, float]]]]) -> str:
+    """Return lines over seconds, each with its label, as one SVG element."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(7, 2.2), layout="constrained")
         axes: Any = figure.subplots()
