@@ -51,7 +51,7 @@ def check_apart(plan: Plan, options: ComparisonOptions, checkpoint: str) -> None
     """Raise DefinitionError unless every place that the topology writes has the word in its name, and Storm's has not:
     two names of one server then make no difference."""
     _check_name(checkpoint, f"the checkpoint {checkpoint}")
-    places = {name: use.factory for _, use in plan.updates() for name in [use.name]}
+    places = {use.name: use.factory for _, use in plan.updates()}
     for name, factory in places.items():
         location = location_of(factory)
         if location is None and not needs_of(factory).home:
