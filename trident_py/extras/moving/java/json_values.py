@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from .collections import HashMap
 from .errors import JSONError, JsonProcessingError, ParseError
@@ -85,7 +85,20 @@ def to_json(value: Any, slash: bool = True) -> str:
 
 
 class _Lookup:
-    """The getters that OrgJSONObject and OrgJSONArray share."""
+    """What OrgJSONObject and OrgJSONArray share: reading, and the getters. ``_expected``: the error for a text of
+    another kind."""
+
+    _expected: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        try:
+            found = _wrap_values(_load(text, HashMap))
+        except ValueError as error:
+            raise JSONError(str(error)) from error
+        if not isinstance(found, cls):
+            raise JSONError(cls._expected)
+        return found
 
     def getValue(self, key: Any) -> Any:
         raise NotImplementedError
@@ -131,18 +144,10 @@ class _Lookup:
 
 
 class OrgJSONObject(_Lookup):
+    _expected = "A JSONObject text must begin with '{' at 1 [character 2 line 1]"
+
     def __init__(self) -> None:
         self._values: HashMap = HashMap()
-
-    @classmethod
-    def parse(cls, text: str) -> OrgJSONObject:
-        try:
-            found = _wrap_values(_load(text, HashMap))
-        except ValueError as error:
-            raise JSONError(str(error)) from error
-        if not isinstance(found, OrgJSONObject):
-            raise JSONError("A JSONObject text must begin with '{' at 1 [character 2 line 1]")
-        return found
 
     def getValue(self, key: str) -> Any:
         if key not in self._values:
@@ -200,18 +205,10 @@ class OrgJSONObject(_Lookup):
 
 
 class OrgJSONArray(_Lookup):
+    _expected = "A JSONArray text must start with '[' at 1 [character 2 line 1]"
+
     def __init__(self, values: list[Any] | None = None) -> None:
         self._values = values or []
-
-    @classmethod
-    def parse(cls, text: str) -> OrgJSONArray:
-        try:
-            found = _wrap_values(_load(text, HashMap))
-        except ValueError as error:
-            raise JSONError(str(error)) from error
-        if not isinstance(found, OrgJSONArray):
-            raise JSONError("A JSONArray text must start with '[' at 1 [character 2 line 1]")
-        return found
 
     def getValue(self, key: int) -> Any:
         if not 0 <= key < len(self._values):
