@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from ....state.serializers import java_double
 from .numbers import compare_doubles, to_float, to_int
 
 __all__ = [
@@ -209,7 +210,7 @@ def to_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _text_of_double(value)
+        return java_double(value)
     if isinstance(value, enum.Enum):
         return value.name if type(value).__str__ in (enum.Enum.__str__, JavaEnum.__str__) else str(value)
     if isinstance(value, Mapping) and type(value).__str__ in (dict.__str__, object.__str__):
@@ -227,22 +228,7 @@ def float_text(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return to_text(value)
     short = next(text for digits in range(1, 10) if to_float(float(text := f"{value:.{digits}g}")) == value)
-    return _text_of_double(float(short))
-
-
-def _text_of_double(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        plain = format(Decimal(repr(value)), "f")
-        return plain if "." in plain else f"{plain}.0"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    if len(digits) == 1:
-        sign, digits, exponent = Decimal(f"{value:.1e}").normalize().as_tuple()  # Java gives two digits at least
-    text = "".join(map(str, digits))
-    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{len(text) - 1 + int(exponent)}"
+    return java_double(float(short))
 
 
 _JAVA_NAMES = {
