@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-import struct
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from ....model.partitioning import java_hash
 from ....state.serializers import java_double
 from .numbers import compare_doubles, to_float, to_int
 
@@ -129,9 +129,8 @@ def hash_code(value: Any) -> int:
         return hash_code(value.name)
     if isinstance(value, int):
         return to_int(value ^ (value >> 32)) if not -(2**31) <= value < 2**31 else value
-    if isinstance(value, float):
-        bits = struct.unpack(">q", struct.pack(">d", value))[0]
-        return to_int(bits ^ ((bits & 0xFFFFFFFFFFFFFFFF) >> 32))
+    if isinstance(value, float | str):
+        return to_int(java_hash(value))
     if isinstance(value, Decimal):
         exponent = int(value.as_tuple().exponent)
         return to_int(31 * _hash_of_big(int(value.scaleb(-exponent))) - exponent)
@@ -147,12 +146,6 @@ def _hash_of_big(value: int) -> int:
 
 
 def _hash_of_object(value: Any) -> int:
-    result = 0
-    if isinstance(value, str):
-        units = value.encode("utf-16-le", "surrogatepass")
-        for index in range(0, len(units), 2):
-            result = (31 * result + units[index] + (units[index + 1] << 8)) & 0xFFFFFFFF
-        return to_int(result)
     if isinstance(value, list | tuple):
         result = 1
         for one in value:
@@ -163,6 +156,7 @@ def _hash_of_object(value: Any) -> int:
     if isinstance(value, set):
         return to_int(sum(map(hash_code, value)))
     if dataclasses.is_dataclass(value) and isinstance(value, JavaRecord):
+        result = 0
         for field in dataclasses.fields(value):
             result = 31 * result + hash_code(getattr(value, field.name))
         return to_int(result)
