@@ -79,10 +79,10 @@ def json_text(value: Any) -> str:
     if isinstance(value, float):
         return java_double(value)
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_quote(_name(k))}:{json_text(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{quote_json(_name(k))}:{json_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple | set | frozenset):
         return "[" + ",".join(map(json_text, value)) + "]"
-    return _quote(str(value))
+    return quote_json(str(value))
 
 
 def java_double(value: float) -> str:
@@ -99,7 +99,8 @@ def java_double(value: float) -> str:
     return f"{'-' * sign}{first}.{''.join(map(str, rest)) or 0}E{int(exponent) + len(rest)}"
 
 
-def _quote(text: str) -> str:
+def quote_json(text: str) -> str:
+    """Return a text as json-smart and json-simple write it."""
     return f'"{text.translate(_TABLE)}"'
 
 
