@@ -4,10 +4,9 @@
 file names. Third-party packages add types through the entry point group ``trident_py.states``.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from trident_py.entry_points import absent
+from trident_py.entry_points import answer
 
 from .diagnostics import Checkable, Finding
 from .rows import InsertIgnoreUpdater, RowUpdater
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkable", "Finding", "InsertIgnoreUpdater", "RowUpdater", "load", "schema"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import ``load`` and ``schema`` on first use, since a worker that only writes needs no pydantic."""
-    if name in ("load", "schema"):
-        return getattr(import_module(".loading", __name__), name)  # one of the two names, as PEP 562 asks for
-    raise absent(__name__, name)
+if not TYPE_CHECKING:
+    # Loaded on first use: a worker that only writes needs no pydantic.
+    __getattr__ = answer(__name__, {"load": "loading", "schema": "loading"})

@@ -29,7 +29,7 @@ LAYERS = [
     {"config"},
     {"tuples", "databases", "metrics", "model/names", "model/requirements", "model/retry"},
     {"filesystems"},
-    {"model/user_traceback"},
+    {"model/user_traceback", "model/redis_url"},
     {"model/chunks", "model/resources", "rpc", "documents"},
     {"operations", "checkpoints/metadata_store"},
     {"state", "spouts", "checkpoints/append_log", "checkpoints/versioned_store", "checkpoints/uri_folder"},
@@ -85,7 +85,7 @@ TYPED = {
 STATES_MAY_IMPORT = {
     "errors", "entry_points", "tuples", "operations", "state", "rpc", "documents", "kafka", "databases", "filesystems",
     "windowing", "model/canonical", "model/chunks", "model/context", "model/names",
-    "model/requirements", "model/retry", "model/secrets",
+    "model/redis_url", "model/requirements", "model/retry", "model/secrets",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trident_py.model.canonical import UnkeyableError, to_plain
-from trident_py.model.chunks import TupleList, to_list
+from trident_py.model.chunks import TupleList, is_bytes, is_text, to_list
 from trident_py.tuples import Fields
 
 from .values import Column, RefusedValue, transpose
@@ -257,7 +257,7 @@ def _double(column: Column, array: pa.Array) -> bool:
 
 
 def _text(column: Column, array: pa.Array) -> bool:
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+    if not is_text(array.type):
         return False
     if column.sizes and pc.max(pc.utf8_length(array)).as_py() > column.sizes[0]:
         return False
@@ -271,8 +271,7 @@ def _boolean(column: Column, array: pa.Array) -> bool:
 
 
 def _binary(column: Column, array: pa.Array) -> bool:
-    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    if not any(is_kind(array.type) for is_kind in kinds):
+    if not is_bytes(array.type):
         return False
     return not column.sizes or pc.max(pc.binary_length(array)).as_py() <= column.sizes[0]
 

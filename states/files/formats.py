@@ -17,6 +17,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from trident_py.errors import DefinitionError, StateError
+from trident_py.state.serializers import java_double
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 ROWS_AT_ONCE = 65_536
@@ -62,17 +63,7 @@ def _java_text(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    return _java_float(value) if isinstance(value, float) else str(value)
-
-
-def _java_float(value: float) -> str:
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(float(value))
-    sign, digits, exponent = decimal.Decimal(repr(float(value))).normalize().as_tuple()
-    first, *rest = map(str, digits)
-    return f"{'-' * sign}{first}.{''.join(rest) or 0}E{int(exponent) + len(rest)}"
+    return java_double(value) if isinstance(value, float) else str(value)
 
 
 class Rows(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -196,15 +197,8 @@ def _convert_column(format: FileFormat, ddl: str, name: str, alone: bool, column
 
 
 def _first_bad(column: Any, check: Callable[[Any], pa.Array | str]) -> int:
-    """Return the first value that the column cannot hold, found by halving."""
-    low, high = 0, len(column)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if isinstance(check(column[low:middle]), str):
-            high = middle
-        else:
-            low = middle
-    return low
+    """Return the first value that the column cannot hold."""
+    return bisect_left(range(len(column)), True, key=lambda at: isinstance(check(column[: at + 1]), str))
 
 
 def _plain(value: Any) -> Any:

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from trident_py.errors import DefinitionError, FailedException, StateError
+from trident_py.kafka import confluent
 from trident_py.kafka.blocking_calls import call_client, fetch_committed
 from trident_py.kafka.clients import ASKING, Cluster, is_passing
 from trident_py.model.context import RunContext
@@ -159,9 +160,7 @@ class MarkPlace:
 
     def fetch_committed(self, part: int | str, settled: bool, patience: float = ANSWER) -> Any:
         """Return the group's offset with its metadata; repeats while the broker is busy. Raises StateError."""
-        from confluent_kafka import TopicPartition
-
-        asked = [TopicPartition(self.topic, 0)]
+        asked = [confluent.TopicPartition(self.topic, 0)]
         ask = partial(fetch_committed, self.cluster, self.name(part), asked, patience, settled)
         with kafka_errors(self.cluster, f"read the mark of {self.label}"):
             position = again_for(patience, 0.02, is_passing, ask)[0]
@@ -180,9 +179,7 @@ class MarkPlace:
 
     def offsets(self, note: GroupNote) -> list[Any]:
         """Return the offsets that carry a note."""
-        from confluent_kafka import TopicPartition
-
-        return [TopicPartition(self.topic, 0, note.txid, metadata=note.text())]
+        return [confluent.TopicPartition(self.topic, 0, note.txid, metadata=note.text())]
 
 
 def _parse_mark(position: Any, label: str) -> Mark:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
+from trident_py.kafka import confluent
 from trident_py.kafka.blocking_calls import answer, call_client, connect_admin
 from trident_py.kafka.clients import Cluster, code_of, means
 from trident_py.kafka.error_codes import Meaning
@@ -72,12 +73,10 @@ def _find_partitions(place: MarkPlace, admin: Any) -> list[int] | None:
 
 def unless_missing(cluster: Cluster, topic: str, work: Callable[[], T]) -> T | None:
     """Look a topic up; return None for a missing one. Raises FailedException if the brokers are away."""
-    from confluent_kafka import KafkaException
-
     with kafka_errors(cluster, f"look up topic {topic!r}"):
         try:
             return work()
-        except KafkaException as error:
+        except confluent.KafkaException as error:
             if means(error, Meaning.MISSING):
                 return None
             raise
@@ -88,15 +87,12 @@ def make(
     config: Mapping[str, str] | None = None,
 ) -> None:  # fmt: skip
     """Create a topic, unless it exists by now. ``partitions`` and ``replication`` None: the brokers' defaults."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import NewTopic
-
-    wanted = NewTopic(topic, partitions or -1, replication or -1, config=dict(config or {}))
+    wanted = confluent.NewTopic(topic, partitions or -1, replication or -1, config=dict(config or {}))
     with kafka_errors(cluster, f"create topic {topic!r}"):
         futures = call_client(admin.create_topics, [wanted], operation_timeout=ANSWER, request_timeout=ANSWER)
         try:
             answer(futures[topic], ANSWER)
-        except KafkaException as error:
+        except confluent.KafkaException as error:
             if code_of(error) != "TOPIC_ALREADY_EXISTS":
                 raise
 
@@ -121,16 +117,12 @@ def id_of(place: MarkPlace, admin: Any) -> str:
 
 
 def _description(admin: Any, topic: str) -> Any:
-    from confluent_kafka import TopicCollection
-
-    futures = call_client(admin.describe_topics, TopicCollection([topic]), request_timeout=ANSWER)
+    futures = call_client(admin.describe_topics, confluent.TopicCollection([topic]), request_timeout=ANSWER)
     return answer(futures[topic], ANSWER)
 
 
 def settings_of(admin: Any, topic: str) -> dict[str, str]:
     """Return the topic's settings. Raises KafkaException."""
-    from confluent_kafka.admin import ConfigResource, ResourceType
-
-    wanted = [ConfigResource(ResourceType.TOPIC, topic)]
+    wanted = [confluent.ConfigResource(confluent.ResourceType.TOPIC, topic)]
     (future,) = call_client(admin.describe_configs, wanted, request_timeout=ANSWER).values()
     return {name: entry.value for name, entry in answer(future, ANSWER).items()}

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -385,3 +386,22 @@ def test_the_translation_is_clean(tmp_path: Path) -> None:
 
 def test_a_nan_is_no_number_in_a_set() -> None:
     assert java.compare_doubles(math.nan, math.inf) == 1 and java.equals(1, 1.0) is False
+
+
+@pytest.mark.parametrize(
+    ("value", "simple", "org", "jackson"),
+    [
+        ("20 €, </a>", r'"20 \u20AC, <\/a>"', r'"20 \u20ac, <\/a>"', '"20 €, </a>"'),
+        ("a/b\v\x7f\x9f", r'"a\/b\u000B\u007F\u009F"', '"a/b\\u000b\x7f\\u009f"', '"a/b\\u000B\x7f\x9f"'),
+        (100.0, "100.0", "100", "100.0"),
+        (1e10, "1.0E10", "1.0E10", "1.0E10"),
+        (Decimal("2.50"), "2.50", "2.5", "2.50"),
+    ],
+)
+def test_json_is_written_as_by_json_simple_org_json_and_jackson(
+    value: Any, simple: str, org: str, jackson: str
+) -> None:
+    """What json-simple 1.1.1, org.json 20250517 and Jackson 2.21 have written."""
+    assert java.to_json([value]) == f"[{simple}]"
+    assert str(java.OrgJSONArray([value])) == f"[{org}]"
+    assert java.ObjectMapper().writeValueAsString([value]) == f"[{jackson}]"

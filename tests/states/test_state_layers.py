@@ -133,7 +133,7 @@ def test_micro_batches_split_long_calls() -> None:
         (JSONOpaqueSerializer(), OpaqueValue(1, 2, None), b"[1,2,null]"),
         (JSONTransactionalSerializer(), TransactionalValue(1, 'a/b"\\\n'), b'[1,"a\\/b\\"\\\\\\n"]'),
         (JSONNonTransactionalSerializer(), "\x01\x7f\u2028é", '"\\u0001\\u007F\\u2028é"'.encode()),
-        (JSONNonTransactionalSerializer(), [1.0, 1e10, 1e-5, 0.001], b"[1.0,1.0E10,1.0E-5,0.001]"),
+        (JSONNonTransactionalSerializer(), [1.0, 1e10, 1e-5, 0.001, 5e-324], b"[1.0,1.0E10,1.0E-5,0.001,4.9E-324]"),
         (JSONNonTransactionalSerializer(), [True, None], b"[true,null]"),
         (JSONNonTransactionalSerializer(), {"a": [1, {"b": 2.5}]}, b'{"a":[1,{"b":2.5}]}'),
         (JSONNonTransactionalSerializer(), 2**70, b"1180591620717411303424"),

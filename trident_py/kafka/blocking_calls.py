@@ -13,6 +13,7 @@ from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 from ..model.retry import again_for
+from . import confluent
 from .clients import ASKING, Cluster, means
 from .error_codes import Meaning
 
@@ -26,18 +27,20 @@ _DOWN = "_ALL_BROKERS_DOWN"
 
 def call_client(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
     """Call a client. Raises KafkaException."""
-    from confluent_kafka import KafkaError, KafkaException
-
     try:
         return call(*arguments, **more)
     except (TimeoutError, CancelledError) as error:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error) or "no answer in time")) from error
+        raise _failure(confluent.KafkaError._TIMED_OUT, error, "no answer in time") from error
     except BufferError as error:
-        raise KafkaException(KafkaError(KafkaError._QUEUE_FULL, str(error) or "the queue is full")) from error
+        raise _failure(confluent.KafkaError._QUEUE_FULL, error, "the queue is full") from error
     except ValueError as error:
-        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, str(error) or "refused")) from error
+        raise _failure(confluent.KafkaError._INVALID_ARG, error, "refused") from error
     except RuntimeError as error:
-        raise KafkaException(KafkaError(KafkaError._STATE, str(error) or "the client is closed")) from error
+        raise _failure(confluent.KafkaError._STATE, error, "the client is closed") from error
+
+
+def _failure(code: int, error: BaseException, otherwise: str) -> Any:
+    return confluent.KafkaException(confluent.KafkaError(code, str(error) or otherwise))
 
 
 def answer(future: Any, seconds: float) -> Any:
@@ -87,9 +90,7 @@ class Complaints:
 
     def instead_of(self, error: Any) -> Any:
         """Return the more specific KafkaException: the client's own error if there is one."""
-        from confluent_kafka import KafkaException
-
-        return error if self.last is None else KafkaException(self.last)
+        return error if self.last is None else confluent.KafkaException(self.last)
 
 
 def connect_admin(cluster: Cluster, seconds: float = REACH) -> Any:
@@ -97,8 +98,6 @@ def connect_admin(cluster: Cluster, seconds: float = REACH) -> Any:
 
     Raises KafkaException if none answers, or if they refuse this user; as soon as all addresses have failed.
     """
-    from confluent_kafka import KafkaException
-
     complaints = Complaints()
     admin = cluster.admin({"error_cb": complaints})
     first = call_client(admin.describe_cluster, request_timeout=seconds)
@@ -109,7 +108,7 @@ def connect_admin(cluster: Cluster, seconds: float = REACH) -> Any:
         raise complaints.instead_of(None)
     try:
         answer(first, 0)
-    except KafkaException as error:
+    except confluent.KafkaException as error:
         call_client(admin.poll, 0)
         raise complaints.instead_of(error) from error
     return admin

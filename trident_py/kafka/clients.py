@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import DefinitionError, FailedException, StateError, TridentError, explain_missing
 from ..model.requirements import Needs
 from ..model.secrets import hide, is_secret
+from . import confluent
 from .error_codes import PASSING, Meaning, find_meaning, is_known
 
 log = logging.getLogger("trident_py.kafka")
@@ -89,27 +90,19 @@ class Cluster:
 
     def admin(self, more: Mapping[str, Any] | None = None) -> Any:
         """Return an AdminClient. Keep a reference while its futures are open: they fail with _DESTROY without it."""
-        from confluent_kafka.admin import AdminClient
-
-        return self._connect(AdminClient, self.config(more, PATIENT))
+        return self._connect(confluent.AdminClient, self.config(more, PATIENT))
 
     def consumer(self, more: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Any:
-        from confluent_kafka import Consumer
-
-        return self._connect(Consumer, self.config(more, defaults))
+        return self._connect(confluent.Consumer, self.config(more, defaults))
 
     def producer(self, more: Mapping[str, Any], logger: Any = librdkafka) -> Any:
-        from confluent_kafka import Producer
-
-        return self._connect(Producer, self.config(more), logger)
+        return self._connect(confluent.Producer, self.config(more), logger)
 
     def _connect(self, client: Any, config: Mapping[str, Any], logger: Any = librdkafka) -> Any:
         """Create a client. Raises DefinitionError for a setting that librdkafka does not know."""
-        from confluent_kafka import KafkaException
-
         try:
             return client(config, logger=logger)
-        except (KafkaException, ValueError) as error:
+        except (confluent.KafkaException, ValueError) as error:
             kafka = kafka_error(error)
             text = self.hide_secrets(str(error) if kafka is None else kafka.str())
             raise DefinitionError(f"Kafka at {self.bootstrap}: cannot create a client: {text}") from None
@@ -118,10 +111,8 @@ class Cluster:
 def kafka_error(error: Any) -> Any:
     """Return the KafkaError in a KafkaException, or the KafkaError itself; None for anything else. So do all functions
     below take either."""
-    from confluent_kafka import KafkaError
-
     kafka = error.args[0] if isinstance(error, BaseException) and error.args else error
-    return kafka if isinstance(kafka, KafkaError) else None
+    return kafka if isinstance(kafka, confluent.KafkaError) else None
 
 
 def code_of(error: Any) -> str:
@@ -156,11 +147,9 @@ def means(error: Any, meaning: Meaning) -> bool:
 @contextlib.contextmanager
 def errors(cluster: Cluster, doing: str, raised: type[TridentError] = StateError) -> Iterator[None]:
     """Turns Kafka's errors into ours: a passing one fails the batch (FailedException), others become ``raised``."""
-    from confluent_kafka import KafkaException
-
     try:
         yield
-    except KafkaException as error:
+    except confluent.KafkaException as error:
         text = cluster.hide_secrets(f"Kafka at {cluster.bootstrap}: could not {doing}: {describe_error(error)}")
         if is_passing(error):
             raise FailedException(f"{text}. {AWAY if is_known(code_of(error)) else UNKNOWN}") from error

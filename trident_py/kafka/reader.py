@@ -13,6 +13,7 @@ from ..model.chunks import Chunk
 from ..operations.base import TridentCollector
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from ..tuples import TransactionAttempt
+from . import confluent
 from .batches import Place, Range
 from .blocking_calls import call_client
 from .clients import Cluster, describe_error, errors, is_passing, means
@@ -196,11 +197,9 @@ class RecordReader:
 
     def _was_cut(self, r: Range, part: FetchedPartition) -> bool:
         """Return whether the log ends before the range does: the missing records are lost."""
-        from confluent_kafka import KafkaException
-
         try:
             begin, end = call_client(self._consumer.get_watermark_offsets, _partition(r.place), timeout=ANSWER)
-        except KafkaException:
+        except confluent.KafkaException:
             return False  # no answer
         if not begin <= end <= part.fetched:
             return False
@@ -256,21 +255,19 @@ class RecordReader:
 
     def _handle_error(self, message: Any, wanted: Range) -> None:
         """Handle the end of a partition, or an error. Ignores a passing error: `_check_stalled` ends a stall."""
-        from confluent_kafka import KafkaError, KafkaException
-
         error, place = message.error(), (message.topic(), message.partition())
         part = self._parts.get(place)
         if part is None or not part.assigned:
             return  # the messages before it were not taken either
-        if error.code() == KafkaError._PARTITION_EOF:
+        if error.code() == confluent.KafkaError._PARTITION_EOF:
             part.fetched = max(part.fetched, message.offset())
             part.live = True
-        elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        elif error.code() in (confluent.KafkaError._AUTO_OFFSET_RESET, confluent.KafkaError.OFFSET_OUT_OF_RANGE):
             self._out_of_range(place, part, wanted)
         elif is_passing(error) or means(error, Meaning.MISSING):
             self._remember(error)
         else:
-            raise KafkaException(error)
+            raise confluent.KafkaException(error)
 
     def _out_of_range(self, place: Place, part: FetchedPartition, wanted: Range) -> None:
         if place != wanted.place:
@@ -300,6 +297,4 @@ class RecordReader:
 
 
 def _partition(place: Place, *offset: Any) -> Any:
-    from confluent_kafka import TopicPartition
-
-    return TopicPartition(*place, *offset)
+    return confluent.TopicPartition(*place, *offset)

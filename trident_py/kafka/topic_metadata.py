@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
 from ..model.retry import START_WAIT, back_off_seconds
+from . import confluent
 from .batches import Place
 from .blocking_calls import Complaints, answer, call_client, fetch_committed
 from .clients import code_of, describe_error, errors, is_passing, log, means
@@ -97,41 +98,37 @@ class Watch:
     @contextlib.contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
         """Turns Kafka's errors into ours; if the cluster does not answer, with the client's own reason."""
-        from confluent_kafka import KafkaException
-
         name = ", ".join(self._options.topics or ()) or f"pattern {self._options.pattern}"
         with errors(self._options.cluster, f"{doing} ({name})", SpoutError):
             try:
                 yield
-            except KafkaException as error:
+            except confluent.KafkaException as error:
                 raise self._more_specific(error) from error
 
     def _more_specific(self, error: Any) -> Any:
         """Return the more specific KafkaException. After a first success a refusal counts as passing."""
-        from confluent_kafka import KafkaError, KafkaException
-
         if not is_passing(error) or self._client is None:
             return error
         call_client(self._client.poll, 0)
         complaint = self._complaints.instead_of(error)
         if self._reached and not is_passing(complaint):
-            return KafkaException(KafkaError(KafkaError._TRANSPORT, describe_error(complaint)))
+            kafka = confluent.KafkaError(confluent.KafkaError._TRANSPORT, describe_error(complaint))
+            return confluent.KafkaException(kafka)
         return complaint
 
     def topics(self) -> dict[str, ExistingTopic]:
         """Return the existing topics of the spout."""
-        from confluent_kafka import KafkaException, TopicCollection
-
         names = self._options.topics if self._options.pattern is None else self._list_matching(self._options.pattern)
         topics: dict[str, ExistingTopic] = {}
         if not names:
             return topics
         with self._errors("look up the topics"):
-            answers = call_client(self._admin.describe_topics, TopicCollection(list(names)), request_timeout=ANSWER)
+            asked = confluent.TopicCollection(list(names))
+            answers = call_client(self._admin.describe_topics, asked, request_timeout=ANSWER)
             for name, future in answers.items():
                 try:
                     description = answer(future, ANSWER)
-                except KafkaException as error:
+                except confluent.KafkaException as error:
                     if not means(error, Meaning.MISSING):
                         raise
                     continue
@@ -148,38 +145,30 @@ class Watch:
 
     def ends(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return the offsets after the last readable record; for committed records, the last stable offset."""
-        from confluent_kafka.admin import OffsetSpec
-
-        return self._offsets(places, OffsetSpec.latest())
+        return self._offsets(places, confluent.OffsetSpec.latest())
 
     def begins(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return the first offsets that still exist."""
-        from confluent_kafka.admin import OffsetSpec
-
-        return self._offsets(places, OffsetSpec.earliest())
+        return self._offsets(places, confluent.OffsetSpec.earliest())
 
     def since(self, places: Iterable[Place], millis: int) -> dict[Place, int]:
         """Return the first offset at this time or later; -1 if there is none."""
-        from confluent_kafka.admin import OffsetSpec
-
-        return self._offsets(places, OffsetSpec.for_timestamp(millis))
+        return self._offsets(places, confluent.OffsetSpec.for_timestamp(millis))
 
     def _offsets(self, places: Iterable[Place], spec: Any) -> dict[Place, int]:
         """Return the offsets by partition, without partitions whose leader is away."""
-        from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-
-        wanted = {TopicPartition(*place): spec for place in places}
+        wanted = {confluent.TopicPartition(*place): spec for place in places}
         if not wanted:
             return {}
-        level = IsolationLevel[self._options.isolationLevel.upper()]
+        level = confluent.IsolationLevel[self._options.isolationLevel.upper()]
         offsets: dict[Place, int] = {}
-        away: KafkaException | None = None
+        away: confluent.KafkaException | None = None
         with self._errors("look up offsets"):
             answers = call_client(self._admin.list_offsets, wanted, isolation_level=level, request_timeout=ANSWER)
             for partition, future in answers.items():
                 try:
                     offsets[partition.topic, partition.partition] = answer(future, ANSWER).offset
-                except KafkaException as error:
+                except confluent.KafkaException as error:
                     if not (is_passing(error) or means(error, Meaning.MISSING)):
                         raise
                     away = error
@@ -190,24 +179,19 @@ class Watch:
 
     def fetch_committed(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return the committed offsets of the spout's group, without partitions that it has never committed."""
-        from confluent_kafka import KafkaException, TopicPartition
-
-        wanted, group = [TopicPartition(*place) for place in places], self._options.groupId
+        wanted, group = [confluent.TopicPartition(*place) for place in places], self._options.groupId
         if group is None or not wanted:
             return {}
         with self._errors(f"read the offsets of group {group}"):
             positions = fetch_committed(self._options.cluster, group, wanted, ANSWER)
             for position in positions:
                 if position.error is not None:
-                    raise KafkaException(position.error)
+                    raise confluent.KafkaException(position.error)
         return {(at.topic, at.partition): at.offset for at in positions if at.offset >= 0}
 
     def list_compacted(self, names: Iterable[str]) -> list[str]:
         """Return the topics whose cleanup.policy is compact."""
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import ConfigResource
-
-        wanted = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)]
+        wanted = [confluent.ConfigResource(confluent.ConfigResource.Type.TOPIC, name) for name in sorted(names)]
         compacted = []
         with self._errors("read the settings of the topics"):
             answers = call_client(self._admin.describe_configs, wanted, request_timeout=ANSWER) if wanted else {}
@@ -215,7 +199,7 @@ class Watch:
                 try:
                     if "compact" in answer(future, ANSWER)["cleanup.policy"].value:
                         compacted.append(resource.name)
-                except KafkaException as error:
+                except confluent.KafkaException as error:
                     self._unreadable(resource.name, error)
         return compacted
 

@@ -374,13 +374,13 @@ def exact_cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if _is_bytes(column.type) and not (_is_bytes(wanted) or _is_text(wanted)):  # Arrow would parse them
+    if is_bytes(column.type) and not (is_bytes(wanted) or is_text(wanted)):  # Arrow would parse them
         raise TridentError(f"field {name!r}: {column.type} cannot be converted to {wanted}")
     if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted) and bool(column.type.tz) != bool(wanted.tz):
         right = "timestamp" if column.type.tz else "timestamp_ntz"
         raise TridentError(f"field {name!r}: {column.type} cannot be converted to {wanted}; declare {right}")
     try:
-        if pa.types.is_decimal(wanted) and _is_text(column.type):
+        if pa.types.is_decimal(wanted) and is_text(column.type):
             return decimals(column.cast(pa.string()), wanted)
         converted = column.cast(wanted)
         exact = _is_exact(column, converted)
@@ -413,7 +413,7 @@ def _is_exact(before: pa.Array, after: pa.Array) -> bool:
     """Return whether a cast kept every value. Casts that Arrow calls safe round decimals, truncate times and drop
     zones."""
     kind, wanted = before.type, after.type
-    if _is_text(kind) or _is_text(wanted) or pa.types.is_null(kind):
+    if any(is_text(each) or is_bytes(each) for each in (kind, wanted)) or pa.types.is_null(kind):
         return not _grew(None, after)
     if pa.types.is_temporal(kind) != pa.types.is_temporal(wanted):
         return False
@@ -438,12 +438,12 @@ def _grew(before: pa.Array | None, after: pa.Array) -> bool:
     return pc.any(grown).as_py() is True
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
-    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+def is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+def is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 _Missing = type(MISSING)

@@ -28,7 +28,7 @@ def compare(a: Any, b: Any) -> int:
     if type(a) is not type(b) or a is None:
         raise TridentError(f"cannot compare {_name_fields(a)} with {_name_fields(b)}; both must have the same type")
     if type(a) is float:
-        return _compare_floats(a, b)
+        return compare_doubles(a, b)
     try:
         return -1 if a < b else 1 if b < a else 0
     except TypeError:
@@ -37,12 +37,14 @@ def compare(a: Any, b: Any) -> int:
         ) from None
 
 
-def _compare_floats(a: float, b: float) -> int:
+def compare_doubles(a: float, b: float) -> int:
+    """Compare as Java's ``Double.compare``: NaN is the greatest, -0.0 is less than 0.0."""
     if a < b:
         return -1
     if a > b:
         return 1
-    return _rank(a) - _rank(b)
+    rank, other = _rank(a), _rank(b)
+    return (rank > other) - (rank < other)
 
 
 def _rank(x: float) -> int:

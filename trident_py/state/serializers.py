@@ -79,26 +79,28 @@ def json_text(value: Any) -> str:
     if isinstance(value, float):
         return java_double(value)
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_quote(_name(k))}:{json_text(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{quote_json(_name(k))}:{json_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple | set | frozenset):
         return "[" + ",".join(map(json_text, value)) + "]"
-    return _quote(str(value))
+    return quote_json(str(value))
 
 
 def java_double(value: float) -> str:
-    """Format a float as Java's Double.toString does: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
-    if math.isnan(value) or math.isinf(value):
+    """Format a float as Java's Double.toString does: 1.0, 1.0E10, 4.9E-324, NaN, Infinity."""
+    value = float(value)  # numpy's are floats, too, with another repr
+    if not math.isfinite(value):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if value == 0 or 1e-3 <= abs(value) < 1e7:
-        text = format(Decimal(repr(value)), "f")
-        return text if "." in text else text + ".0"
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
-    text = "".join(map(str, digits)).rstrip("0") or "0"
-    power = len(digits) - 1 + int(exponent)
-    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
+        return repr(value)
+    shortest = Decimal(repr(value)).normalize()
+    if len(shortest.as_tuple().digits) == 1:
+        shortest = Decimal(f"{value:.1e}").normalize()  # Java gives two digits at least
+    sign, (first, *rest), exponent = shortest.as_tuple()
+    return f"{'-' * sign}{first}.{''.join(map(str, rest)) or 0}E{int(exponent) + len(rest)}"
 
 
-def _quote(text: str) -> str:
+def quote_json(text: str) -> str:
+    """Return a text as json-smart and json-simple write it."""
     return f'"{text.translate(_TABLE)}"'
 
 

@@ -14,11 +14,12 @@ from urllib.parse import quote
 
 from trident_py.errors import DefinitionError
 from trident_py.model import secrets
+from trident_py.model.redis_url import read_redis_url
 from trident_py.state import Location, Needs, Reading
 
 from ...diagnostics import Finding
 from . import durability
-from .server import AT_ONCE, RedisDatabase, address, needs_of_server, server_of
+from .server import AT_ONCE, RedisDatabase, server_of
 
 
 class RedisFactory:
@@ -36,7 +37,7 @@ class RedisFactory:
 
     @property
     def needs(self) -> Needs:
-        return needs_of_server(self.url)
+        return read_redis_url(self.url).needs
 
     @property
     def location(self) -> Location:
@@ -76,7 +77,7 @@ class RedisPlace:
     @property
     def location(self) -> Location:
         name = "strings" if self.hash is None else f"hash {self.hash}"
-        return Location(frozenset([address(self.url)]), frozenset([name]), shown=self.shown)
+        return Location(frozenset([read_redis_url(self.url).spelling]), frozenset([name]), shown=self.shown)
 
     @property
     def _tag(self) -> str:

@@ -6,21 +6,17 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, unquote, urlsplit
 
 from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError, explain_missing
 from trident_py.model import secrets
-from trident_py.model.requirements import address_of
+from trident_py.model.redis_url import SCHEMES, is_redis_url, read_redis_url
 from trident_py.model.retry import again_for
-from trident_py.state import Needs
 
 T = TypeVar("T")
-SCHEMES = ("redis", "rediss", "unix")
 ANSWER = 30.0
 CONNECT = 5.0
 SETTLES = 10.0
 AT_ONCE = 5_000
-_HERE = ("localhost", "127.0.0.1", "::1", "")
 # Errors that pass: the server is away, starts, changes roles, or is busy with another client's script.
 _PASSING = ("LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOREPLICAS", "UNBLOCKED")
 _ADVICE = {
@@ -40,38 +36,15 @@ def check_url(url: str) -> str:
     """Return the URL. Raises DefinitionError, whose text has no secrets of the URL, for one that Redis clients cannot
     read."""
     example = "redis://host:6379/0"
-    if not isinstance(url, str) or url.partition("://")[0] not in SCHEMES:
+    if not isinstance(url, str) or not is_redis_url(url):
         raise DefinitionError(f"not a URL of Redis; its scheme must be {', '.join(SCHEMES)}. An example: {example}")
     try:
-        _address(url)
+        read_redis_url(url)
     except ValueError:
         raise DefinitionError(
             f"the URL of Redis is not readable: percent-encode / # ? and @ in a password. An example: {example}"
         ) from None
     return url
-
-
-def _address(url: str) -> tuple[str, int, str, str]:
-    """Host, port, database and the path of a socket. Raises ValueError."""
-    parts = urlsplit(url)
-    path, asked = unquote(parts.path), parse_qs(parts.query).get("db", [""])[0]
-    if parts.scheme == "unix":
-        return "", 0, str(int(asked or 0)), path
-    return parts.hostname or "", parts.port or 6379, str(int(asked or path.strip("/") or 0)), ""
-
-
-def address(url: str) -> str:
-    """Return the database in one spelling, for comparison: ``host:port/database``."""
-    host, port, database, path = _address(url)
-    return f"{path}/{database}" if path else f"{'localhost' if host in _HERE else host.lower()}:{port}/{database}"
-
-
-def needs_of_server(url: str) -> Needs:
-    """Return what each machine needs whose tasks use the server."""
-    host, port, _, path = _address(url)
-    if path:
-        return Needs(("redis",), "trident-py[redis]", paths=(path,))
-    return Needs(("redis",), "trident-py[redis]", (address_of(host or "localhost", port),))
 
 
 class RedisDatabase:

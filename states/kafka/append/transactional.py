@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
+from trident_py.kafka import confluent
 from trident_py.kafka.clients import Cluster
 from trident_py.kafka.consumed_offsets import consumed, partitions_of_task
 from trident_py.state import BatchParticipant, State, StatePlace
@@ -138,15 +139,13 @@ class Consuming:
     def offsets(self, txid: int, partition: int, partitions: int) -> list[tuple[list[Any], Any]]:
         """Return pairs of offsets and group metadata: of the whole batch or, with several partitions, of this task's
         share."""
-        from confluent_kafka import TopicPartition
-
         batch = consumed(self._conf, self._spout, txid)
         offsets = partitions_of_task(batch, partition, partitions)
         if not offsets:
             return []
         if batch.group not in self._groups:
             self._groups[batch.group] = group_metadata(self._cluster, batch.group)
-        positions = [TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
+        positions = [confluent.TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
         return [(positions, self._groups[batch.group])]
 
 

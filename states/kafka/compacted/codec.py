@@ -25,7 +25,7 @@ import pyarrow as pa
 from trident_py.errors import StateError
 from trident_py.model.canonical import plain_column
 from trident_py.model.chunks import Column as Values
-from trident_py.model.chunks import to_list
+from trident_py.model.chunks import is_text, to_list
 from trident_py.state.keys import ColumnKeys
 from trident_py.tuples import Fields
 
@@ -190,13 +190,9 @@ def _as_meant(column: Values) -> Values:
 
 def _as_it_is(column: Column, values: Values) -> list[Any]:
     """Check text and bytes, which are written unchanged."""
-    if isinstance(values, pa.Array) and values.null_count == 0 and not column.sizes and _is_text(values.type):
+    if isinstance(values, pa.Array) and values.null_count == 0 and not column.sizes and is_text(values.type):
         return values.to_pylist()  # Arrow texts are valid UTF-8
     return list(column.encode(to_list(values)))
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
 def _fits(column: Column, values: pa.Array) -> bool:

@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from trident_py.errors import FailedException, StateError
+from trident_py.kafka import confluent
 from trident_py.kafka.blocking_calls import call_client, offsets_of
 from trident_py.kafka.clients import ASKING, Cluster, means
 from trident_py.kafka.error_codes import Meaning
@@ -134,13 +135,11 @@ class LocalTable:
 
     def _ends(self, settles: float, whole: bool) -> dict[int, int]:
         """Return the last stable offset of each partition; only transactions that stayed open lie beyond it."""
-        from confluent_kafka import IsolationLevel
-
         self._partitions = len(partitions_of(self._admin, self._topic))
-        wanted = self._offsets(IsolationLevel.READ_UNCOMMITTED)
+        wanted = self._offsets(confluent.IsolationLevel.READ_UNCOMMITTED)
         until = time.monotonic() + settles
         while True:  # not `again_for`: repeats for an answer, not for an error
-            stable = self._offsets(IsolationLevel.READ_COMMITTED)
+            stable = self._offsets(confluent.IsolationLevel.READ_COMMITTED)
             if all(stable[part] >= end for part, end in wanted.items()):
                 return stable
             if time.monotonic() > until:
@@ -157,11 +156,8 @@ class LocalTable:
         )
 
     def _offsets(self, isolation: Any, earliest: bool = False) -> dict[int, int]:
-        from confluent_kafka import TopicPartition
-        from confluent_kafka.admin import OffsetSpec
-
-        spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
-        wanted = {TopicPartition(self._topic, part): spec for part in range(self._partitions)}
+        spec = confluent.OffsetSpec.earliest() if earliest else confluent.OffsetSpec.latest()
+        wanted = {confluent.TopicPartition(self._topic, part): spec for part in range(self._partitions)}
         return {at.partition: offset for at, offset in offsets_of(self._admin, wanted, isolation, ANSWER).items()}
 
     def _follow(self, ends: dict[int, int]) -> None:
@@ -183,29 +179,24 @@ class LocalTable:
                 )
 
     def _begin_at(self, ends: dict[int, int]) -> None:
-        from confluent_kafka import IsolationLevel
-
         if any(self._at.get(part, 0) > end for part, end in ends.items()):
             log.warning("topic %r ends before the last offset read: it was recreated, and is read again", self._topic)
             self._begin()
         if not set(ends) <= set(self._at):
-            first = self._offsets(IsolationLevel.READ_UNCOMMITTED, earliest=True)
+            first = self._offsets(confluent.IsolationLevel.READ_UNCOMMITTED, earliest=True)
             self._at = {part: self._at.get(part, offset) for part, offset in first.items()}
             self._consumer = None
 
     def _start_consumer(self) -> Any:
-        from confluent_kafka import TopicPartition
-
         consumer = self._cluster.consumer(CONSUMER)
         call_client(consumer.list_topics, self._topic, ANSWER)  # connect first: else librdkafka waits half a second
-        call_client(consumer.assign, [TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
+        starts = [confluent.TopicPartition(self._topic, part, offset) for part, offset in self._at.items()]
+        call_client(consumer.assign, starts)
         return consumer
 
     def _take(self, messages: Sequence[Any]) -> None:
         """Apply records and note the offsets reached. The end of a partition is a message of its own, since transaction
         markers after the last record have offsets, too."""
-        from confluent_kafka import KafkaError, KafkaException
-
         rows: dict[bytes, Row] = {}
         at: dict[int, int] = {}
         for message in messages:
@@ -216,16 +207,16 @@ class LocalTable:
                     raise self._keyless(message)
                 rows[key] = Row(message.value()) if headers is None else self._row(message, headers)
                 at[message.partition()] = message.offset() + 1
-            elif error.code() == KafkaError._PARTITION_EOF:
+            elif error.code() == confluent.KafkaError._PARTITION_EOF:
                 at[message.partition()] = message.offset()
-            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            elif error.code() == confluent.KafkaError._AUTO_OFFSET_RESET:
                 self._begin()
                 raise FailedException(
                     f"topic {self._topic!r}: its records at {message.offset()} are gone: it was recreated, or records "
                     "were deleted. It is read again from its beginning, and the batch will be replayed"
                 )
             elif means(error, Meaning.REFUSED):  # never skip an unreadable record
-                raise KafkaException(error)
+                raise confluent.KafkaException(error)
         self._write(rows)
         self._at.update((part, max(offset, self._at[part])) for part, offset in at.items())
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trident_py.model.chunks import compact
+from trident_py.model.chunks import compact, is_bytes, is_text
 
 from ...columns.values import Column
 
@@ -106,7 +106,7 @@ def packets(data: Iterable[bytes], size: int = BLOCK_BYTES) -> Iterator[bytes]:
 def _without_zone(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> list[pa.Array]:
     """Remove the zone (UTC) from times that are text, as servers expect."""
     return [
-        pc.replace_substring(array, "+00:00", "") if column.family == "timestamp" and _is_text(array.type) else array
+        pc.replace_substring(array, "+00:00", "") if column.family == "timestamp" and is_text(array.type) else array
         for column, array in zip(columns, arrays, strict=True)
     ]
 
@@ -129,7 +129,7 @@ def join_bytes(texts: pa.Array) -> bytes:
 def _plain(array: pa.Array) -> pa.Array | None:
     """Return numbers, dates and times as text, the same for LOAD DATA, COPY and INSERT; None for texts and bytes."""
     kind = array.type
-    if _is_text(kind) or _is_binary(kind):
+    if is_text(kind) or is_bytes(kind):
         return None
     if pa.types.is_boolean(kind):
         array = array.cast(pa.int8())
@@ -144,7 +144,7 @@ def _line_text(array: pa.Array) -> pa.Array:
     plain = _plain(array)
     if plain is not None:
         return plain
-    if _is_binary(array.type):
+    if is_bytes(array.type):
         return pc.binary_join_element_wise(_scalar("\\\\x"), _hex(array), _scalar(""))
     return _replace(array, _ESCAPES)
 
@@ -153,7 +153,7 @@ def _literal(array: pa.Array) -> pa.Array:
     plain = _plain(array)
     if plain is not None and not pa.types.is_temporal(array.type):
         return plain
-    if _is_binary(array.type):
+    if is_bytes(array.type):
         return pc.binary_join_element_wise(_scalar("x'"), _hex(array), _scalar("'"), _scalar(""))
     text = _replace(array, _QUOTES) if plain is None else plain
     return pc.binary_join_element_wise(_scalar("'"), text, _scalar("'"), _scalar(""))
@@ -176,13 +176,3 @@ def _hex(array: pa.Array) -> pa.Array:
     ends = pa.Array.from_buffers(pa.int64(), len(array) + 1, [None, offsets])
     ends = pc.multiply(ends, pa.scalar(2, pa.int64()))
     return pa.LargeStringArray.from_buffers(len(array), ends.buffers()[1], digits, valid)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
-    )

@@ -17,6 +17,7 @@ import databases
 import pytest
 from gateway_stores import names
 
+from states.extras.redis.server import check_url
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.extras.gateway.claims import NEW, PROCESSED, PRODUCED, Claim, ClaimAnswer
 from trident_py.extras.gateway.stores import store_of
@@ -244,10 +245,17 @@ def test_no_part_of_a_password_is_shown_however_it_is_written(url: str) -> None:
     assert "localhost" in told
 
 
-def test_a_url_of_redis_that_cannot_be_read_is_told_without_its_password() -> None:
+@pytest.mark.parametrize("url", [
+    "redis://:ge/heim@localhost:1/0", "redis://u:12/geheim@localhost:1/0", "redis://u:12?geheim@localhost:1/0",
+    "redis://u:12#geheim@localhost:1/0",
+])  # fmt: skip
+@pytest.mark.parametrize("read", [lambda url: store_of(url, 60), check_url], ids=["store", "state"])
+def test_a_url_of_redis_that_cannot_be_read_is_told_without_its_password(
+    url: str, read: Callable[[str], Any]
+) -> None:
     with pytest.raises(DefinitionError) as told:
-        store_of("redis://:ge/heim@localhost:1/0", 60)
-    assert "ge'" not in str(told.value)
+        read(url)
+    assert "ge'" not in str(told.value) and "heim" not in str(told.value)
     assert "percent" in str(told.value)
 
 

@@ -6,6 +6,7 @@ import copy
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from ...errors import TridentError
@@ -18,6 +19,7 @@ from ...tuples import BatchId, Fields
 from ..phases import measure_calls
 
 
+@dataclass(eq=False)
 class NodeContext:
     """The context of a processor.
 
@@ -26,30 +28,18 @@ class NodeContext:
     name of the state that it uses. ``letters``: the dead letters of a spout in this partition of the batch.
     """
 
-    def __init__(
-        self,
-        conf: dict,
-        operations: TridentOperationContext,
-        inputs: tuple[Fields, ...],
-        fields: Fields,
-        wanted: frozenset[str],
-        consumed: bool,
-        state: Callable[[], Any],
-        report: Callable[[str, Any], None],
-        state_name: str = "",
-    ) -> None:
-        self.conf = conf
-        self.operations = operations
-        self.inputs = inputs
-        self.fields = fields
-        self.wanted = wanted
-        self.consumed = consumed
-        self.state = state
-        self.report = report
-        self.state_name = state_name
-        self.letters: Callable[[str], list[list[Any]]] = lambda spout: []
-        self.metrics: list[IMetricsContext] = []
-        self._prepared: list[Any] = []
+    conf: dict
+    operations: TridentOperationContext
+    inputs: tuple[Fields, ...]
+    fields: Fields
+    wanted: frozenset[str]
+    consumed: bool
+    state: Callable[[], Any]
+    report: Callable[[str, Any], None]
+    state_name: str = ""
+    letters: Callable[[str], list[list[Any]]] = field(default=lambda spout: [], init=False)
+    metrics: list[IMetricsContext] = field(default_factory=list, init=False)
+    _prepared: list[Any] = field(default_factory=list, init=False)
 
     def select_read(self, names: Iterable[str]) -> list[str]:
         """Return the names that a later node reads, in the given order."""

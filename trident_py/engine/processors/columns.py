@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import TridentError
-from ...model.chunks import Chunk, Column, as_arrow, compact, convert, kinds_of, lacks
+from ...model.chunks import Chunk, Column, as_arrow, compact, convert, is_text, kinds_of, lacks
 from ...operations.columnar import Columnar, check_columns
 from ...tuples import Fields, absence_error
 from .base import NodeContext, Processor
@@ -123,8 +123,7 @@ class ColumnsProcessor(Processor[Any]):
     def _output(self, name: str, array: pa.Array, ddl: str | None) -> Column:
         if ddl is None:
             return array if array.type in _PLAIN else _find_untyped(array, name)
-        text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
-        if text and ddl != "string":
+        if is_text(array.type) and ddl != "string":
             raise TridentError(f"{self.spec.operation}: field {name!r} is declared {ddl}, but the column is text")
         return convert(array, ddl, name)
 

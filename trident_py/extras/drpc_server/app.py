@@ -27,12 +27,8 @@ from .web_server import LOCAL, digest, read_body
 ACL, TOKENS, USERS = "drpc.authorizer.acl", "drpc.tokens", "client.users"
 
 
-class Refused(Exception):
-    """A caller who may not call. ``status``: 401 without a valid token, 403 if the function is not the caller's."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
+class Refused(HTTPException):
+    """A caller who may not call: 401 without a valid token, 403 if the function is not the caller's."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +175,7 @@ def application(drpc: LocalDRPC, access: Access, room: int) -> FastAPI:
         Route("/drpc/{function}", door.answer, methods=["GET", "POST"]),
         Route("/drpc/{function}/{args:path}", door.answer, methods=["GET"]),
     ]
-    for kind in (DRPCExecutionException, Refused, HTTPException, ClientDisconnect, Exception):
+    for kind in (DRPCExecutionException, HTTPException, ClientDisconnect, Exception):
         app.add_exception_handler(kind, _refusal)
     return app
 
@@ -197,8 +193,8 @@ async def _refusal(request: Request, error: Exception) -> Response:
         headers = {"Retry-After": str(RETRY_SECONDS)} if STATUS.get(error.type) == 503 else {}
         return _error(STATUS.get(error.type, 500), error.type, str(error), headers)
     if isinstance(error, Refused):
-        headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
-        return _error(error.status, "Not Authorized", str(error), headers)
+        headers = {"WWW-Authenticate": "Bearer"} if error.status_code == 401 else {}
+        return _error(error.status_code, "Not Authorized", error.detail, headers)
     if isinstance(error, HTTPException):
         text = f"{error.detail}: call POST /drpc/FUNCTION, GET /drpc/FUNCTION/ARGS or GET /drpc/FUNCTION"
         return _error(error.status_code, "FAILED_REQUEST", text, {"Connection": "close"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -114,19 +115,19 @@ class SqlExpression(Columnar):
         return [compile_tree(part.tree, types) for part in self.parts]
 
     def _find_failing(self, fields: Fields, arrays: list[pa.Array], length: int) -> int:
-        """Return the first row that fails, found by halves."""
-        start, end = 0, length
-        while end - start > 1:
-            middle = (start + end) // 2
-            cut = [array.slice(start, middle - start) for array in arrays]
+        """Return the first row that fails."""
+
+        def fails(row: int) -> bool:
+            cut = [array.slice(0, row + 1) for array in arrays]
+            rows = SqlRows(dict(zip(fields, cut, strict=True)), row + 1)
             try:
-                rows = SqlRows(dict(zip(fields, cut, strict=True)), middle - start)
                 for part in self._for(fields, cut):
                     part.run(rows)
-                start = middle
             except SqlValueError:
-                end = middle
-        return start
+                return True
+            return False
+
+        return bisect_left(range(length), True, key=fails)
 
 
 def expr(*expressions: str) -> SqlExpression:

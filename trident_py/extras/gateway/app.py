@@ -13,6 +13,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
@@ -26,13 +27,12 @@ from .producer import KafkaSink
 from .settings import Limits, Settings, read_settings
 from .stores import store_of
 
+CLOSE = {"Connection": "close"}
+"""The connection ends with the answer."""
 
-class RequestRefused(Exception):
-    """A request that is refused before its events are read. ``close``: the connection ends with the answer."""
 
-    def __init__(self, code: int, reason: str, close: bool = False) -> None:
-        super().__init__(reason)
-        self.code, self.close = code, close
+class RequestRefused(HTTPException):
+    """A request that is refused before its events are read."""
 
 
 @dataclass(eq=False)
@@ -70,9 +70,9 @@ class Bodies:
         except TimeoutError:
             if not body.gave_way:
                 reason = f"the body did not arrive within {self._limits.bodySeconds:g} s"
-                raise RequestRefused(408, reason, close=True) from None
+                raise RequestRefused(408, reason, CLOSE) from None
         if body.gave_way:
-            raise RequestRefused(503, "the body stalled while others arrived; send it again", close=True)
+            raise RequestRefused(503, "the body stalled while others arrived; send it again", CLOSE)
         self._coming.pop(body, None)
         return b"".join(body.parts)
 
@@ -292,9 +292,8 @@ def _parse(body: bytes) -> tuple[list[Sent], bool]:
 async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestRefused)
     gateway: Gateway = request.app.state.gateway
-    headers = {"Retry-After": str(gateway.settings.retryAfterSeconds)} if error.code == 503 else {}
-    headers |= {"Connection": "close"} if error.close else {}
-    return JSONResponse({"reason": str(error)}, error.code, headers)
+    headers = {"Retry-After": str(gateway.settings.retryAfterSeconds)} if error.status_code == 503 else {}
+    return JSONResponse({"reason": error.detail}, error.status_code, {**headers, **(error.headers or {})})
 
 
 async def _watch(gateway: Gateway) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import DefinitionError, explain_missing
+from ...model.redis_url import read_redis_url
 from ...model.secrets import hide, redact_url, secrets_in
 from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 
@@ -78,6 +79,7 @@ class RedisClaims:
         self._redis = redis
         options = {"decode_responses": True, "socket_timeout": PATIENCE, "socket_connect_timeout": 3}
         try:
+            read_redis_url(url)
             self._client: Any = redis.Redis.from_url(url, **options)
         except ValueError:  # its message shows a part of the password
             raise DefinitionError(

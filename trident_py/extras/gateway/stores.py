@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from ...errors import DefinitionError
+from ...model.redis_url import is_redis_url, read_redis_url
 from ...model.requirements import Needs, address_of
 from .claims import ClaimStore
 from .redisstore import RedisClaims
 from .sqlstore import SqlClaims
 
 _SERVERS = {
-    "redis": (("redis",), "redis", 6379),
     "mysql": (("sqlalchemy", "pymysql"), "mysql", 3306),
     "mariadb": (("sqlalchemy", "pymysql"), "mysql", 3306),
     "postgresql": (("sqlalchemy", "psycopg"), "postgresql", 5432),
@@ -27,7 +25,7 @@ def store_of(url: str, expiry: float | None = None, table: str = "trident_events
 
     ``expiry`` in seconds is for Redis, which expires keys itself. Raises DefinitionError for any other URL.
     """
-    if re.match(r"(redis|rediss|unix)://", url):
+    if is_redis_url(url):
         return RedisClaims(url, expiry, table)
     try:
         return SqlClaims(make_url(url), table)
@@ -37,13 +35,13 @@ def store_of(url: str, expiry: float | None = None, table: str = "trident_events
 
 def needs_of_store(url: str) -> Needs:
     """Return what each machine needs whose tasks use the store. Shows no secret of the URL."""
+    if is_redis_url(url):
+        return read_redis_url(url).needs
     where = make_url(url)
     kind = where.get_backend_name()
-    if kind == "unix":
-        return Needs(("redis",), "trident-py[redis]", paths=(f"/{where.database}",))
     if kind == "sqlite":
         file = f"it is the SQLite file {where.database}, and each machine would write a file of its own"
         return Needs(("sqlalchemy",), one_machine=file)
-    client, extra, port = _SERVERS["redis" if kind == "rediss" else kind]
+    client, extra, port = _SERVERS[kind]
     address = address_of(where.host or "localhost", where.port or port)
     return Needs(client, f"trident-py[{extra}]", (address,))

@@ -40,14 +40,6 @@ PROBES = ("/healthz", "/readyz")
 JSON = "application/json"
 
 
-class Refusal(Exception):
-    """A caller who may not do this."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-
-
 class PageAccess:
     """Who may see the run and act on it: with a token who has it, without one who is on this machine.
 
@@ -59,16 +51,17 @@ class PageAccess:
         self._token = digest(token) if token else None
 
     def check(self, request: Request) -> None:
-        """Raise Refusal."""
+        """Raise HTTPException for a caller who may not do this."""
         host = request.headers.get("host", "")
         if self._token is None:
             if re.sub(r":\d*$", "", host).strip("[]") not in LOCAL:
-                raise Refusal(403, f"without a token, the run is shown on this machine only: at {LOCAL[0]}")
+                raise HTTPException(403, f"without a token, the run is shown on this machine only: at {LOCAL[0]}")
         elif request.url.path not in PROBES and not hmac.compare_digest(self._token, digest(_read_token(request))):
-            raise Refusal(401, "this needs the token of the run: as the password, or as Authorization: Bearer TOKEN")
+            text = "this needs the token of the run: as the password, or as Authorization: Bearer TOKEN"
+            raise HTTPException(401, text)
         origin = request.headers.get("origin")
         if request.method == "POST" and origin is not None and origin.partition("://")[2] != host:
-            raise Refusal(403, f"a page of {origin} may not act on this run")
+            raise HTTPException(403, f"a page of {origin} may not act on this run")
 
 
 def _read_token(request: Request) -> str:
@@ -263,8 +256,8 @@ def _check_access(app: Any, access: PageAccess) -> Any:
             return
         try:
             access.check(request := Request(scope))
-        except Refusal as refusal:
-            await (await _refuse(request, refusal))(scope, receive, send_bare)
+        except HTTPException as refused:
+            await (await _refuse(request, refused))(scope, receive, send_bare)
         else:
             await app(scope, receive, send_bare)
 
@@ -273,9 +266,9 @@ def _check_access(app: Any, access: PageAccess) -> Any:
 
 async def _refuse(request: Request, error: Any) -> Response:
     """Return an error as Storm does."""
-    status, text = (error.status, str(error)) if isinstance(error, Refusal) else (error.status_code, error.detail)
+    status = error.status_code
     headers = {"WWW-Authenticate": 'Basic realm="trident_py", charset="UTF-8"'} if status == 401 else None
-    return Response(json.dumps({"error": status, "errorMessage": text}), status, headers, JSON)
+    return Response(json.dumps({"error": status, "errorMessage": error.detail}), status, headers, JSON)
 
 
 def _json(value: Any) -> Response:

@@ -10,9 +10,9 @@ from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from ...errors import DefinitionError, StateError, TridentError, explain_missing
+from ...model.redis_url import read_redis_url
 from ...model.secrets import hide, redact_url, secrets_in
 from ...state import (
     JSONNonTransactionalSerializer,
@@ -79,8 +79,7 @@ class RedisSource:
         except ImportError as error:
             raise DefinitionError(explain_missing(self.shown, f"the client {error.name}", "redis")) from error
         try:
-            if "@" in self.url[len(f"redis://{urlsplit(self.url).netloc}") :]:
-                raise ValueError("a part of the password")
+            read_redis_url(self.url)
             return redis.from_url(self.url)
         except ValueError:  # its message shows a part of the password
             raise unreadable(self.what, "redis://host:6379/0") from None

@@ -135,28 +135,28 @@ class Call(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
     alone: ClassVar[str | None] = None
 
+    def __init_subclass__(cls, alone: str | None = None) -> None:
+        super().__init_subclass__()
+        cls.alone = alone
+
 
 class Bare(Call):
     """A call without arguments."""
 
 
-class LabelCall(Call):
-    alone: ClassVar[str | None] = "name"
+class LabelCall(Call, alone="name"):
     name: str = Field(description="A label for explain and progress")
 
 
-class HintCall(Call):
-    alone: ClassVar[str | None] = "parallelism"
+class HintCall(Call, alone="parallelism"):
     parallelism: Many = Field(description="Number of partitions of this step, back to the last repartition")
 
 
-class FieldsCall(Call):
-    alone: ClassVar[str | None] = "fields"
+class FieldsCall(Call, alone="fields"):
     fields: Names = Field(description="Fields of the stream")
 
 
-class PartitionCall(Call):
-    alone: ClassVar[str | None] = "grouping"
+class PartitionCall(Call, alone="grouping"):
     grouping: Made = Field(description="A CustomStreamGrouping, or a callable: tuple -> number")
 
 
@@ -167,25 +167,21 @@ class EachCall(Call):
     filter: Made = Field(None, description="A Filter, or a callable; instead of a function, with inputFields")
 
 
-class FilterCall(Call):
-    alone: ClassVar[str | None] = "filter"
+class FilterCall(Call, alone="filter"):
     filter: Made = Field(description="A Filter, or a callable")
     inputFields: Names | None = Field(None, description="Fields that the filter reads; default: all")
 
 
-class MapCall(Call):
-    alone: ClassVar[str | None] = "function"
+class MapCall(Call, alone="function"):
     function: Made = Field(description="A function: tuple -> values; for flatMap, a list of them")
     outputFields: Names | None = Field(None, description="Names of the new fields; default: as before")
 
 
-class PeekCall(Call):
-    alone: ClassVar[str | None] = "consumer"
+class PeekCall(Call, alone="consumer"):
     consumer: Made = Field(description="A Consumer, or a callable")
 
 
-class AssemblyCall(Call):
-    alone: ClassVar[str | None] = "assembly"
+class AssemblyCall(Call, alone="assembly"):
     assembly: Made = Field(description="An object whose method apply takes a stream and returns one")
 
 
@@ -195,14 +191,12 @@ class AggregateCall(Call):
     functionFields: Names = Field(description="Fields of the result")
 
 
-class BestByCall(Call):
-    alone: ClassVar[str | None] = "inputFieldName"
+class BestByCall(Call, alone="inputFieldName"):
     inputFieldName: str = Field(description="The field that is compared")
     comparator: Made = Field(None, description="A comparator: (a, b) -> int; default: by value")
 
 
-class BestCall(Call):
-    alone: ClassVar[str | None] = "comparator"
+class BestCall(Call, alone="comparator"):
     comparator: Made = Field(description="A comparator of whole tuples: (a, b) -> int")
 
 
@@ -258,18 +252,15 @@ class NewStreamCall(Call):
     spout: Made = Field(description="A spout")
 
 
-class FunctionCall(Call):
-    alone: ClassVar[str | None] = "function"
+class FunctionCall(Call, alone="function"):
     function: str = Field(description="Name of the DRPC function; the last statement of the stream is its answer")
 
 
-class StreamCall(Call):
-    alone: ClassVar[str | None] = "stream"
+class StreamCall(Call, alone="stream"):
     stream: Branch = Field(description="Another stream of the file, which branches here")
 
 
-class MergeCall(Call):
-    alone: ClassVar[str | None] = "streams"
+class MergeCall(Call, alone="streams"):
     streams: Branches = Field(description="Streams of the file")
     outputFields: Names | None = Field(None, description="Names of the fields; default: those of the first stream")
 

@@ -4,25 +4,8 @@ Each name stands for something of Java: `quotient` for ``/`` of whole numbers, `
 `HashMap` for the order in which Java's goes through its keys. Null is None, a ``char`` is a text of length 1.
 """
 
-from . import (
-    collections,
-    containers,
-    dates,
-    decimals,
-    errors,
-    iterators,
-    json_values,
-    logs,
-    numbers,
-    objects,
-    queues,
-    random,
-    storm,
-    streams,
-    strings,
-    trees,
-    views,
-)
+import types
+
 from .collections import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .dates import *  # noqa: F403
@@ -41,8 +24,6 @@ from .strings import *  # noqa: F403
 from .trees import *  # noqa: F403
 from .views import *  # noqa: F403
 
-_MODULES = (
-    collections, containers, dates, decimals, errors, iterators, json_values, logs, numbers,
-    objects, queues, random, storm, streams, strings, trees, views,
-)  # fmt: skip
-__all__ = sorted(name for module in _MODULES for name in module.__all__)
+__all__ = sorted(
+    name for name, value in globals().items() if not name.startswith("_") and not isinstance(value, types.ModuleType)
+)

@@ -24,7 +24,29 @@ def as_key(key: Any) -> Any:
     return _ListKey(key) if type(key) is list else key
 
 
-class HashMap(dict):
+class OrderedMap:
+    """What follows from the order in which a map goes through its keys; keys, values and entries as they are now."""
+
+    def setdefault(self: Any, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self: Any, source: Any) -> None:
+        for key in source:
+            self[key] = source[key]
+
+    def keys(self: Any) -> Any:
+        return list(self)
+
+    def values(self: Any) -> Any:
+        return [self[key] for key in self]
+
+    def items(self: Any) -> Any:
+        return [(key, self[key]) for key in self]
+
+
+class HashMap(OrderedMap, dict):  # type: ignore[misc]
     """A dict that goes through its keys as ``java.util.HashMap`` does: by bucket, then by the place in it.
 
     `prepend` is how ``merge``, ``compute`` and ``computeIfAbsent`` put a new key: before the others of its bucket.
@@ -73,30 +95,12 @@ class HashMap(dict):
             self._ranks[key] = -self._made
         super().__setitem__(key, value)
 
-    def setdefault(self, key: Any, default: Any = None) -> Any:
-        if key not in self:
-            self[key] = default
-        return self[key]
-
-    def update(self, source: Any) -> None:  # type: ignore[override]
-        for key in source:
-            self[key] = source[key]
-
     def __iter__(self) -> Iterator[Any]:
         def place(key: Any) -> tuple[int, int]:
             code = hash_code(key) & 0xFFFFFFFF
             return (code ^ (code >> 16)) & (self._size - 1), self._ranks[key]
 
         return iter(sorted(dict.__iter__(self), key=place))
-
-    def keys(self) -> Any:
-        return list(self)
-
-    def values(self) -> Any:
-        return [self[key] for key in self]
-
-    def items(self) -> Any:
-        return [(key, self[key]) for key in self]
 
     def __reduce__(self) -> Any:
         return _rebuild, (type(self), dict(dict.items(self)), vars(self))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+import math
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any, NamedTuple, Self
 
+from ....state.serializers import quote_json
 from .collections import HashMap
 from .errors import JSONError, JsonProcessingError, ParseError
 from .numbers import to_int, to_long
@@ -68,24 +71,63 @@ def parse_json(text: str) -> Any:
         return None
 
 
-def _quote(text: str, slash: bool) -> str:
-    quoted = json.dumps(text, ensure_ascii=False)
-    return quoted.replace("/", "\\/") if slash else quoted
+_SHORT = str.maketrans({'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_BY_JACKSON = {code: f"\\u{code:04X}" for code in range(0x20)} | _SHORT
+_BY_ORG = {code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x80, 0xA0), *range(0x2000, 0x2100))} | _SHORT
 
 
-def to_json(value: Any, slash: bool = True) -> str:
-    """Write JSON without blanks, in the order of the map. ``slash``: escape it, as json-simple does."""
+def _quote_by_org(text: str) -> str:
+    return f'"{text.translate(_BY_ORG)}"'.replace("</", "<\\/")
+
+
+def _number_by_org(value: float | Decimal) -> str:
+    text = to_text(value)
+    return text if "E" in text or "." not in text else text.rstrip("0").rstrip(".")
+
+
+class _Style(NamedTuple):
+    """How a library writes a text, and a number with a fraction."""
+
+    quote: Callable[[str], str]
+    number: Callable[[float | Decimal], str]
+
+
+_SIMPLE = _Style(quote_json, lambda value: to_text(value) if math.isfinite(value) else "null")
+_ORG = _Style(_quote_by_org, _number_by_org)
+_JACKSON = _Style(
+    lambda text: f'"{text.translate(_BY_JACKSON)}"',
+    lambda value: to_text(value) if math.isfinite(value) else f'"{to_text(value)}"',
+)
+
+
+def to_json(value: Any, style: _Style = _SIMPLE) -> str:
+    """Write JSON without blanks, in the order of the map."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quote(to_text(k), slash)}:{to_json(v, slash)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{style.quote(to_text(k))}:{to_json(v, style)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(to_json(one, slash) for one in value) + "]"
-    if value is None or isinstance(value, bool | int | float):
+        return "[" + ",".join(to_json(one, style) for one in value) + "]"
+    if isinstance(value, float | Decimal):
+        return style.number(value)
+    if value is None or isinstance(value, bool | int):
         return to_text(value)
-    return _quote(to_text(value), slash)
+    return style.quote(to_text(value))
 
 
 class _Lookup:
-    """The getters that OrgJSONObject and OrgJSONArray share."""
+    """What OrgJSONObject and OrgJSONArray share: reading, and the getters. ``_expected``: the error for a text of
+    another kind."""
+
+    _expected: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        try:
+            found = _wrap_values(_load(text, HashMap))
+        except ValueError as error:
+            raise JSONError(str(error)) from error
+        if not isinstance(found, cls):
+            raise JSONError(cls._expected)
+        return found
 
     def getValue(self, key: Any) -> Any:
         raise NotImplementedError
@@ -93,7 +135,7 @@ class _Lookup:
     def _get_typed(self, key: Any, kinds: Any, name: str) -> Any:
         value = self.getValue(key)
         if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
-            raise JSONError(f"JSONObject[{_quote(str(key), False)}] is not a {name}.")
+            raise JSONError(f"JSONObject[{_quote_by_org(str(key))}] is not a {name}.")
         return value
 
     def getString(self, key: Any) -> str:
@@ -131,22 +173,14 @@ class _Lookup:
 
 
 class OrgJSONObject(_Lookup):
+    _expected = "A JSONObject text must begin with '{' at 1 [character 2 line 1]"
+
     def __init__(self) -> None:
         self._values: HashMap = HashMap()
 
-    @classmethod
-    def parse(cls, text: str) -> OrgJSONObject:
-        try:
-            found = _wrap_values(_load(text, HashMap))
-        except ValueError as error:
-            raise JSONError(str(error)) from error
-        if not isinstance(found, OrgJSONObject):
-            raise JSONError("A JSONObject text must begin with '{' at 1 [character 2 line 1]")
-        return found
-
     def getValue(self, key: str) -> Any:
         if key not in self._values:
-            raise JSONError(f"JSONObject[{_quote(str(key), False)}] not found.")
+            raise JSONError(f"JSONObject[{_quote_by_org(str(key))}] not found.")
         return self._values[key]
 
     def opt(self, key: str) -> Any:
@@ -196,22 +230,14 @@ class OrgJSONObject(_Lookup):
         return len(self._values)
 
     def __str__(self) -> str:
-        return "{" + ",".join(f"{_quote(k, False)}:{_org_text(v)}" for k, v in self._values.items()) + "}"
+        return "{" + ",".join(f"{_quote_by_org(k)}:{_org_text(v)}" for k, v in self._values.items()) + "}"
 
 
 class OrgJSONArray(_Lookup):
+    _expected = "A JSONArray text must start with '[' at 1 [character 2 line 1]"
+
     def __init__(self, values: list[Any] | None = None) -> None:
         self._values = values or []
-
-    @classmethod
-    def parse(cls, text: str) -> OrgJSONArray:
-        try:
-            found = _wrap_values(_load(text, HashMap))
-        except ValueError as error:
-            raise JSONError(str(error)) from error
-        if not isinstance(found, OrgJSONArray):
-            raise JSONError("A JSONArray text must start with '[' at 1 [character 2 line 1]")
-        return found
 
     def getValue(self, key: int) -> Any:
         if not 0 <= key < len(self._values):
@@ -242,7 +268,7 @@ def _wrap_values(value: Any) -> Any:
 
 
 def _org_text(value: Any) -> str:
-    return str(value) if isinstance(value, _Lookup) else to_json(value, slash=False)
+    return str(value) if isinstance(value, _Lookup) else to_json(value, _ORG)
 
 
 _MISSING = object()
@@ -346,7 +372,7 @@ class JsonNode:
         return iter([JsonNode(one) for one in values] if isinstance(self.value, dict | list) else [])
 
     def __str__(self) -> str:
-        return "" if self.value is _MISSING else to_json(self.value, slash=False)
+        return "" if self.value is _MISSING else to_json(self.value, _JACKSON)
 
 
 class ObjectMapper:
@@ -360,7 +386,7 @@ class ObjectMapper:
             raise JsonProcessingError(str(error)) from error
 
     def writeValueAsString(self, value: Any) -> str:
-        return to_json(value.value if isinstance(value, JsonNode) else value, slash=False)
+        return to_json(value.value if isinstance(value, JsonNode) else value, _JACKSON)
 
     def createObjectNode(self) -> JsonNode:
         return JsonNode({})

@@ -8,6 +8,7 @@ import time
 from decimal import Decimal
 from typing import Any
 
+from ....operations.ordering import compare_doubles
 from .errors import NumberFormatError
 
 __all__ = [
@@ -155,15 +156,6 @@ def parse_double(text: str | None) -> float:
 
 def parse_boolean(text: str | None) -> bool:
     return text is not None and text.lower() == "true"
-
-
-def compare_doubles(a: float, b: float) -> int:
-    """Compare as ``Double.compare``: NaN is the greatest, -0.0 is less than 0.0."""
-    if math.isnan(a) or math.isnan(b):
-        return math.isnan(a) - math.isnan(b)
-    if a == b == 0:
-        return int(math.copysign(1, a) > math.copysign(1, b)) - int(math.copysign(1, a) < math.copysign(1, b))
-    return (a > b) - (a < b)
 
 
 def max_of(a: float, b: float) -> float:

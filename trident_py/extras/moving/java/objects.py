@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-import struct
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from ....model.partitioning import java_hash
+from ....state.serializers import java_double
 from .numbers import compare_doubles, to_float, to_int
 
 __all__ = [
@@ -128,9 +129,8 @@ def hash_code(value: Any) -> int:
         return hash_code(value.name)
     if isinstance(value, int):
         return to_int(value ^ (value >> 32)) if not -(2**31) <= value < 2**31 else value
-    if isinstance(value, float):
-        bits = struct.unpack(">q", struct.pack(">d", value))[0]
-        return to_int(bits ^ ((bits & 0xFFFFFFFFFFFFFFFF) >> 32))
+    if isinstance(value, float | str):
+        return to_int(java_hash(value))
     if isinstance(value, Decimal):
         exponent = int(value.as_tuple().exponent)
         return to_int(31 * _hash_of_big(int(value.scaleb(-exponent))) - exponent)
@@ -146,12 +146,6 @@ def _hash_of_big(value: int) -> int:
 
 
 def _hash_of_object(value: Any) -> int:
-    result = 0
-    if isinstance(value, str):
-        units = value.encode("utf-16-le", "surrogatepass")
-        for index in range(0, len(units), 2):
-            result = (31 * result + units[index] + (units[index + 1] << 8)) & 0xFFFFFFFF
-        return to_int(result)
     if isinstance(value, list | tuple):
         result = 1
         for one in value:
@@ -162,6 +156,7 @@ def _hash_of_object(value: Any) -> int:
     if isinstance(value, set):
         return to_int(sum(map(hash_code, value)))
     if dataclasses.is_dataclass(value) and isinstance(value, JavaRecord):
+        result = 0
         for field in dataclasses.fields(value):
             result = 31 * result + hash_code(getattr(value, field.name))
         return to_int(result)
@@ -209,7 +204,7 @@ def to_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _text_of_double(value)
+        return java_double(value)
     if isinstance(value, enum.Enum):
         return value.name if type(value).__str__ in (enum.Enum.__str__, JavaEnum.__str__) else str(value)
     if isinstance(value, Mapping) and type(value).__str__ in (dict.__str__, object.__str__):
@@ -227,22 +222,7 @@ def float_text(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return to_text(value)
     short = next(text for digits in range(1, 10) if to_float(float(text := f"{value:.{digits}g}")) == value)
-    return _text_of_double(float(short))
-
-
-def _text_of_double(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        plain = format(Decimal(repr(value)), "f")
-        return plain if "." in plain else f"{plain}.0"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    if len(digits) == 1:
-        sign, digits, exponent = Decimal(f"{value:.1e}").normalize().as_tuple()  # Java gives two digits at least
-    text = "".join(map(str, digits))
-    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{len(text) - 1 + int(exponent)}"
+    return java_double(float(short))
 
 
 _JAVA_NAMES = {

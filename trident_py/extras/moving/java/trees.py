@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import cmp_to_key
 from typing import Any
 
-from .collections import KeySet, MapEntry, as_key
+from .collections import KeySet, MapEntry, OrderedMap, as_key
 from .errors import NoSuchElementError
 from .objects import compare, reverse_of
 
@@ -18,7 +18,7 @@ _OPEN: Any = object()
 """The bound of a part that has none."""
 
 
-class _Sorted:
+class _Sorted(OrderedMap):
     """What a TreeMap and its parts have in common."""
 
     _comparator: Comparator
@@ -73,15 +73,6 @@ class _Sorted:
     def clear(self) -> None:
         for key in self:
             del self[key]
-
-    def keys(self) -> Any:
-        return list(self._keys())
-
-    def values(self) -> Any:
-        return [self[key] for key in self]
-
-    def items(self) -> Any:
-        return [(key, self[key]) for key in self]
 
     def _entry(self, key: Any) -> MapEntry | None:
         return None if key is None else MapEntry(key, self[key])
@@ -160,7 +151,7 @@ def _rebuild(comparator: Comparator | None, items: list[tuple[Any, Any]]) -> Tre
     return made
 
 
-class TreeMap(_Sorted, dict):
+class TreeMap(_Sorted, dict):  # type: ignore[misc]
     """A dict in the order of its keys. ``source``: a map, or a comparator."""
 
     def __init__(self, source: Mapping[Any, Any] | Comparator | None = None) -> None:
@@ -196,17 +187,8 @@ class TreeMap(_Sorted, dict):
         del self._held[at]
         dict.pop(self, as_key(self._order.pop(at)), None)
 
-    def setdefault(self, key: Any, default: Any = None) -> Any:
-        if key not in self:
-            self[key] = default
-        return self[key]
 
-    def update(self, source: Any) -> None:  # type: ignore[override]
-        for key in source:
-            self[key] = source[key]
-
-
-class PartOfMap(_Sorted, MutableMapping):
+class PartOfMap(_Sorted, MutableMapping):  # type: ignore[misc]
     """The keys of a sorted map up to a bound, from one on, or backwards. What changes here changes in the map."""
 
     def __init__(

@@ -27,8 +27,6 @@ precision/0 int = len($this.as_tuple().digits)
 unscaledValue/0 BigInteger = decimal_unscaled($this)
 signum/0 int = decimal_compare($this, decimal_of(0))
 compareTo/1 int = decimal_compare($this, $0)
-equals/1 boolean = equals($this, $0)
-hashCode/0 int = hash_code($this)
 max/1 BigDecimal = $0 if $0 > $this else $this
 min/1 BigDecimal = $0 if $0 < $this else $this
 movePointRight/1 BigDecimal = decimal_shifted($this, $0)
@@ -39,7 +37,6 @@ toString/0 String = str($this)
 toBigInteger/0 BigInteger = int($this)
 intValue/0 int = to_int(int($this))
 longValue/0 long = to_long(int($this))
-doubleValue/0 double = float($this)
 
 [RoundingMode]
 .UP RoundingMode = "ROUND_UP"
@@ -76,7 +73,4 @@ shiftLeft/1 BigInteger = ($this << $0)
 shiftRight/1 BigInteger = ($this >> $0)
 bitLength/0 int = $this.bit_length()
 toString/0 String = str($this)
-intValue/0 int = to_int($this)
-longValue/0 long = to_long($this)
-doubleValue/0 double = float($this)
 """

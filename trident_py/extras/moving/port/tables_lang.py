@@ -32,7 +32,6 @@ intValue/0 int = $this
 [Integer Long Short Byte]
 longValue/0 long = $this
 compareTo/1 int = compare($this, $0)
-hashCode/0 int = hash_code($this)
 .compare/2 int = compare($0, $1)
 .signum/1 int = compare($0, 0)
 
@@ -59,14 +58,12 @@ new(String) Integer = parse_int($0)
 new/1 Integer = $0
 
 [Long]
-longValue/0 long = $this
 .parseLong/1 long = parse_long($0)
 .parseLong/2 long = parse_long($0, $1)
 .valueOf(String) Long = parse_long($0)
 .valueOf/1 Long = $0
 .toString/1 String = str($0)
 .toString/2 String = in_base($0, $1)
-.signum/1 int = compare($0, 0)
 .toHexString/1 String = in_base($0 & 0xFFFFFFFFFFFFFFFF, 16)
 .toBinaryString/1 String = in_base($0 & 0xFFFFFFFFFFFFFFFF, 2)
 .bitCount/1 int = ($0 & 0xFFFFFFFFFFFFFFFF).bit_count()
@@ -122,7 +119,6 @@ toString/0 String = float_text($this)
 .valueOf(String) Float = to_float(parse_double($0))
 doubleValue/0 double = $this
 floatValue/0 float = $this
-.compare/2 int = compare_doubles($0, $1)
 
 [Boolean]
 .parseBoolean/1 boolean = parse_boolean($0)
@@ -260,7 +256,6 @@ toString/0 String = exception_text($this)
 
 [Enum]
 name/0 String = $this.name
-toString/0 String = to_text($this)
 ordinal/0 int = $this.value
 compareTo/1 int = $this.value - $0.value
 .values/0 E[] = list($this)

@@ -4,17 +4,13 @@ TEXT = r"""
 [CharSequence]
 length/0 int = len($this)
 isEmpty/0 boolean = not $this
-toString/0 String = to_text($this)
 
 [String]
-length/0 int = len($this)
-isEmpty/0 boolean = not $this
 isBlank/0 boolean = not strip($this)
 equals(String) boolean = $this == $0
 equalsIgnoreCase/1 boolean = equals_ignore_case($this, $0)
 compareTo/1 int = compare_text($this, $0)
 compareToIgnoreCase/1 int = compare_text($this.lower(), $0.lower())
-hashCode/0 int = hash_code($this)
 toString/0 String = $this
 substring/1 String = substring($this, $0)
 substring/2 String = substring($this, $0, $1)
@@ -70,7 +66,7 @@ new(byte[], Charset) String = decode($0, $1)
 new/1 String = to_text($0)
 .CASE_INSENSITIVE_ORDER Comparator<String> = compare_ignoring_case
 
-[StringBuilder StringBuffer]
+[StringBuilder]
 new/0 T = StringBuilder()
 new(String) T = StringBuilder($0)
 new(int) T = StringBuilder()
@@ -82,7 +78,6 @@ insert(int, float) T = $this.insert($0, float_text($1))
 insert(int, char[]) T = $this.insert($0, "".join($1))
 insert/2 T = $this.insert($0, $1)
 reverse/0 T = $this.reverse()
-length/0 int = len($this)
 toString/0 String = str($this)
 charAt/1 char = $this.charAt($0)
 setCharAt/2 void = $this.setCharAt($0, $1)
@@ -158,28 +153,29 @@ new/1 T = JSONParser()
 .MODE_JSON_SIMPLE int = 1984
 .DEFAULT_PERMISSIVE_MODE int = -1
 parse/1 Object = $this.parse($0)
+[JSONObject JSONArray]
+toJSONString/0 String = to_json($this)
+toString/0 String = to_json($this)
 [JSONObject]
 new/0 T = JSONObject()
 new/1 T = JSONObject($0)
-toJSONString/0 String = to_json($this)
-toString/0 String = to_json($this)
-put/2! void = $this[$0] = $1
 [JSONArray]
 new/0 T = JSONArray()
-toJSONString/0 String = to_json($this)
-toString/0 String = to_json($this)
 
-[OrgJSONObject]
-new/0 T = OrgJSONObject()
-new(String) T = OrgJSONObject.parse($0)
+[OrgJSONObject OrgJSONArray]
 getString/1 String = $this.getString($0)
 getInt/1 int = $this.getInt($0)
 getLong/1 long = $this.getLong($0)
 getDouble/1 double = $this.getDouble($0)
-getBoolean/1 boolean = $this.getBoolean($0)
 get/1 Object = $this.getValue($0)
 getJSONObject/1 OrgJSONObject = $this.getJSONObject($0)
 getJSONArray/1 OrgJSONArray = $this.getJSONArray($0)
+length/0 int = len($this)
+toString/0 String = str($this)
+[OrgJSONObject]
+new/0 T = OrgJSONObject()
+new(String) T = OrgJSONObject.parse($0)
+getBoolean/1 boolean = $this.getBoolean($0)
 opt/1 Object = $this.opt($0)
 optString/1 String = $this.optString($0)
 optString/2 String = $this.optString($0, $1)
@@ -195,22 +191,11 @@ optJSONArray/1 OrgJSONArray = $this.optJSONArray($0)
 has/1 boolean = $this.has($0)
 isNull/1 boolean = $this.isNull($0)
 put/2 T = $this.put($0, $1)
-length/0 int = len($this)
 keySet/0 Set<String> = $this.keySet()
-toString/0 String = str($this)
 [OrgJSONArray]
 new/0 T = OrgJSONArray()
 new(String) T = OrgJSONArray.parse($0)
-length/0 int = len($this)
-get/1 Object = $this.getValue($0)
-getString/1 String = $this.getString($0)
-getInt/1 int = $this.getInt($0)
-getLong/1 long = $this.getLong($0)
-getDouble/1 double = $this.getDouble($0)
-getJSONObject/1 OrgJSONObject = $this.getJSONObject($0)
-getJSONArray/1 OrgJSONArray = $this.getJSONArray($0)
 put/1 T = $this.put($0)
-toString/0 String = str($this)
 
 [ObjectMapper]
 new/0 T = ObjectMapper()
@@ -271,24 +256,26 @@ new(int) T = Date($0)
 getTime/0 long = $this.getTime()
 before/1 boolean = $this.getTime() < $0.getTime()
 after/1 boolean = $this.getTime() > $0.getTime()
+[LocalDate LocalDateTime Instant]
+isBefore/1 boolean = $this < $0
+isAfter/1 boolean = $this > $0
+[LocalDate LocalDateTime]
+getYear/0 int = $this.year
+getMonthValue/0 int = $this.month
+getDayOfMonth/0 int = $this.day
+getDayOfWeek/0 DayOfWeek = day_of_week($this)
+format/1 String = $0.format($this)
+plusDays/1 T = $this + datetime.timedelta(days=$0)
 [LocalDate]
 .parse/1 LocalDate = parse_date($0)
 .parse/2 LocalDate = $1.parse($0).date()
 .of/3 LocalDate = datetime.date($0, $1, $2)
 .ofEpochDay/1 LocalDate = date_of_epoch_day($0)
-plusDays/1 LocalDate = $this + datetime.timedelta(days=$0)
 minusDays/1 LocalDate = $this - datetime.timedelta(days=$0)
-getYear/0 int = $this.year
-getMonthValue/0 int = $this.month
-getDayOfMonth/0 int = $this.day
 getDayOfYear/0 int = $this.timetuple().tm_yday
-getDayOfWeek/0 DayOfWeek = day_of_week($this)
-isBefore/1 boolean = $this < $0
-isAfter/1 boolean = $this > $0
 toEpochDay/0 long = epoch_day($this)
 toString/0 String = $this.isoformat()
 lengthOfMonth/0 int = length_of_month($this)
-format/1 String = $0.format($this)
 equals/1 boolean = $this == $0
 [DayOfWeek]
 .MONDAY DayOfWeek = DayOfWeek.MONDAY
@@ -326,20 +313,12 @@ name/0 String = $this.name
 .of/* LocalDateTime = datetime.datetime($*)
 .ofInstant/2 LocalDateTime = local_time($0, $1)
 .ofEpochSecond/3 LocalDateTime = local_time(Instant($0, $1), $2)
-format/1 String = $0.format($this)
-getYear/0 int = $this.year
-getMonthValue/0 int = $this.month
-getDayOfMonth/0 int = $this.day
 getHour/0 int = $this.hour
 getMinute/0 int = $this.minute
 getSecond/0 int = $this.second
-getDayOfWeek/0 DayOfWeek = day_of_week($this)
 toLocalDate/0 LocalDate = $this.date()
 plusMinutes/1 LocalDateTime = $this + datetime.timedelta(minutes=$0)
 plusHours/1 LocalDateTime = $this + datetime.timedelta(hours=$0)
-plusDays/1 LocalDateTime = $this + datetime.timedelta(days=$0)
-isBefore/1 boolean = $this < $0
-isAfter/1 boolean = $this > $0
 toString/0 String = date_time_text($this)
 [Instant]
 .now/0 Instant = Instant.ofEpochMilli(current_time_millis())
@@ -351,8 +330,6 @@ getEpochSecond/0 long = $this.seconds
 plusSeconds/1 Instant = $this.plusSeconds($0)
 plusMillis/1 Instant = $this.plusMillis($0)
 atZone/1 LocalDateTime = local_time($this, $0)
-isBefore/1 boolean = $this < $0
-isAfter/1 boolean = $this > $0
 toString/0 String = str($this)
 [DateTimeFormatter]
 .ofPattern/1 DateTimeFormatter = DateTimeFormatter($0)

@@ -18,10 +18,8 @@ clear/0! void = $this.clear()
 removeIf/1 boolean = remove_if($this, $0) | E
 toArray/0 Object[] = list($this)
 toArray/1 E[] = list($this)
-toString/0 String = to_text($this)
 removeAll/1 boolean = remove_all($this, $0)
 retainAll/1 boolean = retain_all($this, $0)
-hashCode/0 int = hash_code($this)
 equals/1 boolean = $this == $0
 
 [List]
@@ -42,7 +40,6 @@ lastIndexOf/1 int = last_index_of($this, $0)
 subList/2 List<E> = sub_list($this, $0, $1)
 sort/1! void = sort($this, $0) | E,E
 replaceAll/1! void = replace_values($this, $0) | E
-hashCode/0 int = hash_code($this)
 .of/* List<A0> = [$*]
 .copyOf/1 List<E0> = list($0)
 ensureCapacity/1! void = None
@@ -72,11 +69,9 @@ getLast/0 E = $this.getLast()
 element/0 E = $this.getFirst()
 
 [Deque]
-push/1 void = $this.insert(0, $0)
-pop/0 E = $this.removeFirst()
 remove/1 boolean = remove_value($this, $0)
 
-[LinkedList]
+[LinkedList Deque]
 push/1 void = $this.insert(0, $0)
 pop/0 E = $this.removeFirst()
 
@@ -102,8 +97,6 @@ add/1 boolean = $this.add($0)
 remove/1 boolean = $this.remove($0)
 .of/* Set<A0> = HashSet([$*])
 .copyOf/1 Set<E0> = HashSet($0)
-
-[HashSet Set]
 new/0 T = HashSet()
 new(int) T = HashSet($0)
 new/1 T = HashSet($0)
@@ -155,15 +148,11 @@ computeIfPresent/2 V = compute_if_present($this, $0, $1) | ; K,V
 compute/2 V = compute($this, $0, $1) | ; K,V
 merge/3 V = merge($this, $0, $1, $2) | ; ; V,V
 replaceAll/1! void = replace_entries($this, $0) | K,V
-toString/0 String = to_text($this)
-hashCode/0 int = hash_code($this)
 equals/1 boolean = $this == $0
 .of/0 Map = HashMap()
 .of/* Map<A0,A1> = map_of($*)
 .entry/2 Map.Entry<A0,A1> = MapEntry($0, $1)
 .copyOf/1 Map = HashMap($0)
-
-[HashMap Map]
 new/0 T = HashMap()
 new(int) T = HashMap($0)
 new/1 T = HashMap($0)
@@ -217,7 +206,7 @@ setValue/1 V = $this.setValue($0)
 .comparingByKey/1 Comparator<E> = comparing(MapEntry.getKey, $0)
 .comparingByValue/1 Comparator<E> = comparing(MapEntry.getValue, $0)
 
-[Iterator ListIterator]
+[Iterator]
 hasNext/0 boolean = $this.hasNext()
 next/0 E = $this.next()
 remove/0! void = $this.remove()
@@ -334,9 +323,11 @@ nextGaussian/0 double = $this.nextGaussian()
 nextFloat/0 float = $this.nextFloat()
 setSeed/1 void = $this.setSeed($0)
 
+[AtomicInteger AtomicLong AtomicBoolean AtomicReference]
+new/1 T = Atomic($0)
+set/1 void = $this.set($0)
 [AtomicInteger AtomicLong]
 new/0 T = Atomic(0)
-new/1 T = Atomic($0)
 [AtomicInteger]
 get/0 int = $this.value
 intValue/0 int = $this.value
@@ -345,7 +336,6 @@ decrementAndGet/0 int = $this.add(-1)
 addAndGet/1 int = $this.add($0)
 getAndIncrement/0 int = $this.add(1) - 1
 getAndAdd/1 int = $this.getAndAdd($0)
-set/1 void = $this.set($0)
 getAndSet/1 int = $this.getAndSet($0)
 [AtomicLong]
 get/0 long = $this.value
@@ -355,19 +345,14 @@ decrementAndGet/0 long = $this.add(-1)
 addAndGet/1 long = $this.add($0)
 getAndIncrement/0 long = $this.add(1) - 1
 getAndAdd/1 long = $this.getAndAdd($0)
-set/1 void = $this.set($0)
 getAndSet/1 long = $this.getAndSet($0)
 [AtomicBoolean]
 new/0 T = Atomic(False)
-new/1 T = Atomic($0)
 get/0 boolean = $this.value
-set/1 void = $this.set($0)
 getAndSet/1 boolean = $this.getAndSet($0)
 [AtomicReference]
 new/0 T = Atomic(None)
-new/1 T = Atomic($0)
 get/0 A = $this.value
-set/1 void = $this.set($0)
 
 [Lists]
 .newArrayList/0 List = []
