@@ -29,7 +29,7 @@ LAYERS = [
     {"config"},
     {"tuples", "databases", "metrics", "model/names", "model/requirements", "model/retry"},
     {"filesystems"},
-    {"model/user_traceback", "model/redis_url"},
+    {"model/user_traceback", "model/redis_url", "model/rows"},
     {"model/chunks", "model/resources", "rpc", "documents"},
     {"operations", "checkpoints/metadata_store"},
     {"state", "spouts", "checkpoints/append_log", "checkpoints/versioned_store", "checkpoints/uri_folder"},

@@ -136,7 +136,7 @@ def test_a_filter_that_knows_columns_gets_them_and_typed_columns_stay_arrow() ->
 @pytest.mark.parametrize("flat", [False, True])
 def test_map_and_flat_map_refuse_bare_values(flat: bool) -> None:
     processor, _ = made(Replace(lambda t: "ab", Fields("s"), flat, Fields("s")), "s", "s")
-    with pytest.raises(TridentError, match=r"emitted '(ab|a)'"):
+    with pytest.raises(TridentError, match=r"(emitted|returned) 'ab'"):
         processor.execute(0, chunk("s", "x"))
 
 

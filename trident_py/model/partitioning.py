@@ -10,9 +10,11 @@ from __future__ import annotations
 import copy
 import datetime
 import decimal
+import operator
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -207,20 +209,37 @@ class Custom(Partitioner):
         choose = self._chooser(route.targets)
         rows: list[list[int]] = [[] for _ in range(route.targets)]
         for i, values in enumerate(chunk.tuples(self.fields)):
-            for target in choose(route.source, values):
-                if not 0 <= target < route.targets:
+            chosen = choose(route.source, values)
+            if type(chosen) is not list:
+                self._check_choice(chosen)
+            for target in chosen:
+                number = target if type(target) is int else self._number(target)
+                if not 0 <= number < route.targets:
                     raise TridentError(
-                        f"the custom grouping chose partition {target}; return a number from 0 to {route.targets - 1}"
+                        f"{self.name}: the custom grouping chose partition {target}; return a number from 0 to "
+                        f"{route.targets - 1}"
                     )
-                rows[target].append(i)
-        for target, chosen in enumerate(rows):
-            if chosen:
-                yield target, chunk.take(chosen)
+                rows[number].append(i)
+        for target, taken in enumerate(rows):
+            if taken:
+                yield target, chunk.take(taken)
 
     def _chooser(self, targets: int) -> Callable[[int, Any], Any]:
         if not isinstance(self.grouping, Chooses):
-            return lambda source, values: [self.grouping(values) % targets]
+            return lambda source, values: [self._number(self.grouping(values)) % targets]
         return self.grouping.chooseTasks
+
+    def _check_choice(self, chosen: Any) -> None:
+        if not isinstance(chosen, Iterable) or isinstance(chosen, str | bytes | Mapping):
+            raise TridentError(f"{self.name}: chooseTasks returned {chosen!r}; return a list of partition numbers")
+
+    def _number(self, target: Any) -> int:
+        try:
+            return operator.index(target)
+        except TypeError:
+            raise TridentError(
+                f"{self.name}: the custom grouping chose partition {target!r}; return a whole number"
+            ) from None
 
 
 def _scatter(chunk: Chunk, targets: np.ndarray, count: int) -> Targets:
@@ -376,14 +395,9 @@ def _fold(bits: int) -> int:
 
 def _hash_string(value: str) -> int:
     result = 0
-    if value.isascii():
-        for byte in value.encode():
-            result = result * 31 + byte
-        return result & 0xFFFFFFFF
-    units = value.encode("utf-16-be", "surrogatepass")
-    for i in range(0, len(units), 2):
-        result = result * 31 + (units[i] << 8 | units[i + 1])
-    return result & 0xFFFFFFFF
+    for unit in array("H", value.encode("utf-16", "surrogatepass")[2:]):  # the first unit is the byte order mark
+        result = (result * 31 + unit) & 0xFFFFFFFF
+    return result
 
 
 _HASHES: dict[type, Callable[[Any], int]] = {

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import DefinitionError, TridentError
 from ..tuples import TridentTuple
-from .base import Aggregator, Assembly, TridentCollector
+from .base import Aggregator, Assembly, TridentCollector, name_of
 from .columnar import Columnar
 from .roles import Compares
 
@@ -155,14 +155,28 @@ class MinWithComparator(ComparisonAggregator):
         self.comparator = comparator_of(given)
 
     def compare(self, value1: Any, value2: Any) -> Any:
-        return value2 if self.comparator(value1, value2) >= 0 else value1
+        order = self.comparator(value1, value2)
+        try:
+            return value2 if order >= 0 else value1
+        except TypeError:
+            raise self.refuse(order) from None
+
+    def refuse(self, order: Any) -> TridentError:
+        """Return the error about a comparator that returned no number."""
+        return TridentError(
+            f"comparator {name_of(self.comparator)} returned {order!r}; return a number: below 0, 0 or above 0"
+        )
 
 
 class MaxWithComparator(MinWithComparator):
     """The largest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values."""
 
     def compare(self, value1: Any, value2: Any) -> Any:
-        return value2 if self.comparator(value1, value2) <= 0 else value1
+        order = self.comparator(value1, value2)
+        try:
+            return value2 if order <= 0 else value1
+        except TypeError:
+            raise self.refuse(order) from None
 
 
 class Min(MinWithComparator):

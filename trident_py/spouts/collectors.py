@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
 from typing import Any
 
 from ..errors import SpoutError
+from ..model.rows import Emit, is_row
 from ..operations.base import TridentCollector
 from ..tuples import Fields
-
-Emit = Callable[[Any], Any]
 
 
 class WrongNumberOfValues(SpoutError, ValueError):
@@ -17,11 +15,12 @@ class WrongNumberOfValues(SpoutError, ValueError):
 
 
 def check_tuples(spout: str, fields: Fields, append: Emit) -> Emit:
-    """Wrap `append`: raises WrongNumberOfValues unless the values of a tuple are as many as the fields."""
+    """Wrap `append`: raises WrongNumberOfValues unless the values of a tuple are as many as the fields, and
+    copies a list: the spout may fill it again."""
     expected = len(fields)
 
     def emit(values: Any) -> None:
-        if isinstance(values, str | bytes) or not isinstance(values, Sized):
+        if type(values) is not tuple and type(values) is not list and not is_row(values):
             raise WrongNumberOfValues(
                 f"spout {spout!r} emitted {values!r}; emit the values of one tuple as a list or a tuple"
             )
@@ -30,7 +29,7 @@ def check_tuples(spout: str, fields: Fields, append: Emit) -> Emit:
                 f"spout {spout!r}: Tuple created with wrong number of fields. Expected {expected} fields "
                 f"but got {len(values)} fields; the fields are {fields}, the tuple is {values!r}"
             )
-        append(values)
+        append(tuple(values) if isinstance(values, list) else values)
 
     return emit
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from ...errors import TridentError
 from ...model.canonical import key_of
 from ...model.chunks import Chunk, Column, as_arrow, single, to_list
+from ...model.rows import Emit, emit_behind, emit_into
 from ...operations.base import CombinerAggregator, TridentCollector, name_of
 from ...tuples import BatchId, Fields, TransactionAttempt
 from .base import NodeContext, Processor, Spec
@@ -96,13 +97,15 @@ class _Run:
 
     def __init__(self, owner: AggregateProcessor, prefix: tuple) -> None:
         if len(owner.aggregators) == 1:
-            rows = owner.rows
-            emit = rows.append if not prefix else lambda values: rows.append((*prefix, *values))
             self.emitted: list[list[Any]] = []
-            self.collectors = [TridentCollector(emit, owner.context.report_error)]
+            emits = [owner.emit_row(prefix)]
         else:
             self.emitted = [[] for _ in owner.aggregators]
-            self.collectors = [TridentCollector(e.append, owner.context.report_error) for e in self.emitted]
+            emits = [
+                emit_behind((), rows, part.outputs, name_of(part.aggregator))
+                for part, rows in zip(owner.spec.parts, self.emitted, strict=True)
+            ]
+        self.collectors = [TridentCollector(emit, owner.context.report_error) for emit in emits]
         pairs = zip(owner.aggregators, self.collectors, strict=True)
         self.values = [aggregator.init(owner.attempt, collector) for aggregator, collector in pairs]
 
@@ -124,6 +127,15 @@ class AggregateProcessor(Processor[Aggregate]):
         self.attempt = attempt
         self.rows = []
 
+    def emit_row(self, prefix: tuple) -> Emit:
+        """Return the ``emit`` of a single aggregator. As in Storm, the rows of a group, and of a chain, must have a
+        value for each field; any other may lack values that nobody reads."""
+        part = self.spec.parts[0]
+        name = name_of(part.aggregator)
+        if self.spec.group is None:
+            return emit_into(self.rows, part.outputs, name)
+        return emit_behind(prefix, self.rows, part.outputs, name)
+
     def complete(self, run: _Run, prefix: tuple) -> None:
         for aggregator, value, collector in zip(self.aggregators, run.values, run.collectors, strict=True):
             aggregator.complete(value, collector)
@@ -137,10 +149,8 @@ class AggregateProcessor(Processor[Aggregate]):
                     f"in a chain of aggregators each must emit; {name_of(part.aggregator)} -> {part.outputs} "
                     "emitted nothing. Emit a value in any case, or move this aggregator to a stream of its own"
                 )
-        widths = [len(part.outputs) for part in self.spec.parts]
         for combination in product(*run.emitted):
-            pairs = zip(combination, widths, strict=True)
-            self.rows.append((*prefix, *(v for values, width in pairs for v in tuple(values)[:width])))
+            self.rows.append((*prefix, *chain.from_iterable(combination)))
 
     def flush(self) -> None:
         if self.rows:
@@ -247,8 +257,9 @@ class GroupedProcessor(AggregateProcessor):
 
 
 def kernels_for(parts: Sequence[Part], group: Fields | None) -> tuple[str, ...] | None:
-    """Return the kernel of each part; None if a part has none, or if there is no group."""
-    kernels = tuple(part.aggregator.kernel for part in parts if _has_kernel(part.aggregator))
+    """Return the kernel of each part; None if a part has none or another number of fields than one, or if there is
+    no group."""
+    kernels = tuple(p.aggregator.kernel for p in parts if _has_kernel(p.aggregator) and len(p.outputs) == 1)
     return kernels if group is not None and len(group) and len(kernels) == len(parts) else None
 
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from ...errors import TridentError
 from ...metrics import IMetricsContext
 from ...model.chunks import Chunk
 from ...model.resources import close_all
@@ -165,16 +164,3 @@ def note_call(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any
 def beside(carried: Chunk, results: Chunk) -> Chunk:
     """Pair a function's results with the columns passed through."""
     return Chunk({**carried.columns, **results.columns}, results.length, results.short or carried.short)
-
-
-def is_frame(kind: type) -> bool:
-    """Return whether the class is a DataFrame, a Series or an Arrow table. Iterating one gives column names or bare
-    values."""
-    return kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow", "pyspark")
-
-
-def check_row(row: Any, outputs: Fields, operation: str) -> None:
-    """Raise TridentError for the most common mistake: emitting a bare value in place of a tuple's values."""
-    # Users emit rows of any class: what counts is that it has positions, so no interface is asked for.
-    if len(outputs) and (isinstance(row, str | bytes) or not hasattr(row, "__getitem__") or is_frame(type(row))):
-        raise TridentError(f"{operation} emitted {row!r}; emit the values of one tuple, for example [{row!r}]")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import length_hint
@@ -14,12 +14,13 @@ import pyarrow as pa
 from ...errors import TridentError
 from ...model.canonical import in_order
 from ...model.chunks import Chunk, convert
+from ...model.rows import check_rows, copy_lists, is_frame, is_row
 from ...model.user_traceback import Blame, arguments, format_values, note
 from ...operations.base import TridentCollector, name_of
 from ...operations.columnar import Columnar
 from ...operations.roles import Accepts, Executes, ExecutesColumns, Keeps, KeepsColumns, Maps
 from ...tuples import Fields
-from .base import NodeContext, Processor, Spec, beside, check_row, is_frame, note_call
+from .base import NodeContext, Processor, Spec, beside, note_call
 from .columns import AppendColumns, KeepColumns, ReplaceColumns
 
 CALLED_ROWS = 4_096
@@ -74,7 +75,7 @@ class FunctionProcessor(Processor[Each]):
         self.collector.emit = rows.append
         counts = self._call(chunk, rows)
         if rows:
-            check_row(rows[0], self.spec.outputs, self.spec.operation)
+            check_rows(rows, self.spec.outputs, self.spec.operation)
             self._send(chunk, counts, Chunk.of_rows(self.spec.outputs, rows, self._produce()))
 
     def _call(self, chunk: Chunk, rows: list[Any]) -> np.ndarray | None:
@@ -149,7 +150,7 @@ class CallableProcessor(FunctionProcessor):
                 f"{self.spec.operation} returned {bad!r}; a callable in place of a Function returns an iterable "
                 "of results (or None), for example a list or a generator"
             )
-        return self._by_row(_to_list, [results], columns)
+        return self._by_row(_to_values if len(self.spec.outputs) == 1 else _to_rows, [results], columns)
 
     def _by_row(self, function: Callable[..., Any], inputs: list[list], columns: list[list]) -> list[Any]:
         """Apply the function to each row. An exception gets the row's values as a note if its traceback shows no
@@ -170,13 +171,17 @@ class CallableProcessor(FunctionProcessor):
             column = convert(items, outputs.types[name], name) if name in outputs.types else items
             return Chunk({name: column} if self._produce() else {}, len(items))
         for item in items:
-            if len(outputs) and (not isinstance(item, Sequence) or len(item) != len(outputs)):
+            if len(outputs) and (not isinstance(item, Sequence) or not is_row(item) or len(item) != len(outputs)):
                 raise TridentError(f"{self.spec.operation} yielded {item!r}; each result has {len(outputs)} values")
         return Chunk.of_rows(outputs, items, self._produce())
 
 
-def _to_list(result: Any) -> Sequence[Any]:
+def _to_values(result: Any) -> Sequence[Any]:
     return () if result is None else result if isinstance(result, list | tuple) else list(in_order(result))
+
+
+def _to_rows(result: Any) -> Sequence[Any]:
+    return () if result is None else result if isinstance(result, list | tuple) else copy_lists(in_order(result))
 
 
 def repeat(chunk: Chunk, counts: np.ndarray) -> Chunk:
@@ -277,12 +282,22 @@ class ReplaceProcessor(Processor[Replace]):
         tuples = chunk.tuples(self.spec.inputs)
         if self.spec.flat:
             call = self.call
-            rows = [row for values in tuples if (result := call(values)) is not None for row in in_order(result)]
+            rows = [row for values in tuples if (result := call(values)) is not None for row in self._rows_of(result)]
         else:
             rows = note_call(self.call, tuples)
         if rows:
-            check_row(rows[0], self.spec.outputs, self.spec.operation)
+            check_rows(rows, self.spec.outputs, self.spec.operation)
             self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.select_read(self.spec.outputs)))
+
+    def _rows_of(self, result: Any) -> Iterable[Any]:
+        if type(result) is list or type(result) is tuple:
+            return result
+        if not isinstance(result, Iterable) or isinstance(result, str | bytes | Mapping) or is_frame(type(result)):
+            raise TridentError(
+                f"{self.spec.operation} returned {result!r}; return an iterable of tuples (or None), for example a "
+                "list or a generator"
+            )
+        return copy_lists(in_order(result))
 
 
 @dataclass(frozen=True)

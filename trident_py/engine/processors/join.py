@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ...errors import TridentError
 from ...model.canonical import key_of
 from ...model.chunks import Chunk, Column, concat_columns, convert, to_list
+from ...model.rows import emit_into
 from ...operations.base import GroupedMultiReducer, TridentCollector, name_of
 from ...tuples import BatchId, Fields, TridentTuple
 from .base import NodeContext, Processor, Spec
@@ -85,7 +86,8 @@ class MultiReduceProcessor(Processor[MultiReduce]):
         super().__init__(spec, context)
         self.reducer = context.prepare(spec.reducer, *spec.inputs)
         self.rows: list[Any] = []
-        self.collector = TridentCollector(self.rows.append, context.report_error)
+        emit = emit_into(self.rows, spec.outputs, spec.operation)
+        self.collector = TridentCollector(emit, context.report_error)
         self.state: Any = None
 
     def start(self, attempt: BatchId) -> None:

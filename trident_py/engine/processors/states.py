@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from ...errors import TridentError
 from ...model.chunks import Chunk, TupleList
 from ...model.fault_points import steps_of
+from ...model.rows import emit_into
 from ...operations.base import TridentCollector, name_of
 from ...state.base import StateUpdater
 from ...state.persist import SilentCollector, persist
@@ -68,7 +69,8 @@ class PersistProcessor(Processor[PartitionPersist]):
         tuples, self.buffer = self.buffer, TupleList(self.spec.inputs)
         rows: list[Any] = []
         report = self.context.report_error
-        collector = TridentCollector(rows.append, report) if self.context.consumed else SilentCollector(report)
+        emit = emit_into(rows, self.spec.outputs, self.spec.operation)
+        collector = TridentCollector(emit, report) if self.context.consumed else SilentCollector(report)
         state = self.context.state()
         assert isinstance(self.attempt, TransactionAttempt)  # a DRPC stream with an update is not built
         updater = _ThenEmit(self, rows)
@@ -151,7 +153,8 @@ class QueryProcessor(Processor[StateQuery]):
 
     def _answer(self, chunk: Chunk, tuples: list[TridentTuple], results: list[Any]) -> None:
         rows: list[Any] = []
-        collector = TridentCollector(rows.append, self.context.report_error)
+        emit = emit_into(rows, self.spec.outputs, self.spec.operation)
+        collector = TridentCollector(emit, self.context.report_error)
         parents: list[int] = []
         for i, (values, result) in enumerate(zip(tuples, results, strict=True)):
             self.query.execute(values, result, collector)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from ...errors import TridentError
 from ...model.chunks import Chunk, TupleList
+from ...model.rows import check_row
 from ...operations.base import TridentCollector, TridentOperationContext, name_of
 from ...operations.roles import CleansUp, Prepares
 from ...state import StateUpdater
@@ -100,6 +101,7 @@ class WindowUpdater(StateUpdater):
         count = self.outputs
 
         def emit(row: Any) -> None:
+            check_row(row, name_of(self.aggregator))
             if beside and len(row) != count:  # without more values behind it, a row is checked like any other
                 raise TridentError(f"{name_of(self.aggregator)} emitted {len(row)} values for {count} fields: {row!r}")
             collector.emit([*row, *beside])
