@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 from ..errors import DefinitionError
 from ..model.canonical import keys_of
 from .base import BackingMap, Key
+from .copies import copy_values
 
 
 class CachedMap(BackingMap):
     """Caches the last ``size`` keys that were read or written, absent ones too; evicts the least recently used.
 
     The store is written first, and a failed write removes its keys: the cache is never ahead of the store (Storm fills
-    the cache first, S17). `multiGet` calls the delegate even if all keys are cached. Only for stores with one writer:
-    the cache does not see other writes.
+    the cache first, S17), and shares no object with its callers. `multiGet` calls the delegate even if all keys are
+    cached. Only for stores with one writer: the cache does not see other writes.
     """
 
     def __init__(self, delegate: BackingMap, size: int) -> None:
@@ -34,7 +35,7 @@ class CachedMap(BackingMap):
         by_name.update((name, value) for (name, _), value in zip(missing, stored, strict=True))
         values = [by_name[name] for name in names]
         self._remember(names, values)
-        return values
+        return list(copy_values(values))
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         names = keys_of(keys)
@@ -44,7 +45,7 @@ class CachedMap(BackingMap):
             for name in names:
                 self._cache.pop(name, None)
             raise
-        self._remember(names, vals)
+        self._remember(names, copy_values(vals))
 
     def forget(self) -> None:
         """Empty the cache; for a store whose transaction was rolled back."""
@@ -83,11 +84,11 @@ class CachedBatchReadsMap:
         stored = self.delegate.multiGet(keys)
         found = [name in self._written for name in names]
         values = [self._written[name] if new else old for name, new, old in zip(names, found, stored, strict=True)]
-        return [self.RetVal(value, new) for value, new in zip(values, found, strict=True)]
+        return [self.RetVal(value, new) for value, new in zip(copy_values(values), found, strict=True)]
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         self.delegate.multiPut(keys, vals)
-        self._written.update(zip(keys_of(keys), vals, strict=True))
+        self._written.update(zip(keys_of(keys), copy_values(vals), strict=True))
 
 
 class MicroBatchIBackingMap(BackingMap):

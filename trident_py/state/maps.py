@@ -1,5 +1,8 @@
 """The txid logic of map states, written once over any BackingMap.
 
+A map shares no object that can change: updaters and readers get copies of what the backing map returns (`copies.py`),
+and the backing map gets copies of what they give.
+
 The table in docs/semantics.md says what each map does with a stored value, the running txid and a replay.
 Source in Storm: NonTransactionalMap, TransactionalMap, OpaqueMap, CachedBatchReadsMap, SnapshottableMap.
 """
@@ -16,6 +19,7 @@ from ..engine.phases import phase
 from ..errors import StateError
 from ..model.canonical import keys_of
 from .base import BackingMap, Key, MapState, Snapshottable, StateType, ValueUpdater
+from .copies import copy_value, copy_values
 from .roles import CombinesInStore
 from .updates import Replaces, apply, combination_of
 from .values import OpaqueValue, TransactionalValue, is_behind
@@ -76,6 +80,9 @@ class _BackedMap(MapState):
         """Build as Storm's constructor does."""
         return cls(backing)
 
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        return list(copy_values(self._read(keys)))
+
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         if len(keys) > 0 and isinstance(self.backing, CombinesInStore) and self._may_combine():
             combination = combination_of(updaters)
@@ -85,6 +92,10 @@ class _BackedMap(MapState):
                 self._combine_keys(keys)
                 return news
         return self._update(keys, updaters)
+
+    @abstractmethod
+    def _read(self, keys: Sequence[Key]) -> list[Any]:
+        """Return the values that hold for this commit, or outside of one, the current ones."""
 
     @abstractmethod
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
@@ -136,7 +147,7 @@ class NonTransactionalMap(_BackedMap):
     On replay: every update is applied again, so a replayed batch counts twice.
     """
 
-    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+    def _read(self, keys: Sequence[Key]) -> list[Any]:
         return self.backing.multiGet(keys)
 
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
@@ -144,12 +155,12 @@ class NonTransactionalMap(_BackedMap):
             olds = self.backing.multiGet(keys)
         news = apply(updaters, olds)
         with phase("state write"):
-            self.backing.multiPut(keys, news)
+            self.backing.multiPut(keys, copy_values(news))
         return news
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         with phase("state write"):
-            self.backing.multiPut(keys, vals)
+            self.backing.multiPut(keys, copy_values(vals))
 
     def beginCommit(self, txid: int | None) -> None:
         """Do nothing: a plain value has no txid."""
@@ -166,7 +177,7 @@ class TransactionalMap(_TxidMap):
     Raises ZombieError for a txid older than the stored one (Storm applies it; see docs/differences.md).
     """
 
-    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+    def _read(self, keys: Sequence[Key]) -> list[Any]:
         stored, _ = self._written.read(self.backing, keys)
         return [None if value is None else value[1] for value in stored]
 
@@ -183,14 +194,14 @@ class TransactionalMap(_TxidMap):
         if changed:
             self._store([keys[i] for i in changed], news)
         by_index = dict(zip(changed, news, strict=True))
-        return [by_index[i] if i in by_index else stored[i][1] for i in range(len(stored))]
+        return [by_index[i] if i in by_index else copy_value(stored[i][1]) for i in range(len(stored))]
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         self._store(keys, vals)
 
     def _store(self, keys: Sequence[Key], news: Sequence[Any]) -> None:
         if len(keys) > 0:
-            self._put(keys, list(map(_transactional, zip(repeat(self.txid), news))))
+            self._put(keys, list(map(_transactional, zip(repeat(self.txid), copy_values(news)))))
 
     def _skip(self, keys: Sequence[Key], stored: list[Any], is_new: list[bool] | None) -> set[int]:
         """Return the positions of keys that this batch wrote in an earlier attempt."""
@@ -216,19 +227,20 @@ class OpaqueMap(_TxidMap):
     Raises ZombieError for a txid older than the stored one.
     """
 
-    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+    def _read(self, keys: Sequence[Key]) -> list[Any]:
         return self._olds(*self._written.read(self.backing, keys))
 
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         stored, is_new = self._written.read(self.backing, keys)
         olds = self._olds(stored, is_new)
         news = apply(updaters, olds)
+        kept = copy_values(news)
         if is_new is None:
-            self._put(keys, list(map(_opaque, zip(repeat(self.txid), news, olds))))
+            self._put(keys, list(map(_opaque, zip(repeat(self.txid), kept, olds))))
         else:
             self._put(keys, [
                 OpaqueValue(self.txid, new) if old is None else old.update(self.txid, new)
-                for old, new in zip(stored, news, strict=True)
+                for old, new in zip(stored, kept, strict=True)
             ])  # fmt: skip
         return news
 

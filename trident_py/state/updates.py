@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..model.chunks import Column, to_list
 from ..operations.base import CombinerAggregator, ReducerAggregator
 from .base import ValueUpdater
+from .copies import copy_initial, copy_value, copy_values
 
 
 class CombinerValueUpdater(ValueUpdater):
@@ -30,7 +31,8 @@ class CombinerValueUpdater(ValueUpdater):
         return self.arg
 
     def update(self, stored: Any) -> Any:
-        return self.arg if stored is None else self.agg.combine(stored, self.arg)
+        arg = copy_value(self.arg)  # an update may be repeated
+        return arg if stored is None else self.agg.combine(stored, arg)
 
 
 class ReducerValueUpdater(ValueUpdater):
@@ -43,7 +45,7 @@ class ReducerValueUpdater(ValueUpdater):
         self.tuples = tuples
 
     def update(self, stored: Any) -> Any:
-        value = self.agg.init() if stored is None else stored
+        value = copy_initial(self.agg.init()) if stored is None else stored
         for tuple_ in self.tuples:
             value = self.agg.reduce(value, tuple_)
         return value
@@ -104,7 +106,7 @@ class Combines(ValueUpdaters):
     def apply(self, stored: Sequence[Any]) -> list[Any]:
         combine = self.agg.combine
         return [
-            arg if old is None else combine(old, arg) for old, arg in zip(stored, self.args, strict=True)
+            arg if old is None else combine(old, arg) for old, arg in zip(stored, copy_values(self.args), strict=True)
         ]
 
 
@@ -125,7 +127,8 @@ class Replaces(ValueUpdaters):
 
 
 def apply(updaters: Sequence[ValueUpdater], stored: Sequence[Any]) -> list[Any]:
-    """Return the new values, in order. Updates each key once."""
+    """Return the new values, in order. Updates each key once. An updater gets a copy, which it may change."""
+    stored = copy_values(stored)
     if isinstance(updaters, ValueUpdaters):
         return updaters.apply(stored)
     return [updater.update(value) for updater, value in zip(updaters, stored, strict=True)]

@@ -15,6 +15,7 @@ from ..model.canonical import keys_of
 from ..model.requirements import Needs
 from ..rpc import service
 from ..state.base import BackingMap, ITupleCollection, Key, Location, Reading, RemovableMapState, StateFactory
+from ..state.copies import copy_value
 from ..state.keys import ExactKey
 from ..state.maps import OpaqueMap, SnapshottableMap
 from ..state.values import OpaqueValue
@@ -96,7 +97,7 @@ class MemoryStore:
 
     def items(self, partition: int) -> list[tuple[tuple, Any]]:
         with self._lock:
-            return self._map(partition).items()
+            return [(key, copy_value(value)) for key, value in self._map(partition).items()]
 
     def stored(self) -> dict[tuple, Any]:
         """Return every key of every partition with its OpaqueValue; the global key is ("$GLOBAL$",).
@@ -114,7 +115,7 @@ class MemoryStore:
                     "were not partitioned by key (partitionBy, groupBy). To read such a state, give it one partition"
                 )
             places[name] = partition, value
-        return {name: value for name, (_, value) in places.items()}
+        return {name: copy_value(value) for name, (_, value) in places.items()}
 
 
 class _Partition(BackingMap):

@@ -1,10 +1,14 @@
-"""Adapts combiner and reducer aggregators to Aggregator, with Storm's use of zero() and init()."""
+"""Adapts combiner and reducer aggregators to Aggregator, with Storm's use of zero() and init().
+
+A fold may change what it began with: zero() and init() may return one object every time.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ...operations.base import Aggregator, CombinerAggregator, ReducerAggregator, TridentCollector
+from ...state.copies import copy_initial
 from ...tuples import TridentTuple
 
 
@@ -15,7 +19,7 @@ class CombinerFold(Aggregator):
         self.combiner = combiner
 
     def init(self, batchId: Any, collector: TridentCollector) -> list:
-        return [self.combiner.zero()]
+        return [copy_initial(self.combiner.zero())]
 
     def aggregate(self, value: list, tuple: TridentTuple, collector: TridentCollector) -> None:
         self.fold(value, self.combiner.init(tuple))
@@ -41,7 +45,7 @@ class ReducerFold(Aggregator):
         self.reducer = reducer
 
     def init(self, batchId: Any, collector: TridentCollector) -> list:
-        return [self.reducer.init()]
+        return [copy_initial(self.reducer.init())]
 
     def aggregate(self, value: list, tuple: TridentTuple, collector: TridentCollector) -> None:
         value[0] = self.reducer.reduce(value[0], tuple)
