@@ -24,7 +24,7 @@ from .batches import (
 )
 from .clients import log
 from .consumed_offsets import share
-from .offsets import AbandonedTopics, BrokenPromise, Judge, View, choose_start, settle
+from .offsets import AbandonedTopics, BrokenPromise, Judge, View, choose_start, has_gone_back, settle
 from .options import KafkaOptions
 from .reader import KafkaEmitter
 from .topic_metadata import Absence, Watch
@@ -100,6 +100,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._final: dict[tuple[str, int], int] | None = None
         self._waiting = 0
         self._unread = True
+        self._gone_back = False  # a position is not in any batch, and the next start would skip what comes before
         self._took = 0.0
         self._away = False
         self._problem: TridentError | None = None
@@ -112,10 +113,12 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
 
     def isReady(self, txid: int) -> bool:
         self._look_if_due()
-        return self._problem is not None or (not self._away and self._rate.worth(self._waiting))
+        if self._problem is not None:
+            return True
+        return not self._away and (self._gone_back or self._rate.worth(self._waiting))
 
     def isPending(self) -> bool:
-        return self._away or self._waiting > 0
+        return self._away or self._waiting > 0 or self._judge.is_open
 
     def isExhausted(self) -> bool:
         """Return, with endingOffsets, whether all records that existed when the run began are in batches."""
@@ -123,7 +126,8 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             return False
         if self._final is None:
             self._look_if_due()
-        return self._problem is None and self._final is not None and not self._unread
+        unsure = self._problem is not None or self._judge.is_open or self._gone_back
+        return not unsure and self._final is not None and not self._unread
 
     def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
         """Return the ranges of the batch; on replay the same, after a check that they can still be read."""
@@ -135,7 +139,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         else:
             metadata = self._new(txid, self._base(prevMetadata))
         self._go_to(positions_of(metadata))
-        self._behind = metadata
+        self._behind, self._gone_back = metadata, False
         self._initialized = txid, metadata
         return metadata
 
@@ -214,11 +218,15 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._policy_at, self._policies = now, names
 
     def _settle(self, view: View, base: Positions | None) -> Positions:
-        """Return the positions for the next batch. Fixes the ``endingOffsets`` once all partitions have answered."""
+        """Return the positions for the next batch. Fixes the ``endingOffsets`` once all partitions have answered, and
+        no problem may still pass: a log would seem too short."""
+        self._judge.begin_look()
         base = self._abandoned.with_those_back(self._start(view) if base is None else base, view)
         positions = settle(base, view, self._judge)
         self._abandoned.keep(base, positions)
-        if self._options.endingOffsets is not None and self._final is None and len(view.ends) == len(view.places()):
+        self._gone_back = self._gone_back or has_gone_back(base, positions)
+        complete = len(view.ends) == len(view.places()) and not self._judge.is_open
+        if self._options.endingOffsets is not None and self._final is None and complete:
             self._final = {(positions[name].id, p): end for (name, p), end in view.ends.items()}
         self._check_final(positions, view)
         return positions

@@ -41,7 +41,10 @@ class BrokenPromise(NamedTuple):
 
 
 class Judge:
-    """Handles broken promises: ends the run of a transactional spout; an opaque one reports each once and goes on."""
+    """Handles broken promises: ends the run of a transactional spout; an opaque one reports each once and goes on.
+
+    ``is_open``: the last look found a problem that may still pass. Until it is gone or counts, a spout has not ended.
+    """
 
     def __init__(self, spout_id: str, opaque: bool, report: Callable[[BaseException], object]) -> None:
         self._id = spout_id
@@ -49,15 +52,21 @@ class Judge:
         self._report = report
         self._reported: set[str] = set()
         self._since: dict[str, tuple[float, float]] = {}
+        self.is_open = False
 
     def __call__(self, finding: BrokenPromise) -> bool:
         """Return True to go on from what exists, False to wait: it may pass. Raises SpoutError to end the run."""
         if finding.passing and not self.is_lasting(finding.key):
+            self.is_open = True
             return False
         if finding.key not in self._reported:
             self.go_on_without(finding.text)
             self._reported.add(finding.key)
         return True
+
+    def begin_look(self) -> None:
+        """Called before each look, which names all problems that still exist."""
+        self.is_open = False
 
     def go_on_without(self, lost: str) -> None:
         """Report lost records. Raises SpoutError for a transactional spout."""
@@ -147,6 +156,16 @@ def settle(base: Positions, view: View, judge: Callable[[BrokenPromise], bool]) 
             judge(BrokenPromise(f"anew {name} {current.id}", text))
         positions[name] = TopicPosition(current.id, [view.begins.get((name, p)) for p in range(current.partitions)])
     return positions
+
+
+def has_gone_back(before: Positions, after: Positions) -> bool:
+    """Return whether a position lies before the earlier one in the same topic: its log was truncated."""
+    return any(
+        old is not None and new is not None and new < old
+        for name, topic in after.items()
+        if name in before and before[name].id == topic.id
+        for old, new in zip(before[name].next, topic.next, strict=False)
+    )
 
 
 def _same(
