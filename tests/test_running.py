@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import Any
 
 import pytest
 
+from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import TopologyError
 from trident_py.report.progress import RunningTopology
+from trident_py.testing import FixedBatchSpout
 
 
 def ended(running: RunningTopology) -> None:
@@ -108,3 +112,90 @@ def test_a_run_that_is_deactivated_says_so_once() -> None:
         call()
     assert [event.kind for event in running.events] == ["deactivated", "activated"]
     assert not running.inactive.is_set() and running.isActive
+
+
+# -- an error that nobody has asked for -------------------------------------------------------------------------------
+
+
+def fail(word: str) -> None:
+    raise ValueError(f"cannot read {word!r}")
+
+
+def submit_failing(cluster: LocalCluster, name: str = "t") -> RunningTopology:
+    """Start a topology that fails at once, and wait for its end without asking how it ended."""
+    topology = TridentTopology()
+    topology.newStream("in", FixedBatchSpout(Fields("word"), 1, ("a",))).each("word", fail, "other")
+    running = cluster.submitTopology(name, {}, topology.build())
+    running.await_open(["in"], 60)
+    running.stop()
+    return running
+
+
+def test_the_end_of_with_raises_the_error_that_nobody_has_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(TopologyError, match="cannot read 'a'"), LocalCluster() as cluster:
+        submit_failing(cluster)
+    with pytest.raises(TopologyError, match="cannot read 'a'"), LocalCluster() as cluster, submit_failing(cluster):
+        pass
+    assert not caplog.records
+
+
+def test_the_error_of_the_block_is_raised_and_that_of_the_run_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(KeyError), LocalCluster() as cluster:
+        running = submit_failing(cluster)
+        raise KeyError
+    cluster.shutdown()
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("ERROR", f"topology 't' failed: {running.exception}")
+    ]
+
+
+@pytest.mark.parametrize("asked", ["awaited", "read"])
+def test_an_error_that_was_asked_for_is_neither_raised_nor_logged_again(
+    asked: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with LocalCluster() as cluster:
+        running = submit_failing(cluster)
+        if asked == "read":
+            assert "cannot read 'a'" in str(running.exception)
+        else:
+            with pytest.raises(TopologyError, match="cannot read 'a'"):
+                running.awaitTermination(60)
+        submit_failing(cluster, "other")
+        cluster.shutdown()
+    assert [record.getMessage()[:24] for record in caplog.records] == ["topology 'other' failed:"]
+
+
+def test_of_several_errors_one_is_raised_and_the_others_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(TopologyError, match="cannot read 'a'"), LocalCluster() as cluster:
+        submit_failing(cluster, "first")
+        submit_failing(cluster, "second")
+    assert [record.getMessage()[:25] for record in caplog.records] == ["topology 'second' failed:"]
+
+
+UNASKED = """
+import time
+from trident_py import LocalCluster, TridentTopology
+from trident_py.testing import FixedBatchSpout
+
+def fail(word):
+    raise ValueError(f"cannot read {word!r}")
+
+topology = TridentTopology()
+topology.newStream("in", FixedBatchSpout("word", 1, ("a",))).each("word", fail, "other")
+"""
+RUN = "running = cluster.submitTopology('t', {}, topology.build())"
+WAIT = "while running.isActive: time.sleep(0.01)"
+
+
+@pytest.mark.parametrize(
+    ("main", "code", "told"),
+    [
+        (f"with LocalCluster() as cluster:\n    {RUN}\n    {WAIT}", 1, "TopologyError: ValueError: cannot read 'a'"),
+        (f"cluster = LocalCluster()\n{RUN}\n{WAIT}\ncluster.shutdown()", 0, "topology 't' failed: ValueError: cannot"),
+        (f"cluster = LocalCluster()\n{RUN}\n{WAIT}", 0, "topology 't' failed: ValueError: cannot read 'a'"),
+    ],
+)
+def test_a_program_that_never_asks_shows_the_error_once(main: str, code: int, told: str) -> None:
+    done = subprocess.run([sys.executable, "-c", UNASKED + main], capture_output=True, text=True, check=False)
+    assert done.returncode == code and told in done.stderr
+    assert done.stderr.count("in each fail, txid 1, partition 0") == 1
