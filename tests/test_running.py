@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from trident_py import Fields, LocalCluster, TridentTopology
-from trident_py.errors import TopologyError
+from trident_py.errors import TopologyError, ZombieError
 from trident_py.report.progress import RunningTopology
 from trident_py.testing import FixedBatchSpout
 
@@ -199,3 +201,59 @@ def test_a_program_that_never_asks_shows_the_error_once(main: str, code: int, to
     done = subprocess.run([sys.executable, "-c", UNASKED + main], capture_output=True, text=True, check=False)
     assert done.returncode == code and told in done.stderr
     assert done.stderr.count("in each fail, txid 1, partition 0") == 1
+
+
+# -- where a run ended ------------------------------------------------------------------------------------------------
+
+
+class Broken(RunningTopology):
+    """Its component ends with an error outside of an attempt: in its start, before its first batch, after txid 7."""
+
+    def __init__(self, begun: str) -> None:
+        super().__init__("t", ["in"])
+        self.begun = begun
+
+    def _run_component(self, component: str) -> None:
+        if self.begun != "nothing":
+            self.event(component, "started", 6, None)
+        if self.begun == "batch":
+            self.progress[component].begun = 7
+        raise ZombieError("another driver runs")
+
+
+@pytest.mark.parametrize(
+    ("begun", "where"),
+    [
+        ("nothing", "in start of component 'in'"),
+        ("run", "in component 'in'"),
+        ("batch", "in component 'in', last begun txid 7"),
+    ],
+)
+def test_an_error_outside_of_an_attempt_says_what_is_known_of_its_place(begun: str, where: str) -> None:
+    running = Broken(begun)
+    running.start()
+    with pytest.raises(TopologyError) as raised:
+        running.awaitTermination(60)
+    first, *_, last = str(raised.value).splitlines()
+    assert (first, last) == ("ZombieError: another driver runs", f"  {where}")
+    assert raised.value.txid is raised.value.partition is None
+    assert isinstance(raised.value.__cause__, ZombieError)
+
+
+def test_a_full_disk_below_the_checkpoint_is_named_with_the_batch_and_the_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fdatasync", full)
+    topology = TridentTopology()
+    topology.newStream("in", FixedBatchSpout(Fields("word"), 1, ("a",)))
+    with LocalCluster(str(tmp_path)) as cluster:
+        running = cluster.submitTopology("t", {}, topology.build())
+        with pytest.raises(TopologyError) as raised:
+            running.awaitTermination(60)
+    told = str(raised.value)
+    assert told.startswith(f"TridentError: the checkpoint's file {tmp_path}/t/in/journal cannot be written at txid 0: ")
+    assert "No space left on device. Make room there, then start again" in told
+    assert told.endswith("\n  in start of component 'in'")

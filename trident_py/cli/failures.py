@@ -40,17 +40,17 @@ def run_guarded(body: Callable[[], int], full: bool) -> int:
     except TridentError as error:
         return tell(f"{describe_error(error)}{origin(error)}", FAILED, trace_of(error, full))
     except ModuleFailed as failed:
-        error = failed.__cause__ or failed
-        text = f"{describe(error)}\nerror: the module or its build function failed"
-        return tell(text, WRONG, trace_of(error, full))
+        cause = failed.__cause__ or failed
+        text = f"{describe(cause)}\nerror: the module or its build function failed"
+        return tell(text, WRONG, trace_of(cause, full))
     except Exception as error:
         return tell_unexpected(error, full)
 
 
 def tell_unexpected(error: Exception, full: bool) -> int:
-    """Tell of an error that no command expects. One that names a file is of the machine, any other a defect."""
-    if isinstance(error, OSError) and error.filename is not None:
-        return tell(f"error: {describe(error)}", FAILED, trace_of(error, full))
+    """Tell of an error that no command expects. The machine's own (a full disk, a port) is no defect."""
+    if isinstance(error, OSError):
+        return tell(f"error: {describe(error)}", FAILED, traceback.format_exc() if full else "")
     return tell(DEFECT, FAILED, traceback.format_exc())
 
 

@@ -50,12 +50,14 @@ class Progress:
     ``dead_letters``: tuples that were excluded from their batches. ``backlog``: by spout and partition, the backlog
     when the last batch was defined, for spouts that can measure it. ``metrics``: what user code registered, by name
     (`trident_py.metrics`). ``profiled``: with ``topology.profile``, what was measured in the last batches.
-    ``generations``: the fencing token of each state, from the start on. ``partitions``: the tuples of each spout and
-    state by partition. ``commits``: of the last batch, the seconds of each state's slowest partition.
+    ``begun``: the last txid of which an attempt was begun. ``generations``: the fencing token of each state, from the
+    start on. ``partitions``: the tuples of each spout and state by partition. ``commits``: of the last batch, the
+    seconds of each state's slowest partition.
     """
 
     component: str
     txid: int | None = None
+    begun: int | None = None
     attempt: int = 0
     batches: int = 0
     emitted: dict[str, int] = field(default_factory=dict)
@@ -303,7 +305,7 @@ class RunningTopology:
         except TopologyError as failed:
             error = failed
         except BaseException as failed:
-            error = topology_error(failure_of("start", 0, failed), None)
+            error = self.explain_end(component, failed)
             error.__cause__ = failed
         with self._lock:
             last = self._open == {component}
@@ -312,6 +314,14 @@ class RunningTopology:
         self.component_ended(component, error)
         if error is not None:
             self._stop()
+
+    def explain_end(self, component: str, error: BaseException, place: str = "") -> TopologyError:
+        """Return the error for what ended a component outside of an attempt. ``place``: where, if it is known."""
+        place = place or ("start" if component in self._starting else "")
+        begun = self.progress[component].begun
+        last = "" if begun is None else f", last begun txid {begun}"
+        where = f"{place} of component {component!r}" if place else f"component {component!r}"
+        return topology_error(failure_of(where, None, error), None, last)
 
     def _run_component(self, component: str) -> None:
         """Run a component to its end; clusters override it. Raises TopologyError if it fails."""
