@@ -19,6 +19,7 @@ import pytest
 import trident_py
 from trident_py import Config, LocalCluster, TridentTopology
 from trident_py.cli.display import ProgressLine, Terminated, follow
+from trident_py.cli.failures import run_guarded
 from trident_py.cli.run import settings_of
 from trident_py.cli.spark_options import SparkOptions
 from trident_py.extras.event_lines.lines import EventLines
@@ -122,9 +123,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def trident(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def trident(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-m", "trident_py", *arguments]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", **variables}
     return subprocess.run(
         command,
         cwd=folder,
@@ -406,3 +407,44 @@ def test_a_reason_in_an_event_has_no_secret(capsys: pytest.CaptureFixture[str]) 
         lines.event(datetime.now(UTC), Event("replay", 1, 0, "cannot reach mysql://me:s3cret@db/x"), None)
     shown = capsys.readouterr().out
     assert "replay" in shown and "s3cret" not in shown
+
+
+# -- whose error it is ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unbuffered", ["1", ""], ids=["while it prints", "at its end"])
+def test_a_reader_that_has_gone_ends_a_command_without_a_word(folder: Path, unbuffered: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered}
+    command = [sys.executable, "-m", "trident_py", "explain", "good:build"]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdout=write, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_only_what_fails_in_the_module_is_said_to_be_of_the_module(folder: Path) -> None:
+    (folder / "raising.py").write_text("def build():\n    raise OSError(32, 'Broken pipe')\n")
+    for command in ("explain", "run"):
+        done = trident(folder, command, "raising")
+        assert done.returncode == 2 and "raising.py:2 in build" in done.stderr
+        assert done.stderr.endswith("error: the module or its build function failed\n")
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_any_other_error_is_a_defect_and_has_its_traceback(full: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    def body() -> int:
+        raise ZeroDivisionError("nobody expects this")
+
+    assert run_guarded(body, full) == 1
+    told = capsys.readouterr().err
+    assert "in body\n    raise ZeroDivisionError" in told and "ZeroDivisionError: nobody expects this\nerror: " in told
+    assert "a defect of trident_py" in told and "module" not in told
+
+
+def test_a_file_that_cannot_be_written_is_named_and_is_no_defect(folder: Path) -> None:
+    done = trident(folder, "run", "good", "--local", "--events", "no/such/folder/events.jsonl")
+    assert done.returncode in (1, 2) and "no/such/folder" in done.stderr
+    assert "defect" not in done.stderr and "module" not in done.stderr and "Traceback" not in done.stderr

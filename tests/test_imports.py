@@ -48,6 +48,7 @@ LAYERS = [
     {"engine/parallel_commit"},
     {"engine/task"},
     {"engine/worker_cache", "report/progress"},
+    {"report/cluster"},
     {"engine/startup", "engine/two_phase", "engine/attempts", "engine/execution_mode"},
     {"report/guarantees"},
     {"engine/batch_loop", "report/explain"},

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trident_py.errors import TopologyError
+from trident_py import Fields, LocalCluster, TridentTopology
+from trident_py.errors import TopologyError, ZombieError
 from trident_py.report.progress import RunningTopology
+from trident_py.testing import FixedBatchSpout
 
 
 def ended(running: RunningTopology) -> None:
@@ -108,3 +114,146 @@ def test_a_run_that_is_deactivated_says_so_once() -> None:
         call()
     assert [event.kind for event in running.events] == ["deactivated", "activated"]
     assert not running.inactive.is_set() and running.isActive
+
+
+# -- an error that nobody has asked for -------------------------------------------------------------------------------
+
+
+def fail(word: str) -> None:
+    raise ValueError(f"cannot read {word!r}")
+
+
+def submit_failing(cluster: LocalCluster, name: str = "t") -> RunningTopology:
+    """Start a topology that fails at once, and wait for its end without asking how it ended."""
+    topology = TridentTopology()
+    topology.newStream("in", FixedBatchSpout(Fields("word"), 1, ("a",))).each("word", fail, "other")
+    running = cluster.submitTopology(name, {}, topology.build())
+    running.await_open(["in"], 60)
+    running.stop()
+    return running
+
+
+def test_the_end_of_with_raises_the_error_that_nobody_has_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(TopologyError, match="cannot read 'a'"), LocalCluster() as cluster:
+        submit_failing(cluster)
+    with pytest.raises(TopologyError, match="cannot read 'a'"), LocalCluster() as cluster, submit_failing(cluster):
+        pass
+    assert not caplog.records
+
+
+def test_the_error_of_the_block_is_raised_and_that_of_the_run_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(KeyError), LocalCluster() as cluster:
+        running = submit_failing(cluster)
+        raise KeyError
+    cluster.shutdown()
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("ERROR", f"topology 't' failed: {running.exception}")
+    ]
+
+
+@pytest.mark.parametrize("asked", ["awaited", "read"])
+def test_an_error_that_was_asked_for_is_neither_raised_nor_logged_again(
+    asked: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with LocalCluster() as cluster:
+        running = submit_failing(cluster)
+        if asked == "read":
+            assert "cannot read 'a'" in str(running.exception)
+        else:
+            with pytest.raises(TopologyError, match="cannot read 'a'"):
+                running.awaitTermination(60)
+        submit_failing(cluster, "other")
+        cluster.shutdown()
+    assert [record.getMessage()[:24] for record in caplog.records] == ["topology 'other' failed:"]
+
+
+def test_of_several_errors_one_is_raised_and_the_others_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(TopologyError, match="cannot read 'a'"), LocalCluster() as cluster:
+        submit_failing(cluster, "first")
+        submit_failing(cluster, "second")
+    assert [record.getMessage()[:25] for record in caplog.records] == ["topology 'second' failed:"]
+
+
+UNASKED = """
+import time
+from trident_py import LocalCluster, TridentTopology
+from trident_py.testing import FixedBatchSpout
+
+def fail(word):
+    raise ValueError(f"cannot read {word!r}")
+
+topology = TridentTopology()
+topology.newStream("in", FixedBatchSpout("word", 1, ("a",))).each("word", fail, "other")
+"""
+RUN = "running = cluster.submitTopology('t', {}, topology.build())"
+WAIT = "while running.isActive: time.sleep(0.01)"
+
+
+@pytest.mark.parametrize(
+    ("main", "code", "told"),
+    [
+        (f"with LocalCluster() as cluster:\n    {RUN}\n    {WAIT}", 1, "TopologyError: ValueError: cannot read 'a'"),
+        (f"cluster = LocalCluster()\n{RUN}\n{WAIT}\ncluster.shutdown()", 0, "topology 't' failed: ValueError: cannot"),
+        (f"cluster = LocalCluster()\n{RUN}\n{WAIT}", 0, "topology 't' failed: ValueError: cannot read 'a'"),
+    ],
+)
+def test_a_program_that_never_asks_shows_the_error_once(main: str, code: int, told: str) -> None:
+    done = subprocess.run([sys.executable, "-c", UNASKED + main], capture_output=True, text=True, check=False)
+    assert done.returncode == code and told in done.stderr
+    assert done.stderr.count("in each fail, txid 1, partition 0") == 1
+
+
+# -- where a run ended ------------------------------------------------------------------------------------------------
+
+
+class Broken(RunningTopology):
+    """Its component ends with an error outside of an attempt: in its start, before its first batch, after txid 7."""
+
+    def __init__(self, begun: str) -> None:
+        super().__init__("t", ["in"])
+        self.begun = begun
+
+    def _run_component(self, component: str) -> None:
+        if self.begun != "nothing":
+            self.event(component, "started", 6, None)
+        if self.begun == "batch":
+            self.progress[component].begun = 7
+        raise ZombieError("another driver runs")
+
+
+@pytest.mark.parametrize(
+    ("begun", "where"),
+    [
+        ("nothing", "in start of component 'in'"),
+        ("run", "in component 'in'"),
+        ("batch", "in component 'in', last begun txid 7"),
+    ],
+)
+def test_an_error_outside_of_an_attempt_says_what_is_known_of_its_place(begun: str, where: str) -> None:
+    running = Broken(begun)
+    running.start()
+    with pytest.raises(TopologyError) as raised:
+        running.awaitTermination(60)
+    first, *_, last = str(raised.value).splitlines()
+    assert (first, last) == ("ZombieError: another driver runs", f"  {where}")
+    assert raised.value.txid is raised.value.partition is None
+    assert isinstance(raised.value.__cause__, ZombieError)
+
+
+def test_a_full_disk_below_the_checkpoint_is_named_with_the_batch_and_the_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fdatasync", full)
+    topology = TridentTopology()
+    topology.newStream("in", FixedBatchSpout(Fields("word"), 1, ("a",)))
+    with LocalCluster(str(tmp_path)) as cluster:
+        running = cluster.submitTopology("t", {}, topology.build())
+        with pytest.raises(TopologyError) as raised:
+            running.awaitTermination(60)
+    told = str(raised.value)
+    assert told.startswith(f"TridentError: the checkpoint's file {tmp_path}/t/in/journal cannot be written at txid 0: ")
+    assert "No space left on device. Make room there, then start again" in told
+    assert told.endswith("\n  in start of component 'in'")

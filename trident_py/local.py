@@ -18,7 +18,8 @@ from .engine.worker_cache import end_run, task_for
 from .filesystems.uris import Storage, check_storage, naming
 from .model.context import with_context
 from .model.resources import closing_if_failed
-from .report.progress import ClusterBase, Requests, RunningTopology, add_monitor
+from .report.cluster import ClusterBase
+from .report.progress import Requests, RunningTopology, add_monitor
 from .rpc import service
 from .spouts.coordination import Descriptor
 from .topology import Topology

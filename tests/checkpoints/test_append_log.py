@@ -190,10 +190,11 @@ def test_after_an_error_of_the_disk_nothing_is_written_any_more(
         return write(file, bytes(data[:7]))
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(OSError, match="No space left"):
+    told = "file {} cannot be written at txid {}: .Errno 28. No space left on device. Make room there, then start again"
+    with pytest.raises(TridentError, match=told.format(store.file, 2)):
         store.put("p", 2, "two")
     monkeypatch.undo()
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(TridentError, match=told.format(store.file, 3)):
         store.put("p", 3, "three")
     assert read(store.file.parent) == {"p": {1: "one"}}
 
@@ -209,7 +210,7 @@ def test_after_a_sync_that_failed_nothing_is_written_any_more(
 
     monkeypatch.setattr(os, "fdatasync", fails)
     for txid in (2, 3):
-        with pytest.raises(OSError, match="Input/output error"):
+        with pytest.raises(TridentError, match=f"{store.file} cannot be written at txid {txid}: .Errno 5. Input"):
             store.put("p", txid, "more")
     monkeypatch.undo()
     assert 3 not in read(store.file.parent)["p"]

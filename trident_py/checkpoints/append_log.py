@@ -11,6 +11,7 @@ a line that ends, and has no block that the disk never took, was written whole.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import logging
@@ -38,6 +39,7 @@ log = logging.getLogger("trident_py")
 JOURNAL = "journal"
 HEADER = b"trident-journal 1\n"
 LOCK_SECONDS = 10.0
+FULL = {errno.ENOSPC, errno.EDQUOT}
 LEAST_SIZE = 1 << 18
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05
 
@@ -54,8 +56,8 @@ class AppendLogStore(SharedMetadataStore):
     """Keeps metadata in a folder of this machine, in one file. Made for short batches.
 
     A reader sees each write whole or not at all, also after a crash. Raises SpoutError for a damaged file, and
-    ZombieError, which names the other driver, for a write after another one's. What it raises for the disk is OSError;
-    it writes nothing after that. But a `settle` that failed harms no later write.
+    ZombieError, which names the other driver, for a write after another one's. What it raises for the disk is
+    TridentError; it writes nothing after that. But a `settle` that failed harms no later write.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -96,7 +98,9 @@ class AppendLogStore(SharedMetadataStore):
             self._catch_up()
 
     def newest(self, path: str) -> Any:
-        entries = _parse(self._content() or HEADER, self.file)[1].get(path)
+        with self._explained("read"):
+            content = self._content() or HEADER
+        entries = _parse(content, self.file)[1].get(path)
         return entries[max(entries)] if entries else None
 
     def settle(self) -> None:
@@ -136,6 +140,23 @@ class AppendLogStore(SharedMetadataStore):
 
     def _append(self, path: str, txid: int, text: str | None, sync: bool) -> None:
         """Append a line. The folder is locked."""
+        with self._explained(f"written at txid {txid}"):
+            self._append_line(path, txid, text, sync)
+        _apply(self._entries, path, txid, [] if text is None else [json.loads(text)])
+
+    @contextlib.contextmanager
+    def _explained(self, done: str) -> Iterator[None]:
+        """Inside, what the disk raises becomes TridentError, which names the file and the next step."""
+        try:
+            yield
+        except OSError as error:
+            step = "Make room there" if error.errno in FULL else "Mend the disk, or what this user may do there"
+            raise TridentError(
+                f"the checkpoint's file {self.file} cannot be {done}: {error}. {step}, then start again: the run goes "
+                "on where it stopped"
+            ) from error
+
+    def _append_line(self, path: str, txid: int, text: str | None, sync: bool) -> None:
         if self._failed is not None:
             raise self._failed
         large = sync and self._written.size > self._limit
@@ -153,7 +174,6 @@ class AppendLogStore(SharedMetadataStore):
             raise
         size += len(line)
         self._written = _Extent(inode, size, size if sync else durable)
-        _apply(self._entries, path, txid, [] if text is None else [json.loads(text)])
 
     def _write_all(self, line: bytes, size: int) -> None:
         """Write the whole line or, if the disk is full, nothing of it."""
@@ -200,6 +220,10 @@ class AppendLogStore(SharedMetadataStore):
         self._loaded = True
         if not self._differs(""):
             return
+        with self._explained("read"):
+            self._read_anew()
+
+    def _read_anew(self) -> None:
         data = self._content()
         if data is None:
             self._entries, self._written = {}, _Extent(0, 0, 0)

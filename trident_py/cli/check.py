@@ -13,14 +13,13 @@ from typing import Any, Literal
 import click
 
 from ..entry_points import find
-from ..errors import DefinitionError
 from ..model.plan import Plan, ProcessorNode
-from ..topology.user_modules import NotFound
 from ..topology.user_modules import states_loading as loading
 from .display import now
+from .failures import run_guarded
 from .targets import Target, leaving_no_trace
 
-STOPS, WRONG = 1, 2
+STOPS = 1
 
 
 @click.command()
@@ -31,18 +30,16 @@ def check(file: str | None, as_json: bool) -> None:
 
     Writes nothing. Without FILE: the trident.yml of this folder, or of the nearest one above it.
     """
-    try:
-        files = find("topology_files")
-        if file is None or (files is not None and files.is_topology(file)):
-            with leaving_no_trace():
-                loaded = Target.of(file).load()
-            looks = looks_of(loaded.topology.plan, loaded.hide)
-        else:
-            looks = loading().look(file)
-    except (DefinitionError, NotFound) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(WRONG)
-    sys.exit(show_looks(looks, "list" if as_json else "text"))
+    sys.exit(run_guarded(lambda: show_looks(_looks_at(file), "list" if as_json else "text"), full=False))
+
+
+def _looks_at(file: str | None) -> list[Any]:
+    files = find("topology_files")
+    if file is not None and (files is None or not files.is_topology(file)):
+        return loading().look(file)
+    with leaving_no_trace():
+        loaded = Target.of(file).load()
+    return looks_of(loaded.topology.plan, loaded.hide)
 
 
 def looks_of(plan: Plan, hide: Callable[[str], str]) -> list[Any]:

@@ -10,19 +10,26 @@ import click
 
 from ..errors import DefinitionError, TopologyError, TridentError
 from ..model.user_traceback import blame, describe_error
-from ..topology.user_modules import NotFound
+from ..topology.user_modules import ModuleFailed, NotFound
 from .display import exit_code
 
 FAILED, WRONG = 1, 2
+DEFECT = (
+    "error: this is a defect of trident_py. Please report it with the lines above, the command, and what "
+    "`trident --version` and `python --version` print; `pip show trident-py` names the page of the project"
+)
 
 
 def run_guarded(body: Callable[[], int], full: bool) -> int:
-    """Return the exit code of ``body``. Errors are printed, not raised."""
+    """Return the exit code of ``body``. Errors are printed, not raised, but for those that click knows: a wrong
+    option, and a reader of what is printed that has gone."""
     try:
-        return body()
+        code = body()
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt as stopped:
         return exit_code(stopped)
-    except click.ClickException:
+    except (click.ClickException, BrokenPipeError):
         raise
     except NotFound as error:
         return tell(f"error: {error}", WRONG)
@@ -32,9 +39,19 @@ def run_guarded(body: Callable[[], int], full: bool) -> int:
         return tell(str(error), FAILED, error.trace if full else "")
     except TridentError as error:
         return tell(f"{describe_error(error)}{origin(error)}", FAILED, trace_of(error, full))
-    except Exception as error:  # the user's own module failed while it was imported or built
-        text = f"{describe(error)}\nerror: the module or its build function failed"
-        return tell(text, WRONG, trace_of(error, full))
+    except ModuleFailed as failed:
+        cause = failed.__cause__ or failed
+        text = f"{describe(cause)}\nerror: the module or its build function failed"
+        return tell(text, WRONG, trace_of(cause, full))
+    except Exception as error:
+        return tell_unexpected(error, full)
+
+
+def tell_unexpected(error: Exception, full: bool) -> int:
+    """Tell of an error that no command expects. The machine's own (a full disk, a port) is no defect."""
+    if isinstance(error, OSError):
+        return tell(f"error: {describe(error)}", FAILED, traceback.format_exc() if full else "")
+    return tell(DEFECT, FAILED, traceback.format_exc())
 
 
 def tell(text: str, code: int, trace: str = "") -> int:

@@ -16,7 +16,7 @@ from ..config import Config
 from ..entry_points import load
 from ..model.secrets import hide
 from ..topology import Topology, TridentTopology
-from ..topology.user_modules import NotFound, find_module, functions_of
+from ..topology.user_modules import NotFound, find_module, functions_of, naming_the_module
 
 target_argument = click.argument("target", metavar="[FILE | MODULE:build]", required=False)
 """Without it, a command takes the trident.yml of this folder or of the nearest one above it."""
@@ -77,15 +77,16 @@ class Target:
 
     def load(self) -> Chosen:
         """Return the topology. A file's folder becomes the current one, because relative paths in it begin there.
-        Raises NotFound and DefinitionError; exceptions of a module pass through."""
+        Raises NotFound, DefinitionError and ModuleFailed."""
         here = str(Path.cwd())
         if here not in sys.path:
             sys.path.insert(0, here)
-        if self.draft is None:
-            return Chosen(topology_of(self.text), Config(), None, hide)
-        defined = self.draft.build()
-        os.chdir(defined.file.parent)
-        return Chosen(defined.build(), defined.configuration, defined.storage, defined.hide)
+        with naming_the_module():
+            if self.draft is None:
+                return Chosen(topology_of(self.text), Config(), None, hide)
+            defined = self.draft.build()
+            os.chdir(defined.file.parent)
+            return Chosen(defined.build(), defined.configuration, defined.storage, defined.hide)
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ class BatchLoop:
         except (Stopped, TopologyError):
             raise
         except BaseException as error:
-            return failure_of("commit", 0, error)
+            return failure_of("commit", None, error)
         return None
 
     def _execute(self, work: Work, batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
@@ -186,7 +186,7 @@ class BatchLoop:
         work.attempt += 1
         known = txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous
         self.previous = (txid, attempt)
-        self.progress.attempt = attempt
+        self.progress.begun, self.progress.attempt = txid, attempt
         return BatchInfo(*known, time=self.clock())
 
     def _begin(self, batch: BatchInfo, work: Work) -> tuple[list[Descriptor], Failure | None]:
@@ -211,7 +211,7 @@ class BatchLoop:
         except Stopped:
             raise
         except BaseException as error:
-            return [], failure_of(at, 0, error)
+            return [], failure_of(at, None, error)
 
     def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
         """Commit the spout metadata first, so that a published batch is never emitted with other metadata."""
@@ -308,7 +308,7 @@ class BatchLoop:
         try:
             self.coordination.success(txid)
         except BaseException as error:
-            raise topology_error(failure_of("spout", 0, error), txid, " after its commit") from error
+            raise topology_error(failure_of("spout", None, error), txid, " after its commit") from error
 
     def fail(self, work: Work, attempted: Attempted) -> None:
         """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""
@@ -335,7 +335,8 @@ class BatchLoop:
         batch, failure, _ = attempted
         assert failure is not None
         work.failures += 1
-        reason = f"{failure.operation} failed in partition {failure.partition}: {failure.error}"
+        at = "" if failure.partition is None else f" in partition {failure.partition}"
+        reason = f"{failure.operation} failed{at}: {failure.error}"
         reason += f" (at {failure.origin})" if failure.origin else ""
         log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason, extra=TOLD)
         self.tell("replay", batch, reason)

@@ -63,7 +63,7 @@ def _call(operation: str, txid: int | None, call: Callable[[], T]) -> T:
     except Stopped:
         raise
     except BaseException as error:
-        raise topology_error(failure_of(operation, 0, error), txid) from error
+        raise topology_error(failure_of(operation, None, error), txid) from error
 
 
 class ComponentRun:

@@ -159,10 +159,11 @@ class Failure(NamedTuple):
 
     ``origin``: the user's line that raised it, or "". ``trace``: the traceback, without frames of trident_py.
     ``level``: the task's level; a failure in a later level may be a consequence of one in an earlier level.
+    ``partition``: None outside of tasks.
     """
 
     operation: str
-    partition: int
+    partition: int | None
     error: BaseException
     replay: bool
     origin: str
@@ -273,7 +274,7 @@ def encode_failure(failure: Failure) -> bytes:
         return cloudpickle.dumps(failure._replace(error=substitute))
 
 
-def failure_of(operation: str, partition: int, error: BaseException, values: bool = True) -> Failure:
+def failure_of(operation: str, partition: int | None, error: BaseException, values: bool = True) -> Failure:
     """Make a failure where the exception was caught: tracebacks do not travel, but the notes added here do.
 
     ``values``: the notes also show the arguments of the user's code.
@@ -284,8 +285,11 @@ def failure_of(operation: str, partition: int, error: BaseException, values: boo
 
 
 def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
-    """Return the error that ends a run: the user's exception, lines and values, and the step that failed."""
-    where = f"in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
+    """Return the error that ends a run: the user's exception, lines and values, and the step that failed. What is
+    not known of txid and partition is left out."""
+    places = {"txid": txid, "partition": failure.partition}
+    known = [f"{name} {value}" for name, value in places.items() if value is not None]
+    where = ", ".join([f"in {failure.operation}", *known]) + tries
     message = "\n  ".join([describe_error(failure.error), *notes_of(failure.error), where])
     return TopologyError(message, failure.operation, txid, failure.partition, failure.trace)
 

@@ -122,4 +122,4 @@ class Publisher:
 
 
 def _publish_error(batch: BatchInfo, error: BaseException, why: str = "") -> TopologyError:
-    return topology_error(failure_of("commit", 0, error), batch.txid, why)
+    return topology_error(failure_of("commit", None, error), batch.txid, why)

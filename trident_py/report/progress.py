@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 import time
@@ -49,12 +50,14 @@ class Progress:
     ``dead_letters``: tuples that were excluded from their batches. ``backlog``: by spout and partition, the backlog
     when the last batch was defined, for spouts that can measure it. ``metrics``: what user code registered, by name
     (`trident_py.metrics`). ``profiled``: with ``topology.profile``, what was measured in the last batches.
-    ``generations``: the fencing token of each state, from the start on. ``partitions``: the tuples of each spout and
-    state by partition. ``commits``: of the last batch, the seconds of each state's slowest partition.
+    ``begun``: the last txid of which an attempt was begun. ``generations``: the fencing token of each state, from the
+    start on. ``partitions``: the tuples of each spout and state by partition. ``commits``: of the last batch, the
+    seconds of each state's slowest partition.
     """
 
     component: str
     txid: int | None = None
+    begun: int | None = None
     attempt: int = 0
     batches: int = 0
     emitted: dict[str, int] = field(default_factory=dict)
@@ -109,13 +112,15 @@ class _Depth(threading.local):
     depth = 0
 
 
-_inside = _Depth()
+inside_run = _Depth()
 
 
 class RunningTopology:
     """A submitted topology. ``submitTopology`` returns it at once; the run goes on in the background.
 
-    As a context manager it stops the run at the end of the block, as Storm's LocalTopology does.
+    As a context manager it stops the run at the end of the block, as Storm's LocalTopology does. An error of the run
+    that nobody has asked for is raised there, unless the block raises another one, and logged at the end of the process
+    at the latest.
 
     ``http``: the address of its page, "" without ``topology.http``.
 
@@ -130,7 +135,8 @@ class RunningTopology:
         self._answers = requests is not None
         self.events: list[Event] = []
         self.attempts: dict[int, int] = {}
-        self.exception: TopologyError | None = None
+        self._exception: TopologyError | None = None
+        self._told = True  # whether somebody has the error
         self.progress = {component: Progress(component) for component in components}
         self._collected: dict[tuple[str, str], dict[int, list[tuple[int, list[tuple]]]]] = {}
         self._listeners: list[Listener] = []
@@ -161,8 +167,34 @@ class RunningTopology:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.stop()
+        if not self.isActive and self.is_untold:
+            if error is None:
+                raise self.tell()
+            self.log_untold()
+
+    @property
+    def exception(self) -> TopologyError | None:
+        """The error that ended the run. Who asks for it has it: it is neither raised nor logged later."""
+        return None if self._exception is None else self.tell()
+
+    @property
+    def is_untold(self) -> bool:
+        """Whether the run failed, and nobody has asked for its error."""
+        return not self._told
+
+    def tell(self) -> TopologyError:
+        """Return the error of a run that failed, to somebody who shows it."""
+        assert self._exception is not None
+        self._told = True
+        atexit.unregister(self.log_untold)
+        return self._exception
+
+    def log_untold(self) -> None:
+        """Log the error that nobody has asked for, once."""
+        if self.is_untold:
+            log.error("topology %r failed: %s", self.name, self.tell())
 
     @property
     def isOpen(self) -> bool:
@@ -176,7 +208,7 @@ class RunningTopology:
         exception of the user's own code is its ``__cause__``; TridentError in a listener without a timeout: the run
         cannot end before the listener returns.
         """
-        if timeout is None and _inside.depth and self.isActive:
+        if timeout is None and inside_run.depth and self.isActive:
             raise TridentError(
                 "awaitTermination was called in the run's own thread, as by a listener: the run cannot end before that "
                 "returns. Call it in another thread, or wait for the event 'ended'"
@@ -186,8 +218,8 @@ class RunningTopology:
         except KeyboardInterrupt:
             self.stop()
             raise
-        if ended and self.exception is not None:
-            raise self.exception
+        if ended and self._exception is not None:
+            raise self.tell()
         return ended
 
     def deactivate(self) -> None:
@@ -212,7 +244,7 @@ class RunningTopology:
         if not self.progress and not again and not self._ended.is_set():
             self._clean_up()
             self._over()
-        if not _inside.depth:
+        if not inside_run.depth:
             self._ended.wait()
 
     def _stop(self) -> None:
@@ -264,7 +296,7 @@ class RunningTopology:
         self._over()
 
     def _run(self, component: str) -> None:
-        _inside.depth += 1
+        inside_run.depth += 1
         error: TopologyError | None = None
         try:
             self._run_component(component)
@@ -273,7 +305,7 @@ class RunningTopology:
         except TopologyError as failed:
             error = failed
         except BaseException as failed:
-            error = topology_error(failure_of("start", 0, failed), None)
+            error = self.explain_end(component, failed)
             error.__cause__ = failed
         with self._lock:
             last = self._open == {component}
@@ -282,6 +314,14 @@ class RunningTopology:
         self.component_ended(component, error)
         if error is not None:
             self._stop()
+
+    def explain_end(self, component: str, error: BaseException, place: str = "") -> TopologyError:
+        """Return the error for what ended a component outside of an attempt. ``place``: where, if it is known."""
+        place = place or ("start" if component in self._starting else "")
+        begun = self.progress[component].begun
+        last = "" if begun is None else f", last begun txid {begun}"
+        where = f"{place} of component {component!r}" if place else f"component {component!r}"
+        return topology_error(failure_of(where, None, error), None, last)
 
     def _run_component(self, component: str) -> None:
         """Run a component to its end; clusters override it. Raises TopologyError if it fails."""
@@ -303,13 +343,13 @@ class RunningTopology:
             if kind == "started":
                 self._starting.discard(str(component))
                 self._opened.notify_all()
-        _inside.depth += 1
+        inside_run.depth += 1
         for listener in self._listeners:
             try:
                 listener(event, self.progress.get(component) if component is not None else None)
             except BaseException:
                 log.exception("a listener failed on event %s", kind)
-        _inside.depth -= 1
+        inside_run.depth -= 1
 
     def record_attempt(
         self, component: str, txid: int, attempt: int, collected: list[tuple[str, int, list[tuple]]]
@@ -331,8 +371,9 @@ class RunningTopology:
             self._open.discard(component)
             self._starting.discard(component)
             self._opened.notify_all()
-            if error is not None and self.exception is None:
-                self.exception = error
+            if error is not None and self._exception is None:
+                self._exception, self._told = error, False
+                atexit.register(self.log_untold)
                 self.stopping.set()
             over = not self._open
         if error is not None:
@@ -389,51 +430,3 @@ class Stopwatch:
     def lap(self) -> float:
         before, self.at = self.at, time.perf_counter()
         return self.at - before
-
-
-class ClusterBase:
-    """The topologies that a cluster runs. A context manager."""
-
-    def __init__(self) -> None:
-        self._running: list[RunningTopology] = []
-        self._ending = threading.Lock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.shutdown()
-
-    def _start(self, running: RunningTopology) -> RunningTopology:
-        self._running = [other for other in self._running if other.isOpen] + [running]
-        running.start()
-        return running
-
-    def killTopology(self, name: str) -> None:
-        """Stop a topology after its current attempt. Raises TridentError if none of this name is active, or answers
-        requests after its end."""
-        there = [each for each in self._running if each.isOpen]
-        found = [each for each in there if each.name == name]
-        for each in found:
-            each.stop()
-        if not found:
-            active = ", ".join(each.name for each in there) or "none"
-            raise TridentError(f"killTopology: no topology {name!r} is active on this cluster; active: {active}")
-
-    def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
-        """Stop as `killTopology`; the options are ignored: a batch is never left in the middle."""
-        self.killTopology(name)
-
-    def shutdown(self) -> None:
-        """Stop every topology that still runs. In a listener it returns at once, and the cluster ends after them."""
-        for running in self._running:
-            running.stop()
-        if _inside.depth:
-            threading.Thread(target=self.shutdown, name="trident-shutdown").start()
-            return
-        with self._ending:
-            self._shut_down()
-
-    def _shut_down(self) -> None:
-        """Called when every topology has ended. Clusters override it that have more to end."""
-        self._running = []

@@ -22,7 +22,8 @@ from ..filesystems.tempdirs import own_folder
 from ..model.context import with_context
 from ..model.plan import Plan
 from ..model.resources import closing_if_failed
-from ..report.progress import ClusterBase, Requests, RunningTopology, add_monitor
+from ..report.cluster import ClusterBase
+from ..report.progress import Requests, RunningTopology, add_monitor
 from ..rpc import service
 from ..topology import Topology
 from ..topology.topology import check_submission

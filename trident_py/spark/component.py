@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ..engine.attempts import Execute
 from ..engine.component import CHECK_WAIT, ComponentRun
 from ..engine.phases import IN_DRIVER, JOB, BatchPhases, Seen, phase, profile
-from ..engine.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
+from ..engine.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of
 from ..engine.program import outcome as outcome_of
 from ..errors import TopologyError, TridentError, ZombieError
 from ..model.context import RunContext, with_context
@@ -258,15 +258,15 @@ class SparkComponent:
             raise error
         if error is not None:
             gone = failures.find_gone(self.spark, error)
-            place, raised = ("start", error) if gone is None else ("Spark", gone)
-            raise topology_error(failure_of(place, 0, raised), None) from raised
+            place, raised = ("", error) if gone is None else ("Spark", gone)
+            raise self.running.explain_end(self.program.component, raised, place) from raised
         if self.running.stopping.is_set():
             return
         if ended_by is None and not (self.available_now and not self._python) and not self._finished.is_set():
             ended_by = TridentError("the query was stopped from outside this topology")
         if ended_by is not None:
             raised = failures.translate(failures.chain_of(ended_by), self.checkpoint.location)
-            raise topology_error(failure_of("Spark", 0, raised), None) from raised
+            raise self.running.explain_end(self.program.component, raised, "Spark") from raised
 
     def _batch(self, frame: DataFrame, batch_id: int) -> None:
         """Run as the foreachBatch function. Returns only if its batches are committed; else raises Interrupted."""
@@ -355,12 +355,12 @@ class SparkComponent:
         if failures.is_lost_task(texts):
             lost = failures.worker_loss_failure(texts, str(self.spark.sparkContext.pythonExec))
             if (times := self._times_lost(batch.txid)) < LOST_ATTEMPTS:
-                return AttemptOutcome([failure_of("task", 0, lost)], [])
+                return AttemptOutcome([failure_of("task", None, lost)], [])
             fatal = TridentError(f"{lost}; it happened {times} times in a row")
         else:
             gone = failures.find_gone(self.spark, error)
             fatal = failures.translate(texts, self.checkpoint.location) if gone is None else gone
-        return AttemptOutcome([failure_of("Spark", 0, fatal)], [])
+        return AttemptOutcome([failure_of("Spark", None, fatal)], [])
 
     def _times_lost(self, txid: int) -> int:
         """Count the lost processes in a row of one batch."""

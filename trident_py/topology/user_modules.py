@@ -6,12 +6,31 @@ import difflib
 import importlib
 import inspect
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from ..errors import TridentError
 
 
 class NotFound(Exception):
     """A name leads nowhere. The message says what exists instead."""
+
+
+class ModuleFailed(Exception):
+    """The user's own code failed while it was imported or built. Its exception is the ``__cause__``."""
+
+
+@contextmanager
+def naming_the_module() -> Iterator[None]:
+    """Inside, what the user's own code raises becomes ModuleFailed; errors that say what is wrong pass through."""
+    try:
+        yield
+    except (NotFound, TridentError):
+        raise
+    except Exception as error:
+        raise ModuleFailed from error
 
 
 def find_module(name: str) -> Any:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from test_cli import folder, trident
+
+from trident_py.engine.phases import BatchPhases
+from trident_py.extras.profile.cli import NO_BATCH, SHOWN, lines
+from trident_py.extras.profile.report import Profile
 
 __all__ = ["folder"]
 
@@ -39,7 +44,31 @@ def test_a_topology_without_batches_says_so(folder: Path) -> None:
     )
     done = trident(folder, "profile", "empty", "--local")
     assert done.returncode == 1
-    assert "there was no batch to measure" in done.stderr
+    assert done.stderr == f"error: empty: {NO_BATCH}\n"
+
+
+def test_a_component_without_a_new_batch_is_named(folder: Path) -> None:
+    command = "profile", "good:build", "--local", "--checkpoint", "kept"
+    assert trident(folder, *command).returncode == 0
+    done = trident(folder, *command)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: good/words: {NO_BATCH}\n")
+
+
+def test_phases_that_are_all_too_short_to_show_leave_the_whole_batch() -> None:
+    seconds = {("emit", "spout words"): SHOWN / 3, ("waiting", ""): SHOWN / 3}
+    shown = lines("good", Profile("words", [BatchPhases(1, SHOWN, seconds)]))
+    assert shown[0] == "good/words: medians of 1 batches"
+    assert [row.split()[0] for row in shown[1:]] == ["phase", "whole"]
+
+
+def test_a_new_project_says_how_it_is_profiled(folder: Path) -> None:
+    assert trident(folder, "init", "shop").returncode == 0
+    project = folder / "shop"
+    assert trident(project, "run", "--local", "--json").returncode == 0
+    (command,) = re.findall(r"#   COUNTS_URL=(\S+) trident (profile .+)", (project / "trident.yml").read_text())
+    done = trident(project, *command[1].split(), COUNTS_URL=command[0])
+    assert done.returncode == 0, done.stderr
+    assert "shop/sentences: medians of 1 batches" in done.stdout
 
 
 def test_a_failing_topology_ends_as_a_run_does(folder: Path) -> None:

@@ -175,6 +175,7 @@ class Search:
         failure, content = self._suspect(dry), [report for report in dry.reports if report.kind == "content"]
         if failure is None or not content:
             raise Unexplained("a tuple that failed alone did not fail again")
+        assert failure.partition is not None  # what is suspected is a step, and fails in a task
         digest, text = content[0].value[3:]
         error = as_text(describe_error(failure.error))
         return Excluded(*span[:3], digest, text, failure.operation, failure.partition, error)

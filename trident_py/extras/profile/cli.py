@@ -23,6 +23,7 @@ SHOWN = 0.00005  # seconds; what takes less is in the JSON only
 MOST = 300  # batches; Spark forgets older jobs
 COLUMNS = ("phase", "ms", "share", "who: what")
 ON = {PROFILE: True}
+NO_BATCH = "there was no new batch to measure; profile with --checkpoint NEW and a new table, or add input"
 
 
 @click.command()
@@ -63,15 +64,17 @@ def measure(running: RunningTopology, batches: int, warm_up: int) -> list[Profil
 
 
 def tell_profiles(name: str, found: Sequence[Profile], as_json: bool) -> int:
-    """Print the profiles as tables, or as JSON, and return the exit code: 1 if there was no batch to measure."""
+    """Print the profiles as tables, or as JSON, and return the exit code: 1 if there was no batch to measure. Names the
+    components without one."""
+    tables = ["\n".join(lines(name, profile)) for profile in found if profile.batches]
     if as_json:
         print(json.dumps({"topology": name, "components": [in_json(profile) for profile in found]}, indent=2))
-    else:
-        print("\n\n".join("\n".join(lines(name, profile)) for profile in found))
-    if not any(profile.batches for profile in found):
-        print("error: there was no batch to measure; see --batches and --warm-up", file=sys.stderr)
-        return 1
-    return 0
+    elif tables:
+        print("\n\n".join(tables))
+    without = [f"{name}/{profile.component}" for profile in found if not profile.batches]
+    for each in without if found else [name]:
+        print(f"error: {each}: {NO_BATCH}", file=sys.stderr)
+    return 0 if tables else 1
 
 
 def in_json(profile: Profile) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def join_phase(phase: str, of: str) -> str:
 
 def _before(rows: Sequence[PhaseShare]) -> list[str]:
     """Return the phase of the row before each."""
-    return ["", *(row.phase for row in rows[:-1])]
+    return ["", *(row.phase for row in rows)][: len(rows)]
 
 
 def lines(name: str, profile: Profile) -> list[str]:
