@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trident_py.errors import DefinitionError, StateError, TridentError
+from trident_py.errors import DefinitionError, TridentError
 from trident_py.operations import Aggregator, Filter, TridentCollector, TridentOperationContext
 from trident_py.operations import builtin as b
 from trident_py.operations.ordering import JavaHeap, compare
@@ -265,12 +265,6 @@ def test_the_queries_read_maps_values_and_collections() -> None:
     assert queried(b.MapGet(), Rows(), tuples) == [[(1,)], [(None,)]]
     assert queried(b.SnapshotGet(), Rows(), tuples) == [[(7,)], [(7,)]]
     assert queried(b.TupleCollectionGet(), Rows(), tuples) == [[("a", 1), ("b", 2)]] * 2
-
-
-@pytest.mark.parametrize("query", ["MapGet", "SnapshotGet", "TupleCollectionGet"])
-def test_a_query_of_the_wrong_state_says_what_it_needs(query: str) -> None:
-    with pytest.raises(StateError, match=f"{query} needs a state with .*object has none"):
-        getattr(b, query)().batchRetrieve(object(), rows("a", 1))
 
 
 def test_every_built_in_can_be_pickled() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ class Definition:
     settings: StateSettings
     factory: StateFactory
     document: Document = field(repr=False, compare=False)
+    where: Where = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ def look(path: str | Path) -> list[Look]:
 
 
 def _look(state: Definition) -> Look:
-    return _make_look(state.name, state.type, state.factory, state.settings.check, state.document.hide)
+    hide = partial(state.document.hide, where=state.where)
+    return _make_look(state.name, state.type, state.factory, state.settings.check, hide)
 
 
 def look_at(name: str, factory: Any, hide: Callable[[str], str] = hide) -> Look:
@@ -150,7 +153,7 @@ def define(document: Document, where: Where, keys: Any, types: dict[str, Install
     factory = None if settings is None else _create(document, where, settings)
     if settings is None or factory is None:
         return None
-    return Definition(str(where[-1]), type_.name, settings, factory, document)
+    return Definition(str(where[-1]), type_.name, settings, factory, document, where)
 
 
 def _type(document: Document, where: Where, keys: dict[str, Any], types: dict[str, Installed]) -> Installed | None:
@@ -191,5 +194,5 @@ def _create(document: Document, where: Where, settings: StateSettings) -> StateF
         return settings.make()
     except Exception as error:  # a third-party type may raise anything, with secrets in the text
         kind = "" if isinstance(error, TridentError) else f"{type(error).__name__}: "
-        document.add(where, f"cannot be created: {kind}{document.hide(str(error), words=True)}")
+        document.add(where, f"cannot be created: {kind}{document.hide(str(error), words=True, where=where)}")
     return None

@@ -80,11 +80,11 @@ class OpaqueUndo(_TableUndo):
         if not self.is_there(store):
             return None
         last, first = self._ask(store, "max(txid), min(txid)")
-        if last > txid + 1:
+        if txid >= max(last - 1, -first):
+            return None
+        if -first < last:
             return f"it has values of batch {last}, and keeps one value before that: it can go back to {last - 1}"
-        if -first > txid:
-            return f"it went back to batch {-first} before, and has no values from before that"
-        return None
+        return f"it went back to batch {-first} before, and has no values from before that"
 
     def undo(self, connection: Connection, txid: int) -> None:
         new = " AND ".join(f'"prev_{name}" IS NULL' for name in self.values)

@@ -209,6 +209,18 @@ def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pyte
     assert f"{tmp_path}/states.yaml:2: states.c" in error
 
 
+def test_a_secret_is_hidden_in_the_texts_of_its_own_state_alone(tmp_path: Path) -> None:
+    """A password such as `wrong` would else be read off from where it is missing."""
+    password = "url: 'mysql+pymysql://me:wrong@127.0.0.1:9/app', table: t"
+    other = "{type: append, url: 'sqlite:///wrong.db', table: "
+    path = written(tmp_path, f"states:\n  a: {{type: append, {password}}}\n  b: {other}wrongcols}}\n")
+    first, second = states.loading.look(path)
+    assert "wrong" not in f"{first}"
+    assert "'wrongcols'" in second.state and "wrongcols" in second.findings[-1].text and "***" not in f"{second}"
+    broken = f"states:\n  a: {{type: append, {password}}}\n  b: {other}'wrong%'}}"
+    assert "'wrong%' cannot name a table" in refused(tmp_path, broken)
+
+
 # -- what is refused
 
 

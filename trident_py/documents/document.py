@@ -89,6 +89,7 @@ class Document:
     """The values of a file; for each its line and its text in the file.
 
     ``free``: how many leading parts of a place are names that the user chose. They do not mark a value as a secret.
+    ``secrets``: by the place of a value, its parts that no message may show, with what stands for each.
     """
 
     file: str
@@ -96,7 +97,7 @@ class Document:
     data: Any = None
     lines: dict[Where, int] = field(default_factory=dict)
     written: dict[Where, str] = field(default_factory=dict)
-    secrets: dict[str, str] = field(default_factory=dict, repr=False)
+    secrets: dict[Where, dict[str, str]] = field(default_factory=dict, repr=False)
     problems: list[Problem] = field(default_factory=list)
 
     def line(self, where: Where) -> int:
@@ -119,18 +120,28 @@ class Document:
             return HIDDEN
         return repr(redact_url(self.written[where]))
 
-    def hide(self, text: str, words: bool = False) -> str:
+    def hide(self, text: str, words: bool = False, where: Where = ()) -> str:
         """Return another program's text without values of the environment and without passwords.
 
-        ``words``: also hides single words of those values, which an error message may quote alone.
+        ``words``: also hides single words of those values, which an error message may quote alone. ``where``: the place
+        of all values that the program has got; secrets from elsewhere stay, as they may be parts of other words.
         """
-        secrets = dict(self.secrets)
-        for secret, name in self.secrets.items() if words else ():
+        known = self._secrets_at(where)
+        secrets = dict(known)
+        for secret, name in known.items() if words else ():
             secrets |= {word: name for word in re.findall(r"\w{3,}", secret) if word not in secrets}
         for secret in sorted(secrets, key=len, reverse=True):
             pattern = rf"(?<!\w){re.escape(secret)}(?!\w)" if len(secret) < 4 else re.escape(secret)
             text = re.sub(pattern, secrets[secret].replace("\\", r"\\"), text)
         return text
+
+    def _secrets_at(self, where: Where) -> dict[str, str]:
+        """Return the secrets of the values at this place and inside it; a variable's name goes before stars."""
+        secrets: dict[str, str] = {}
+        for place, found in self.secrets.items():
+            if place[: len(where)] == where:
+                secrets |= {form: told for form, told in found.items() if told != HIDDEN or form not in secrets}
+        return secrets
 
     def stop(self) -> None:
         """Raise DefinitionError with all problems, in the order of their lines, if there are any."""
@@ -297,7 +308,6 @@ class _Values:
 
     def fill(self, text: str, where: Where) -> str:
         value, taken = expand(text)
-        secrets = self.document.secrets
-        secrets |= {secret: f"${{{name}}}" for name, secret in taken.items() if secret}
-        secrets |= {form: HIDDEN for form in secrets_in(value) if form not in secrets}
+        secrets = dict.fromkeys(secrets_in(value), HIDDEN)
+        self.document.secrets[where] = secrets | {secret: f"${{{name}}}" for name, secret in taken.items() if secret}
         return value

@@ -41,7 +41,9 @@ def _words(document: Document, at: Where, settings: type[BaseModel], type_name: 
         written = document.written.get(at, "")
         meant = "" if "${" in written else close(written, choices)
         return f"found {document.quote(at)}; there are: {', '.join(choices)}{meant}"
-    text = document.hide(describe_wanted(kind, context) or detail["msg"].removeprefix("Value error, "), words=True)
+    own = at[: len(at) - len(detail["loc"])]
+    told = describe_wanted(kind, context) or detail["msg"].removeprefix("Value error, ")
+    text = document.hide(told, words=True, where=own)
     return f"found {document.quote(at)}: {text[:1].lower()}{text[1:]}"
 
 

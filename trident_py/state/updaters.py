@@ -18,6 +18,7 @@ from ..operations import builtin
 from ..operations.base import CombinerAggregator, ReducerAggregator, TridentCollector
 from ..tuples import Fields, FieldsLike, TridentTuple, tuple_class
 from .base import MapState, QueryFunction, Snapshottable, StateUpdater
+from .fit import check_state
 from .keys import ColumnKeys
 from .persist import SilentCollector
 from .updates import CombinerValueUpdater, Combines, ReducerValueUpdater
@@ -29,7 +30,8 @@ class MapGet(QueryFunction):
     calls = ("multiGet",)
 
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
-        return _method(state, "multiGet", self)([tuple(key) for key in tuples])
+        check_state(state, self)
+        return state.multiGet([tuple(key) for key in tuples])
 
     def execute(self, tuple: TridentTuple, result: Any, collector: TridentCollector) -> None:
         collector.emit((result,))
@@ -41,7 +43,8 @@ class SnapshotGet(QueryFunction):
     calls = ("get",)
 
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
-        return [_method(state, "get", self)()] * len(tuples)
+        check_state(state, self)
+        return [state.get()] * len(tuples)
 
     def execute(self, tuple: TridentTuple, result: Any, collector: TridentCollector) -> None:
         collector.emit((result,))
@@ -53,21 +56,13 @@ class TupleCollectionGet(QueryFunction):
     calls = ("getTuples",)
 
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
-        rows = list(_method(state, "getTuples", self)())
+        check_state(state, self)
+        rows = list(state.getTuples())
         return [rows] * len(tuples)
 
     def execute(self, tuple: TridentTuple, result: Any, collector: TridentCollector) -> None:
         for values in result:
             collector.emit(values)
-
-
-def _method(state: Any, name: str, query: QueryFunction) -> Any:
-    method = getattr(state, name, None)  # the user's state may be of any class that has the method
-    if method is None:
-        raise StateError(
-            f"{type(query).__name__} needs a state with {name}(); {type(state).__name__} has none"
-        )
-    return method
 
 
 class CombinerAggStateUpdater(StateUpdater):
@@ -85,6 +80,7 @@ class CombinerAggStateUpdater(StateUpdater):
     def updateState(
         self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
+        check_state(state, self)
         if len(tuples) != 1:
             raise StateError(f"Combiner state updater should receive a single tuple. Received: {[*tuples]}")
         collector.emit((state.update(CombinerValueUpdater(self.agg, tuples[0][0])),))
@@ -101,6 +97,7 @@ class ReducerAggStateUpdater(StateUpdater):
     def updateState(
         self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
+        check_state(state, self)
         collector.emit((state.update(ReducerValueUpdater(self.agg, tuples)),))
 
 
@@ -125,6 +122,7 @@ class MapCombinerAggStateUpdater(StateUpdater):
     def updateState(
         self, map: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
+        check_state(map, self)
         keys, values = self._columns(tuples)
         news = map.multiUpdate(keys, Combines(self.agg, values, not isinstance(collector, SilentCollector)))
         _emit(collector, keys, news)
@@ -153,6 +151,7 @@ class MapReducerAggStateUpdater(StateUpdater):
     def updateState(
         self, map: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
+        check_state(map, self)
         fields = tuples[0].getFields()
         group, pick = _picker(fields, self.groupFields), _picker(fields, self.inputFields)
         input_class = tuple_class(self.inputFields)

@@ -10,6 +10,7 @@ from ..errors import DefinitionError
 from ..model.partitioning import Identity
 from ..model.plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse
 from ..state import Location, QueryFunction, StateFactory, StatePlace, StateSpec, StateUpdater
+from ..state.fit import next_step
 from ..state.roles import ChecksPlace, location_of
 from ..tuples import Fields
 from .arguments import check_object
@@ -40,7 +41,7 @@ def check_fits(factory: Any, user: Any) -> None:
     if missing and kind is not None:
         raise DefinitionError(
             f"{type(user).__name__} does not fit {factory!r}: it calls {missing[0]}(), which {kind.__name__} does not "
-            f"have. {_next_step(missing[0])}"
+            f"have. {_next_step(missing[0], kind)}"
         )
 
 
@@ -48,12 +49,10 @@ def _bare(factory: Any) -> Any:
     return factory.stateFactory if isinstance(factory, StateSpec) else factory
 
 
-def _next_step(call: str) -> str:
+def _next_step(call: str, kind: type) -> str:
     if call == "insert":
         return "A map is updated by persistentAggregate, rows by states.RowUpdater()"
-    if call in ("multiUpdate", "update"):
-        return "persistentAggregate needs a map state; rows are written by partitionPersist with states.RowUpdater()"
-    return "Ask a state that can answer, such as a map state for MapGet"
+    return next_step(call, kind)
 
 
 def keys_of(factory: Any, group: Fields) -> Fields:

@@ -118,9 +118,12 @@ def test_opaque_values_go_back_one_batch_and_no_further(database: str, tmp_path:
     rewind(component(start), 5)
     words = {word: value[0] for word, value in Fold(Readings(SEED), 5).sums().items()}
     assert dict(read(database, "SELECT word, total FROM opaque")) == words
-    with pytest.raises(LineageError, match="it went back to batch 5 before, and has no values from before that"):
-        rewind(component(start), 4)
+    for txid in (4, 3, 0):
+        with pytest.raises(LineageError, match="it went back to batch 5 before, and has no values from before that"):
+            rewind(component(start), txid)
     go_on(start)
+    with pytest.raises(LineageError, match=f"values of batch {LAST}, and keeps one .* it can go back to {LAST - 1}"):
+        rewind(component(start), 4)
     rewind(component(start), LAST - 1)
     go_on(start)
 
