@@ -11,10 +11,10 @@ from trident_py.model.requirements import role
 
 @dataclass(frozen=True)
 class Finding:
-    """One result: the thing is right ("ok"), the start would create it ("creates"), or it would stop the start
-    ("error")."""
+    """One result: the thing is right ("ok"), the start would create it ("creates"), it may be wrong ("warning"), or it
+    would stop the start ("error")."""
 
-    level: Literal["ok", "creates", "error"]
+    level: Literal["ok", "creates", "warning", "error"]
     text: str
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from trident_py.documents import Document, Where, close, describe_errors, open_t
 from trident_py.errors import TridentError
 from trident_py.model.secrets import hide
 from trident_py.state import StateFactory
+from trident_py.state.roles import location_of
 
 from ..diagnostics import Finding
 from .settings import Installed, StateSettings, find_types
@@ -91,12 +92,25 @@ def look(path: str | Path) -> list[Look]:
 
     Raises DefinitionError if the file is wrong. A store that cannot be reached is a finding.
     """
-    return [_look(state) for state in definitions(path)]
+    states = definitions(path)
+    return [_look(state, states) for state in states]
 
 
-def _look(state: Definition) -> Look:
+def _look(state: Definition, states: Sequence[Definition]) -> Look:
     hide = partial(state.document.hide, where=state.where)
-    return _make_look(state.name, state.type, state.factory, state.settings.check, hide)
+    look = _make_look(state.name, state.type, state.factory, state.settings.check, hide)
+    return replace(look, findings=(*look.findings, *_find_neighbours(state, states)))
+
+
+def _find_neighbours(state: Definition, states: Sequence[Definition]) -> list[Finding]:
+    """Warn of the states that would update the same place. Those of a file may belong to several topologies."""
+    place = location_of(state.factory)
+    others = [(other.name, location_of(other.factory)) for other in states if other is not state]
+    names = [name for name, found in others if place and found and not found.admits(place)]
+    if place is None or not names:
+        return []
+    text = f"{state.name} and {', '.join(names)} would update the same {place.shown}: give each a place of its own"
+    return [Finding("warning", f"{text}. Only one of them can be updated, by one topology")]
 
 
 def look_at(name: str, factory: Any, hide: Callable[[str], str] = hide) -> Look:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from trident_py.tuples import Fields
 
 from ..columns.values import Column
 from ..sql.store import parse_url
+from ..sql.table import TablePlace
 from .settings import Count, FactorySettings, FieldList, MapKind, MapSettings
 
 
@@ -32,6 +33,12 @@ def _check_types(value: list[str], key: bool) -> list[str]:
     return value
 
 
+def _files(value: int, info: ValidationInfo) -> int:
+    if value > 1 and "url" in info.data:
+        TablePlace(info.data["url"], "t", value).urls()  # raises where a table cannot be spread over files
+    return value
+
+
 Key = Annotated[FieldList, AfterValidator(_key)]
 Columns = Annotated[FieldList, AfterValidator(_columns)]
 AllColumns = Annotated[
@@ -50,6 +57,7 @@ TxidColumn = Annotated[
 ]  # fmt: skip
 Files = Annotated[
     Count,
+    AfterValidator(_files),
     Field(description="Number of SQLite files that the keys are spread over; fixed when the table is created"),
 ]
 

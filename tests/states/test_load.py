@@ -221,6 +221,16 @@ def test_a_secret_is_hidden_in_the_texts_of_its_own_state_alone(tmp_path: Path) 
     assert "'wrong%' cannot name a table" in refused(tmp_path, broken)
 
 
+def test_a_look_warns_of_two_states_in_one_place(tmp_path: Path) -> None:
+    state = "{{type: sql-map, kind: opaque, url: 'sqlite:///{}.db', table: {}, key: a int}}"
+    lines = [("one", "a", "same"), ("two", "a", "SAME"), ("three", "a", "other"), ("four", "b", "same")]
+    text = "".join(f"  {name}: {state.format(tmp_path / file, table)}\n" for name, file, table in lines)
+    looks = states.loading.look(written(tmp_path, f"states:\n{text}"))
+    warned = {look.name: finding.text for look in looks for finding in look.findings if finding.level == "warning"}
+    assert set(warned) == {"one", "two"} and not any(look.stops for look in looks)
+    assert warned["one"].startswith("one and two would update the same table 'same' in sqlite:///")
+
+
 # -- what is refused
 
 
@@ -240,6 +250,15 @@ def test_a_secret_is_hidden_in_the_texts_of_its_own_state_alone(tmp_path: Path) 
         (f"c: {MAP}, key: [a string,\n    b strng]}}", 2, "column 'b': unknown type 'strng'; there are: bigint, "),
         (f"c: {MAP}, key: []}}", 2, "states.c.key: found a list or mapping: expected at least one field"),
         (f"c: {MAP}, key: [a int, a int]}}", 2, "duplicate field 'a'"),
+        (f"c: {MAP}, key: txid int}}", 2, "'txid' is a column of the state itself, which has txid, prev_count. Give"),
+        (f"c: {MAP}, key: prev_count int}}", 2, "'prev_count' is a column of the state itself"),
+        (f"c: {MAP}, value: [n int, prev_n int]}}", 2, "'prev_n' is a column of the state itself"),
+        ("c: {type: append, url: 'sqlite:///a.db', table: t, txid: b, columns: [a int, b int]}", 2,
+         "'b' is the column of the txid, which the state fills itself"),
+        ("c: {type: sql-map, kind: opaque, url: 'mysql+pymysql://a/b', table: t, key: a,\n    files: 2}", 3,
+         "states.c.files: found '2': files=N is for SQLite tables only; leave it out for a"),
+        ("c: {type: insert-ignore, url: 'postgresql+psycopg://a/b', table: t, key: a,\n    files: 2}", 3,
+         "states.c.files: found '2': files=N is for SQLite tables only; leave it out for a"),
         (f"c: {MAP}, files: 0}}", 2, "states.c.files: found '0': expected at least 1"),
         (f"c: {MAP}, files: yes}}", 2, "states.c.files: found 'yes': expected an integer"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: 5, key: a}", 2, "table: found '5': expected a string"),

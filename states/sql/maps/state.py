@@ -130,7 +130,17 @@ class SqlMapState(TableFactory):
             nameable("table or column", name)
         if len(self.value) == 0 or (self.key is not None and len(self.key) == 0):
             raise DefinitionError(f"table {self.table!r}: key and value need at least one field each")
+        self._check_own()
         self._fields()[0].concat(self._fields()[1])  # raises for a column named twice
+
+    def _check_own(self) -> None:
+        before = [f"prev_{name}" for name in self.value] if self.type is StateType.OPAQUE else []
+        own = [] if self.type is StateType.NON_TRANSACTIONAL else ["txid", *before]
+        if taken := [name for name in (*(self.key or ()), *self.value) if name in own]:
+            raise DefinitionError(
+                f"table {self.table!r}: {taken[0]!r} is a column of the state itself, which has {', '.join(own)}. Give "
+                "the field of the key or value another name"
+            )
 
     @classmethod
     def nonTransactional(

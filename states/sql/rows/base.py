@@ -125,6 +125,11 @@ class RowFactory(TableFactory):
         for name in (self.table, *(self._fields or ()), *self._txid):
             nameable("table or column", name)
         self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
+        if self.txid is not None and self.txid in (self._fields or ()):
+            raise DefinitionError(
+                f"table {self.table!r}: {self.txid!r} is the column of the txid, which the state fills itself. Leave "
+                "it out of columns, or give txid another name"
+            )
 
     def shape(self, fields: Fields) -> Shape:
         """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""
