@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from semantics.support import Batches
 
+from states.sql import SqlMapState
 from trident_py import DefinitionError, LocalCluster, TopologyError, TridentTopology
 from trident_py.engine.worker_cache import _runs
 from trident_py.errors import TridentError
+from trident_py.model.context import RunContext
 from trident_py.operations import Function
-from trident_py.operations.builtin import Count
+from trident_py.operations.builtin import Count, MapGet
 from trident_py.testing import FeederBatchSpout, FixedBatchSpout, LoggingBackingMap, MemoryMapState, collect, stored
 
 
@@ -191,3 +193,29 @@ def test_a_name_that_leads_out_of_the_checkpoints_is_refused(tmp_path: Path, nam
         with pytest.raises(DefinitionError, match="its checkpoint folder has that name"):
             cluster.submitTopology("t", {}, named(name))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stream_that_only_queries_a_state_leaves_the_fence_of_the_one_that_updates_it(tmp_path: Path) -> None:
+    """The first one to ask makes its own object: it has no generation, and so no fence and no marks."""
+    queried, made = threading.Event(), []
+    factory = SqlMapState.opaque(f"sqlite:///{tmp_path / 'c.db'}", "counts", key="word string", value="count bigint")
+    make = type(factory).makeState
+
+    def make_late(self: Any, conf: dict, *of: Any) -> Any:
+        generation = RunContext.of(conf).generation
+        assert generation is None or queried.wait(10)  # the query comes first
+        made.append(generation)
+        queried.set()
+        return make(self, conf, *of)
+
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout("word", 2, ("a",), ("b",), ("a",)))
+    counts = words.groupBy("word").persistentAggregate(factory, "word", Count(), "count")
+    asked = topology.newStream("asked", FixedBatchSpout("asked", 1, ("a",), ("z",)))
+    asked.stateQuery(counts, "asked", MapGet(), "count")
+    with pytest.MonkeyPatch.context() as patch, LocalCluster() as cluster:
+        patch.setattr(type(factory), "makeState", make_late)
+        running = cluster.submitTopology("words", {"topology.max.batch.attempts": 2}, topology.build())
+        assert running.awaitTermination(30)
+    assert made[0] is None and 1 in made
+    assert {key: value.curr for key, value in factory.stored().items()} == {("a",): 2, ("b",): 1}

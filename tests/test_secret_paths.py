@@ -342,7 +342,7 @@ PATHS = {
     "KafkaSpout: bootstrap", "KafkaSpout: settings", "FileSpout: storage", "DRPCClient: conf", "DRPCClient: token",
     "DRPCServer: conf",
     "gateway: store", "gateway: kafka.bootstrap", "gateway: kafka.settings",
-    *(f"{command}: {option}" for command in ("run", "profile", "doctor", "drpc serve") for option in ("conf",
+    *(f"{command}: {option}" for command in ("run", "profile", "doctor", "drpc serve", "shadow") for option in ("conf",
     "settings")),
     *(f"txid {command}: settings" for command in ("ls", "show", "watch", "fence", "rewind", "sql")),
     "import offsets: settings", "SqlQuery: url", "status: url", "top: url",

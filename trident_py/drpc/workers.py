@@ -22,7 +22,7 @@ from ..model.context import CurrentBatch, RunContext, with_context
 from ..model.plan import ProcessorNode
 from ..model.user_traceback import describe_error, notes_of
 from ..spouts.requests import DRPCSpout
-from ..state import Reading, StateFactory
+from ..state.base import is_current
 from ..state.roles import Closes
 
 ARGS = DRPCSpout().getOutputFields()
@@ -67,13 +67,13 @@ class Engine:
         """Return the partition of a state, for one of the tasks."""
         assert node.state is not None
         key = (node.state.id, index)
-        states = self._kept if node.state.static or _is_current(node.state.factory) else self._of_request
+        states = self._kept if node.state.static or is_current(node.state.factory) else self._of_request
         if key not in states:
             conf = with_context(program.conf, state=node.state.name, running=CurrentBatch())
             states[key] = node.state.factory.makeState(conf, IMetricsContext(), index, count)
         return states[key]
 
-    def metrics_of(self, node: ProcessorNode, index: int) -> None:
+    def metrics_of(self, program: Program, node: ProcessorNode, index: int) -> None:
         """Return None: progress is that of the batches, not of states made for requests."""
         return
 
@@ -85,10 +85,6 @@ class Engine:
         for task in self._tasks.values():
             task.close()
         _close(self._kept)
-
-
-def _is_current(factory: Any) -> bool:
-    return isinstance(factory, StateFactory) and factory.reading is Reading.CURRENT
 
 
 def _close(states: dict[tuple[str, int], Any]) -> None:

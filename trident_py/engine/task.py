@@ -49,7 +49,7 @@ class StateSource(Protocol):
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any: ...
 
-    def metrics_of(self, node: ProcessorNode, index: int) -> IMetricsContext | None: ...
+    def metrics_of(self, program: Program, node: ProcessorNode, index: int) -> IMetricsContext | None: ...
 
     def keep(self, kind: Callable[[], T]) -> T:
         """Return what the run keeps once in this process for the watches of its tasks."""
@@ -205,7 +205,8 @@ class LevelTask:
         for node in self.nodes:
             processor = self.processors.get(node.id)
             contexts = list(processor.context.metrics) if processor is not None else []
-            if isinstance(node, ProcessorNode) and (of_state := self.memory.metrics_of(node, self.partition)):
+            of_state = isinstance(node, ProcessorNode) and self.memory.metrics_of(self.program, node, self.partition)
+            if of_state:
                 contexts.append(of_state)
             for context in contexts:
                 for metric in context.take(partial(self._warn_unmeasured, node)):

@@ -13,8 +13,9 @@ from typing import Any
 
 from ..metrics import IMetricsContext
 from ..model.context import CurrentBatch, RunContext, with_context
-from ..model.plan import ProcessorNode
+from ..model.plan import ProcessorNode, StateUse
 from ..model.resources import close_all
+from ..state.base import is_current
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
 from .hooks import T
@@ -28,13 +29,17 @@ log = logging.getLogger("trident_py")
 _runs: dict[str, WorkerCache] = {}
 
 
+StatePartition = tuple[str, str, int]
+"""Component, state and partition."""
+
+
 class WorkerCache:
-    """What one run caches in one process: tasks by component, level and partition; states by partition."""
+    """What one run caches in one process: tasks by component, level, partition; states by component, partition."""
 
     def __init__(self) -> None:
         self.tasks: dict[tuple[str, int, int], LevelTask] = {}
-        self.states: dict[tuple[str, int], tuple[Any, tuple[int, int]]] = {}
-        self.metrics: dict[tuple[str, int], IMetricsContext] = {}
+        self.states: dict[StatePartition, tuple[Any, tuple[int, int]]] = {}
+        self.metrics: dict[StatePartition, IMetricsContext] = {}
         self.current: dict[str, CurrentBatch] = {}
         self._kept: dict[Any, Any] = {}
 
@@ -46,15 +51,20 @@ class WorkerCache:
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any:
         """Return the partition of a state. If other processes may serve it too, it is made anew for an attempt, unless
-        this process saw the previous attempt and also runs the update, in the same level."""
+        this process saw the previous attempt and also runs the update, in the same level.
+
+        Each component has its own: one that only queries a state has no generation for it, and runs in its own thread.
+        """
         assert node.state is not None
         current = self.current.setdefault(program.component, CurrentBatch())
         current.transaction, current.shared = TransactionAttempt(batch.txid, batch.attempt), batch.shared
         current.time = batch.time
-        key = (node.state.id, index)
+        key = _key(program, node.state, index)
         now = (batch.txid, batch.attempt)
         state, last = self.states.get(key, (None, None))
-        alone = RunContext.of(program.conf).home is None or node.state.static or node.state.in_object
+        seen = node.state.name in program.states() or is_current(node.state.factory)
+        here = RunContext.of(program.conf).home is None and seen
+        alone = here or node.state.static or node.state.in_object
         fresh = last == now or (last == batch.previous and program.updates_beside(node))
         if state is None or not (alone or fresh):
             with phase("state made", node.state.name):
@@ -66,9 +76,9 @@ class WorkerCache:
         self.states[key] = (state, now)
         return state
 
-    def metrics_of(self, node: ProcessorNode, index: int) -> IMetricsContext | None:
+    def metrics_of(self, program: Program, node: ProcessorNode, index: int) -> IMetricsContext | None:
         """Return the metrics of a partition of the node's state; None if this process has not made it."""
-        return None if node.state is None else self.metrics.get((node.state.id, index))
+        return None if node.state is None else self.metrics.get(_key(program, node.state, index))
 
     def _conf(self, program: Program, name: str, batch: BatchInfo) -> dict:
         return with_context(
@@ -88,6 +98,11 @@ class WorkerCache:
             close_all(partial(close, each) for each in [*self._kept.values(), *self.tasks.values(), *states])
         except BaseException as error:
             log.warning("an operation failed in cleanup: %s", error)
+
+
+def _key(program: Program, state: StateUse, index: int) -> StatePartition:
+    """Return whose partition it is; one object serves all components if the data is in it."""
+    return "" if state.in_object else program.component, state.id, index
 
 
 def task_for(program: Program, level: int, partition: int, batch: BatchInfo) -> LevelTask:

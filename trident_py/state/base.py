@@ -148,6 +148,11 @@ class StateFactory:
         raise NotImplementedError
 
 
+def is_current(factory: Any) -> bool:
+    """Return whether a state sees at each call what others have written by then."""
+    return isinstance(factory, StateFactory) and factory.reading is Reading.CURRENT
+
+
 @dataclass(frozen=True)
 class StatePlace:
     """Where a topology updates a state: its name, partitions and tuple fields, and the stream names of its spouts.
