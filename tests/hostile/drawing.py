@@ -30,12 +30,16 @@ def often(quick: int, whole: int) -> settings:
     return settings(max_examples=count, suppress_health_check=list(HealthCheck))
 
 
+class Hung(BaseException):
+    """It is at work for too long. No handler of errors takes it for one that a command ends with."""
+
+
 @contextmanager
 def patience(seconds: float = PATIENCE) -> Iterator[None]:
     """Whoever is still at work after so long has hung."""
 
     def hung(*_: object) -> None:
-        raise AssertionError(f"it hangs: no end after {seconds:g} s")
+        raise Hung(f"no end after {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, hung)
     signal.setitimer(signal.ITIMER_REAL, seconds)

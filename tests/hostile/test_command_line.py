@@ -37,7 +37,7 @@ FILES = {"trident.yml": json.dumps(TOPOLOGY), "states.yaml": json.dumps({"states
          "counting.py": MODULE, "empty.yml": "", "sample.csv": SAMPLE.decode(),
          "sample.jsonl": '{"a": 1}\n{"a": 2}\n'}  # fmt: skip
 # Those that begin something that does not end by itself, or start Spark: only with arguments that are refused before.
-ENDLESS = {("drpc", "serve"), ("events", "serve"), ("doctor",), ("profile",)}
+ENDLESS = {("drpc", "serve"), ("events", "serve"), ("doctor",), ("profile",), ("txid", "watch")}
 WORDS = st.one_of(
     st.sampled_from([*FILES, "counting", "counting:build", "counting:nothing", "counting:failing", "counting:LIMIT",
     "counting:none", ".",
