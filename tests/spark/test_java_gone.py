@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -10,6 +9,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from trident_py.errors import TopologyError, TridentError
+from trident_py.report.progress import RunningTopology
 from trident_py.spark.component import SparkComponent, _Waking
 
 
@@ -36,7 +36,8 @@ def component(java: Any) -> SparkComponent:
     made.spark = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=java))
     made.checkpoint = SimpleNamespace(location="hdfs://namenode:8020/checkpoints/t")  # type: ignore[assignment]
     made._finished, made.available_now = _Waking(), False
-    made.running = SimpleNamespace(stopping=threading.Event())  # type: ignore[assignment]
+    made.program = SimpleNamespace(component="words")  # type: ignore[assignment]
+    made.running = RunningTopology("t", ["words"])
     made.error = None
     return made
 
@@ -47,7 +48,7 @@ def test_a_query_that_ended_as_java_is_gone_is_not_followed_by_a_question_to_jav
     assert not ended._may_go_on(by)
     with pytest.raises(TopologyError, match="Spark's Java process is gone") as raised:
         ended._raise(by)
-    assert raised.value.operation == "Spark"
+    assert raised.value.operation == "Spark of component 'words'"
 
 
 def test_a_batch_that_asked_java_when_it_was_gone_says_so() -> None:
@@ -55,7 +56,7 @@ def test_a_batch_that_asked_java_when_it_was_gone_says_so() -> None:
     ended.error = ConnectionRefusedError(111, "Connection refused")
     with pytest.raises(TopologyError, match=r"Java process is gone.*continues where it stopped") as raised:
         ended._raise(None)
-    assert raised.value.operation == "Spark"
+    assert raised.value.operation == "Spark of component 'words'"
 
 
 def test_a_server_that_refuses_a_batch_is_not_taken_for_java() -> None:

@@ -39,6 +39,8 @@ def copy_value(value: Any) -> Any:
         return value
     if kind in _TUPLES:
         return value if PLAIN.issuperset(map(type, value)) else tuple.__new__(kind, map(copy_value, value))
+    if kind is memoryview:
+        return bytes(value)
     if kind in _FLAT and PLAIN.issuperset(map(type, value)):
         return value.copy()
     if kind is dict and PLAIN.issuperset(map(type, value)) and PLAIN.issuperset(map(type, value.values())):
