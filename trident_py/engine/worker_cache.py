@@ -62,7 +62,7 @@ class WorkerCache:
         key = _key(program, node.state, index)
         now = (batch.txid, batch.attempt)
         state, last = self.states.get(key, (None, None))
-        seen = node.state.name in program.states() or is_current(node.state.factory)
+        seen = node.state.name in program.routes or is_current(node.state.factory)
         here = RunContext.of(program.conf).home is None and seen
         alone = here or node.state.static or node.state.in_object
         fresh = last == now or (last == batch.previous and program.updates_beside(node))
