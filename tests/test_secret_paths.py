@@ -125,15 +125,15 @@ def look_everywhere(topology: TridentTopology, folder: Path, texts: dict[str, st
     built = topology.build()
     texts |= {"explain": built.explain(), "guarantees": str(built.guarantees()), "plan": repr(built.plan),
               "diagrams": draw(built.plan, "mermaid") + draw(built.plan, "dot")}  # fmt: skip
-    with LocalCluster(str(folder / "checkpoints")) as cluster:
-        try:
+    try:
+        with LocalCluster(str(folder / "checkpoints")) as cluster:
             running = cluster.submitTopology("canary", CONF, built)
             seen: list[Any] = []
             running.addListener(lambda *event: seen.append(event))
             running.awaitTermination(2)
             texts["running"] = repr(running) + repr(seen)
-        except Exception as error:
-            texts["error"] = chain(error)
+    except Exception as error:  # of the run, or at the end of the block
+        texts["error"] = chain(error)
     close_stores()
     texts["files"] = files_in(folder / "checkpoints")
 
