@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, LocalCluster, TridentTopology
-from trident_py.errors import TopologyError, ZombieError
+from trident_py.errors import TopologyError, TridentError, ZombieError
 from trident_py.report.progress import RunningTopology
 from trident_py.testing import FixedBatchSpout
 
@@ -172,6 +172,17 @@ def test_of_several_errors_one_is_raised_and_the_others_are_logged(caplog: pytes
         submit_failing(cluster, "first")
         submit_failing(cluster, "second")
     assert [record.getMessage()[:25] for record in caplog.records] == ["topology 'second' failed:"]
+
+
+def test_killing_a_topology_that_has_failed_raises_its_error(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = LocalCluster()
+    submit_failing(cluster)
+    with pytest.raises(TopologyError, match="cannot read 'a'"):
+        cluster.killTopology("t")
+    with pytest.raises(TridentError, match="no topology 't' is active on this cluster; active: none"):
+        cluster.killTopology("t")
+    cluster.shutdown()
+    assert not caplog.records
 
 
 UNASKED = """

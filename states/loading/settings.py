@@ -51,12 +51,17 @@ def _type_of(name: str, points: list[EntryPoint]) -> Installed:
     try:
         target: Any = points[0].load()
     except Exception as error:  # a third-party package may raise anything when imported
-        if isinstance(error, ModuleNotFoundError) and f"{error.name}".startswith("states."):
+        if isinstance(error, ModuleNotFoundError) and _is_extra(points[0].module, f"{error.name}."):
             return Installed(name, packages, None, explain_missing_extra("it", points[0].module))
         return Installed(name, packages, None, f"{points[0].value} cannot be loaded: {type(error).__name__}: {error}")
     if not (isinstance(target, type) and issubclass(target, StateSettings)):
         return Installed(name, packages, None, f"{points[0].value} is not a subclass of states.loading.StateSettings")
     return Installed(name, packages, target)
+
+
+def _is_extra(module: str, missing: str) -> bool:
+    """Whether what is missing is the part of ours that has the module, and nothing that it imports."""
+    return missing.startswith("states.") and f"{module}.".startswith(missing)
 
 
 def _package(point: EntryPoint) -> str:

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -416,6 +417,23 @@ def test_a_type_that_cannot_be_used_says_why_and_harms_no_other(
     other("other", broken=target)
     assert f"states.r.type: type broken: {why}" in refused(tmp_path, "states:\n  r: {type: broken}")
     assert set(states.load(written(tmp_path, f"states:\n  c: {MAP}}}"))) == {"c"}
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        ("states.extras.redis", "needs states.extras.redis.models, which this installation lacks"),
+        ("states.extras.redis.models", "needs states.extras.redis.models, which this installation lacks"),
+        ("states.sql.naems", "cannot be loaded: ModuleNotFoundError: No module named 'states.sql.naems'"),
+    ],
+)
+def test_a_broken_import_of_ours_is_no_missing_part(missing: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(point: EntryPoint) -> None:
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.setattr(EntryPoint, "load", load)
+    problem = find_types()["redis-map"].problem
+    assert problem is not None and told in problem
 
 
 def test_two_packages_with_one_name_are_not_chosen_between(other: Any, tmp_path: Path) -> None:
