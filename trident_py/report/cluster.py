@@ -41,8 +41,8 @@ class ClusterBase:
         return running
 
     def killTopology(self, name: str) -> None:
-        """Stop a topology after its current attempt. An error of it that nobody has asked for is logged, or raised if it
-        had failed before. Raises TridentError if none of this name is active, or answers requests after its end."""
+        """Stop a topology after its current attempt. An error of it that nobody has asked for is logged, or raised if
+        it had failed before. Raises TridentError if none of this name is active, or answers requests after its end."""
         there = [each for each in self._running if each.isOpen]
         found = [each for each in there if each.name == name]
         for each in found:
