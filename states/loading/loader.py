@@ -124,7 +124,7 @@ def _make_look(
     try:
         findings = [Finding(finding.level, hide(finding.text)) for finding in check(factory)]
     except Exception as error:  # an error of a database driver or of a third-party type
-        text = f"{type(error).__name__}: {error}".partition("(Background on this error")[0]
+        text = _describe(error).partition("(Background on this error")[0]
         findings = [Finding("error", hide(" ".join(text.split())))]
     return Look(name, kind, hide(repr(factory)), tuple(findings))
 
@@ -207,6 +207,10 @@ def _create(document: Document, where: Where, settings: StateSettings) -> StateF
     try:
         return settings.make()
     except Exception as error:  # a third-party type may raise anything, with secrets in the text
-        kind = "" if isinstance(error, TridentError) else f"{type(error).__name__}: "
-        document.add(where, f"cannot be created: {kind}{document.hide(str(error), words=True, where=where)}")
+        document.add(where, f"cannot be created: {document.hide(_describe(error), words=True, where=where)}")
     return None
+
+
+def _describe(error: Exception) -> str:
+    """Return the text of an error, with its type unless it is ours."""
+    return str(error) if isinstance(error, TridentError) else f"{type(error).__name__}: {error}"
