@@ -7,13 +7,14 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Hashable
 from pathlib import Path
 from typing import NamedTuple
 
 import databases
 import pytest
 from contracts.state import StateContract
-from tiers import COLLECTED, is_mysql, one_of_each, promise
+from tiers import COLLECTED, is_mysql, one_of_each, promise, sharers
 
 ROOT = Path(__file__).parents[1]
 DATABASES = tuple(databases.kinds())
@@ -35,7 +36,7 @@ CONTRACT = {
     **{f"{REDIS}::{name}": ("",) for name in ("TestOpaque", "TestTransactional")},
 }  # fmt: skip
 
-# What else is promised: a fault, and the tests that show it, each with the stores on which it does.
+# What else is promised: a fault, and the tests that show it, with the stores on which they do: one test for each store.
 FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
     "a driver killed at a step": {
         "test_every_state.py::test_a_driver_killed_at_any_step": DATABASES,
@@ -43,7 +44,7 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_file_state.py::test_a_driver_killed_at_any_step": ("files", "batches", "manifest"),
         "test_file_state.py::test_a_driver_killed_before_any_call_of_the_store": ("task", "publish"),
         "test_transactional_faults.py::test_a_driver_killed_at_every_step": ("",),
-        "test_compacted_faults.py::test_a_driver_killed_at_every_step": ("",),
+        "test_compacted_contract.py::TestOpaque::test_a_driver_killed_at_any_point": ("",),
         "test_redis_faults.py::test_a_driver_killed_at_every_step": ("",),
         "test_kill_points.py::test_what_it_left_is_whole_partitions_over_exact_batches": ("one", "published"),
     },
@@ -59,7 +60,6 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
     "a server killed": {
         "test_lost_servers.py::test_a_server_killed_in_the_middle_of_a_batch": SERVERS,
         "test_transactional_faults.py::test_a_broker_killed_around_commit": ("",),
-        "test_compacted_faults.py::test_a_broker_killed_around_commit": ("",),
         "test_spout_crashes.py::test_a_broker_killed_while_batches_run": ("",),
     },
     "a connection lost at COMMIT": {
@@ -102,11 +102,12 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 class Case(NamedTuple):
-    """A collected case, its promise (classes that inherit a test share it), and the tests of `make test` that keep it:
-    None if it runs there itself."""
+    """A collected case, its promise (classes that inherit a test share it), those that share cases with it, and the
+    tests of `make test` that keep its promise: None if it runs there itself."""
 
     id: str
     promise: str
+    sharers: Hashable
     kept_by: tuple[str, ...] | None
 
     @property
@@ -134,7 +135,8 @@ def cases(request: pytest.FixtureRequest) -> list[Case]:
 def case_of(item: pytest.Item) -> Case:
     assert isinstance(item, pytest.Function)
     marks = [*item.iter_markers("whole")]
-    return Case(item.nodeid, promise(item), tuple(name for mark in marks for name in mark.args) if marks else None)
+    kept_by = tuple(name for mark in marks for name in mark.args) if marks else None
+    return Case(item.nodeid, promise(item), sharers(item), kept_by)
 
 
 @pytest.fixture(scope="module")
@@ -156,13 +158,13 @@ def test_a_test_has_a_case_in_make_test_or_names_those_that_keep_its_promise(
 
 
 def test_no_test_is_left_without_a_store_in_make_test(cases: list[Case]) -> None:
-    on: dict[str, set[str]] = defaultdict(set)
-    always: dict[str, set[str]] = defaultdict(set)
+    on: dict[Hashable, set[str]] = defaultdict(set)
+    always: dict[Hashable, set[str]] = defaultdict(set)
     for case in cases:
-        on[case.promise] |= case.stores
+        on[case.sharers] |= case.stores
         if case.kept_by is None:
-            always[case.promise] |= case.stores
-    assert {promise: on[promise] - stores for promise, stores in always.items() if stores != on[promise]} == {}
+            always[case.sharers] |= case.stores
+    assert {tests: on[tests] - stores for tests, stores in always.items() if stores != on[tests]} == {}
 
 
 def test_every_promise_of_the_contract_is_kept_on_every_store_in_make_test(quick: list[str]) -> None:
@@ -183,8 +185,9 @@ def test_every_state_keeps_promises_on_every_store_in_make_test(quick: list[str]
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_happens_after_a_fault_is_shown_on_every_store_in_make_test(quick: list[str], fault: str) -> None:
-    wanted = {(test, store) for test, stores in FAULTS[fault].items() for store in stores}
-    assert wanted - {(test, store) for test, store in wanted if shown(quick, test, store)} == set()
+    assert [test for test in FAULTS[fault] if not shown(quick, test, "")] == []
+    wanted = {store for stores in FAULTS[fault].values() for store in stores}
+    assert wanted - {store for store in wanted if any(shown(quick, test, store) for test in FAULTS[fault])} == set()
 
 
 def shown(quick: list[str], test: str, store: str) -> bool:
@@ -200,22 +203,45 @@ def test_one_of_each_takes_every_value_and_few_cases() -> None:
     assert sorted(sum(("store", store) in case for case in chosen) for store in range(3)) == [2, 3, 3]
 
 
-def test_modules_whose_tests_have_one_name_share_no_cases(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(
+def collect(folder: Path, modules: dict[str, str]) -> list[str]:
+    """Return the cases that `make test` takes of these modules."""
+    (folder / "conftest.py").write_text(
         f"import sys\nsys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}\n"
         "import pytest\nfrom tiers import leave_out\n"
         "@pytest.hookimpl(tryfirst=True)\ndef pytest_collection_modifyitems(items):\n    leave_out(items)\n"
     )
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    whole\n    one_of_each\n")
-    for module in ("test_one", "test_other"):
-        (tmp_path / f"{module}.py").write_text(
-            "import pytest\n\nclass TestOpaque:\n    @pytest.mark.one_of_each\n"
-            "    @pytest.mark.parametrize('store', ['sqlite', 'mariadb'])\n    def test_a_promise(self, store): ...\n"
-        )
-    args = ["-m", "pytest", "--collect-only", "-q", "-m", "not whole", "-p", "no:cacheprovider", str(tmp_path)]
-    said = subprocess.run([sys.executable, *args], capture_output=True, text=True, cwd=tmp_path)
-    assert sorted(line for line in said.stdout.splitlines() if "::" in line) == [
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    whole\n    one_of_each\n    dear\n")
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(text)
+    args = ["-m", "pytest", "--collect-only", "-q", "-m", "not whole", "-p", "no:cacheprovider", str(folder)]
+    said = subprocess.run([sys.executable, *args], capture_output=True, text=True, cwd=folder)
+    assert said.returncode == 0, said.stdout + said.stderr
+    return sorted(line for line in said.stdout.splitlines() if "::" in line)
+
+
+def test_modules_whose_tests_have_one_name_share_no_cases(tmp_path: Path) -> None:
+    text = (
+        "import pytest\n\nclass TestOpaque:\n    @pytest.mark.one_of_each\n"
+        "    @pytest.mark.parametrize('store', ['sqlite', 'mariadb'])\n    def test_a_promise(self, store): ...\n"
+    )
+    assert collect(tmp_path, dict.fromkeys(("test_one", "test_other"), text)) == [
         f"{module}.py::TestOpaque::test_a_promise[{store}]"
         for module in ("test_one", "test_other")
         for store in ("mariadb", "sqlite")
-    ], said.stdout + said.stderr
+    ]
+
+
+def test_the_tests_of_a_dear_module_share_their_cases(tmp_path: Path) -> None:
+    collected = collect(
+        tmp_path,
+        {
+            "test_dear": "import pytest\n\npytestmark = pytest.mark.dear\n"
+            "@pytest.mark.parametrize('store', ['sqlite', 'mariadb'])\ndef test_one(store): ...\n"
+            "@pytest.mark.parametrize('store', ['sqlite', 'mariadb'])\ndef test_other(store): ...\n"
+            "def test_alone(): ...\n"
+        },
+    )
+    assert sorted(line.partition("[")[0] for line in collected) == [
+        f"test_dear.py::{name}" for name in ("test_alone", "test_one", "test_other")
+    ]
+    assert {line.partition("[")[2] for line in collected} == {"", "sqlite]", "mariadb]"}

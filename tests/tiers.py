@@ -12,6 +12,10 @@ parameter comes once: each store, state and step, not each of them with each oth
     Kafka, Redis, or files. MariaDB and MySQL, which have one dialect, are two stores; a test that is not marked has a
     case on one of them.
 
+``dear``
+    The tests of a module, which cost seconds each, share their cases: each test has one at least, and each value of
+    each parameter comes once in the module, not in each of its tests.
+
 ``test_tiers.py`` holds that no promise is left without a case, on any store.
 """
 
@@ -99,6 +103,19 @@ def promise(item: pytest.Function) -> str:
     return f"{item.function.__module__}.{item.function.__qualname__}"
 
 
+def is_dear(item: pytest.Function) -> bool:
+    """Whether the tests of its module share their cases. A test that it inherits has its own."""
+    return item.get_closest_marker("dear") is not None and item.function.__module__ == item.module.__name__
+
+
+def sharers(item: pytest.Function) -> Hashable:
+    """Those that share cases: the tests of a dear module, the classes that inherit a test, or the cases of one test."""
+    if is_dear(item):
+        return item.function.__module__
+    inherited = item.get_closest_marker("one_of_each") is not None and item.cls is not None
+    return promise(item) if inherited else (item.parent, item.originalname)
+
+
 def leave_out(items: Iterable[pytest.Item]) -> None:
     """Marks the cases that `make test` does not need. Called once, when all tests are collected.
 
@@ -109,10 +126,11 @@ def leave_out(items: Iterable[pytest.Item]) -> None:
     tests: dict[Any, list[pytest.Function]] = defaultdict(list)
     for item in items:
         if isinstance(item, pytest.Function) and not item.get_closest_marker("whole"):
-            inherited = item.get_closest_marker("one_of_each") is not None and item.cls is not None
-            tests[promise(item) if inherited else (item.parent, item.originalname)].append(item)
+            tests[sharers(item)].append(item)
     for cases in tests.values():
         made = [list(values(case)) for case in cases]
+        if is_dear(cases[0]):
+            made = [[*each, (("test",), promise(case))] for case, each in zip(cases, made, strict=True)]
         several = len({name for case in made for name, _ in case}) > 1 or len({case.cls for case in cases}) > 1
         if several or len(set(map(tuple, made))) < len(made):
             kin = [(case.cls, *each) for case, each in zip(cases, made, strict=True)]

@@ -26,6 +26,8 @@ from .cell_verdict import Tries, Verdict, applied_records, applied_rows, applied
 from .forks import run
 from .steps import STEPS, Fault
 
+pytestmark = pytest.mark.dear
+
 Place = tuple[str, int]
 """A step, and the partition that takes it."""
 EVERY: list[Place] = [*((step, 0) for step in STEPS), ("committed", 1), ("over", 0)]

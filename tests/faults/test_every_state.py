@@ -19,7 +19,7 @@ from .steps import STEPS, Fault
 from .stores import EXACT, differences
 from .traces import Trace
 
-pytestmark = pytest.mark.one_of_each
+pytestmark = [pytest.mark.one_of_each, pytest.mark.dear]
 SEED = 4
 PLACES = [
     *((step, 0) for step in STEPS),

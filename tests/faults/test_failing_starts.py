@@ -12,6 +12,8 @@ from .test_recovery import CLUSTERS, Make, world
 from .weak import RAISED, raises
 from .worlds import TOPOLOGY
 
+pytestmark = pytest.mark.dear
+
 __all__ = ["world"]  # the fixture
 POINTS = ("remembered", "open", "opened", "prepare")
 

@@ -28,6 +28,8 @@ from .readings import PARTITIONS, Fold, Readings
 from .steps import DRIVER, STEPS, Fault, InHalves, Stepped
 from .stores import ROW, Source
 
+pytestmark = pytest.mark.dear
+
 SEED = 5
 MODES = ("files", "batches", "manifest")
 NAME = "rows"

@@ -17,6 +17,8 @@ from .test_recovery import CLUSTERS, Make, world
 from .weak import RAISED, raises
 from .worlds import World
 
+pytestmark = pytest.mark.dear
+
 __all__ = ["world"]  # the fixture
 WORDS = "its last complete batch is 2, and this driver has completed batch 5"
 

@@ -23,6 +23,8 @@ from .held import HELD
 from .readings import Fold, Readings
 from .steps import Fault
 
+pytestmark = pytest.mark.dear
+
 LAST = 8
 LOGGED = {"log_bin": "binlog", "server_id": 1, "binlog_format": "ROW"}
 GTIDS = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}

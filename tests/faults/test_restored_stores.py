@@ -23,6 +23,8 @@ from .stores import EXACT, MAPS, TABLES, read
 from .test_recovery import CLUSTERS, Make, world
 from .worlds import World
 
+pytestmark = pytest.mark.dear
+
 __all__ = ["world"]  # the fixture
 
 

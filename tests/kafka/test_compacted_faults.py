@@ -31,6 +31,7 @@ def start(kafka: Any, tmp_path: Path) -> CompactedStart:
     return CompactedStart(kafka.bootstrap, tmp_path, 6, prefix=f"faults-{os.getpid()}-{next(_COUNT)}")
 
 
+@pytest.mark.whole("test_compacted_contract.py::TestOpaque::test_a_driver_killed_at_any_point")
 def test_a_driver_killed_at_every_step_counts_every_batch_once(start: CompactedStart) -> None:
     """Each time a batch and a kind further on."""
     last = len(PLACES) + 2
@@ -108,6 +109,7 @@ def wait_for_transaction(start: CompactedStart, is_open: bool) -> None:
     raise AssertionError("the transaction stays as it is")
 
 
+@pytest.mark.whole("test_transactional_faults.py::test_a_broker_killed_around_commit")
 def test_a_broker_killed_around_commit_loses_and_doubles_nothing(own_kafka: Callable[..., Any], tmp_path: Path) -> None:
     """With rows sent, with nothing sent yet, and between the commits of two partitions."""
     broker = own_kafka()

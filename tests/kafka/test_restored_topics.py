@@ -27,6 +27,8 @@ from trident_py.operations.builtin import Sum
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import Fields
 
+pytestmark = pytest.mark.dear
+
 SIZE, BACKUP, LATER, LAST = 100, 4, 8, 12
 ROW = Fields("k string", "n bigint")
 KEYED = {"key": "k string", "partitions": 2}

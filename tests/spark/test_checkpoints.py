@@ -26,7 +26,7 @@ from .driving import Start, exact, kill, until
 from .folder import copy_topology, numbers, written
 from .test_txids import LONG, one_after_the_other
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.dear]
 RENAMING = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 NAME = "a name: 50% ü"
 WHOLE = pytest.mark.whole("test_a_topology_goes_on_from_a_checkpoint_that_is_on_no_machine")

@@ -19,6 +19,8 @@ from trident_py.state import persist
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import TridentTuple
 
+pytestmark = pytest.mark.dear
+
 
 class TestAppend(AppendContract):
     def make(self, url: str) -> AppendState:

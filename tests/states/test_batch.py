@@ -27,6 +27,8 @@ from trident_py.state import persist
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import TridentTuple
 
+pytestmark = pytest.mark.dear
+
 
 class TestBatch(PlainContract):
     def make(self, url: str) -> BatchState:

@@ -27,6 +27,8 @@ from trident_py.state import ValueUpdater
 from trident_py.testing.databases import connection
 from trident_py.tuples import Fields, TridentTuple
 
+pytestmark = pytest.mark.dear
+
 MYSQLS = pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 POSTGRESQL = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)

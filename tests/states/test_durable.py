@@ -17,6 +17,8 @@ from trident_py.operations.builtin import Sum
 from trident_py.state import MapCombinerAggStateUpdater
 from trident_py.tuples import TridentTuple
 
+pytestmark = pytest.mark.dear
+
 FIELDS = Fields("word string", "n bigint")
 LAZY = {"wal_writer_delay": "10s", "synchronous_commit": "off"}  # a commit may wait that long for the disk
 STATES: dict[str, Callable[[str], Any]] = {

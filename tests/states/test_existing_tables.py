@@ -27,6 +27,8 @@ from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, persist
 from trident_py.tuples import TridentTuple
 
+pytestmark = pytest.mark.dear
+
 SQLITE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 OURS = [*EDGES, "float", "decimal", "char(3)"]
 TEXT = {"string", "varchar(3)", "char(3)"}

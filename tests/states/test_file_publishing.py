@@ -21,6 +21,8 @@ from states.files.folder import StateFolder
 from trident_py.errors import DefinitionError, FailedException, StateError, TridentError, ZombieError
 from trident_py.tuples import TridentTuple
 
+pytestmark = pytest.mark.dear
+
 COLUMNS = ["word string", "n bigint"]
 MODES = ["files", "batches", "manifest"]
 CALLS = ["list_folder", "read", "create", "open_writer", "rename", "rename_folder", "sync", "delete"]

@@ -179,6 +179,7 @@ def test_a_bucket_that_refuses_is_told() -> None:
             factory.folder().create("a", b"")
 
 
+@pytest.mark.whole("test_a_store_that_is_away_fails_the_batch")
 def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
     """HDFS only: the tests' S3 keeps its buckets in memory."""
     with HdfsServer() as server:

@@ -21,6 +21,8 @@ from trident_py.model.chunks import Chunk, TupleList
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple
 
+pytestmark = pytest.mark.dear
+
 FIELDS = Fields("k", "v", "d")
 TABLE = "CREATE TABLE t (k VARCHAR(8) NOT NULL PRIMARY KEY, v TINYINT NOT NULL, d DATE{})"
 DAY = datetime.date(2026, 2, 28)

@@ -17,6 +17,8 @@ from trident_py.errors import StateError
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple
 
+pytestmark = pytest.mark.dear
+
 FIELDS = Fields("word string")
 ROOT = Path(__file__).parents[2]
 DRIVER = """

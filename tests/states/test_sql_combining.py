@@ -29,6 +29,8 @@ from trident_py.state import (
 from trident_py.state.keys import ColumnKeys
 from trident_py.state.updates import Combines, sql_of
 
+pytestmark = pytest.mark.dear
+
 KINDS: dict[str, Any] = {
     "nonTransactional": NonTransactionalMap, "transactional": TransactionalMap, "opaque": OpaqueMap,
 }  # fmt: skip

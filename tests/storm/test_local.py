@@ -13,6 +13,8 @@ from .compare import diff
 from .deviations import DEVIATIONS, check
 from .interpreter import run
 
+pytestmark = pytest.mark.dear
+
 PER_TEST = 50
 
 

@@ -34,6 +34,8 @@ from .naive import Batch, expected
 from .stories import POINTS, stories
 from .support import CrashingStore, windows
 
+pytestmark = pytest.mark.dear
+
 _numbers = itertools.count()
 EVENT_TIME = TumblingDurationWindow.of(D.of(1_000)).withTimestampField("time")
 EACH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)

@@ -24,7 +24,7 @@ from trident_py.extras.hdfs.webhdfs import client_of
 from trident_py.spouts import FileSpout
 from trident_py.tuples import TransactionAttempt
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.dear]
 
 SUFFIXES = {"lines": "txt", "csv": "csv", "json": "jsonl", "parquet": "parquet"}
 

@@ -23,6 +23,8 @@ from trident_py.extras.gateway.claims import NEW, PROCESSED, PRODUCED, Claim, Cl
 from trident_py.extras.gateway.stores import store_of
 from trident_py.model.secrets import redact_url
 
+pytestmark = pytest.mark.dear
+
 LEASE = 60.0
 HERE = Path(__file__).parent
 

@@ -32,6 +32,8 @@ from trident_py.extras.txid.rewind import examine, list_kept, rewind
 from trident_py.spouts.interfaces import NON_TRANSACTIONAL
 from trident_py.testing import FixedBatchSpout
 
+pytestmark = pytest.mark.dear
+
 SEED, LAST = 5, 7
 ROWS = ("append", "rows", "batch")
 BACK = 3
