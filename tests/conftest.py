@@ -234,7 +234,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """The million objects of the collected tests stay: no collection of garbage looks at them, and no fork copies them."""
+    """What was collected stays: no collection of garbage looks at its million objects, and no fork copies them."""
     gc.collect()
     gc.freeze()
 
