@@ -18,7 +18,7 @@ import pytest
 
 import trident_py
 from trident_py import Config, LocalCluster, TridentTopology
-from trident_py.cli.display import ProgressLine, Terminated, follow
+from trident_py.cli.display import ProgressLine, Terminated, _format_txids, follow
 from trident_py.cli.failures import run_guarded
 from trident_py.cli.run import settings_of
 from trident_py.cli.spark_options import SparkOptions
@@ -325,6 +325,12 @@ def test_a_second_signal_ends_a_run_whose_batch_hangs_and_says_so(folder: Path) 
     assert running.returncode == 143, told
     said = "ended in the middle of a batch, which the next start repeats; last committed txid: 1"
     assert [json.loads(line)["message"] for line in told.splitlines()] == [said]
+
+
+def test_the_last_txid_is_that_of_each_component() -> None:
+    assert [_format_txids(txids) for txids in ({"a": 7}, {"a": None}, {"a": 7, "b": None})] == [
+        "7", "none", "7 of a, none of b"
+    ]  # fmt: skip
 
 
 def test_local_runs_do_not_load_pyspark(folder: Path) -> None:

@@ -101,13 +101,13 @@ def test_without_a_checkpoint_a_run_starts_anew() -> None:
 def test_with_a_checkpoint_a_topology_goes_on_where_it_stopped(tmp_path: Path) -> None:
     rows, seen = [(i,) for i in range(6)], []
     factory = LoggingBackingMap.Factory("transactional")
-    for count in (2, 6):
+    for count in (2, 6, 6):
         with LocalCluster(checkpoints=str(tmp_path)) as cluster:
             topology = counting(FixedBatchSpout("v", 1, *rows[:count]), factory)
             running = cluster.submitTopology("kept", {}, topology.build())
             assert running.awaitTermination(30)
-            seen.append(sorted(running.attempts))
-    assert seen == [[1, 2], [3, 4, 5, 6]]
+            seen.append((sorted(running.attempts), running.txid))
+    assert seen == [([1, 2], 2), ([3, 4, 5, 6], 6), ([], 6)]
     assert list(stored(factory).values()) == [(6, 6)]
 
 

@@ -6,7 +6,7 @@ import copy
 import logging
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from queue import SimpleQueue
@@ -78,7 +78,7 @@ def follow(running: RunningTopology, displays: Sequence[Display]) -> int:
     except KeyboardInterrupt as stopped:
         _stop(running)
         how = "ended in the middle of a batch, which the next start repeats" if running.isActive else "stopped"
-        print(f"{how}; last committed txid: {running.txid}", file=sys.stderr, flush=True)
+        print(f"{how}; last committed txid: {_format_txids(running.txids)}", file=sys.stderr, flush=True)
         return TERMINATED if running.isActive and isinstance(stopped, Terminated) else exit_code(stopped)
     finally:
         drain(news, shown, displays)
@@ -91,6 +91,12 @@ def _stop(running: RunningTopology) -> None:
     if not running.stopping.is_set():
         with suppress(KeyboardInterrupt):
             running.stop()
+
+
+def _format_txids(txids: Mapping[str, int | None]) -> str:
+    """Return the txid, with several components that of each."""
+    shown = {name: "none" if txid is None else str(txid) for name, txid in txids.items()}
+    return ", ".join(shown.values() if len(shown) == 1 else (f"{txid} of {name}" for name, txid in shown.items()))
 
 
 def exit_code(stopped: KeyboardInterrupt) -> int:

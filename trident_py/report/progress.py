@@ -341,6 +341,7 @@ class RunningTopology:
             self.events.append(event)
             del self.events[:-10_000]
             if kind == "started":
+                self.progress[str(component)].txid = txid or None
                 self._starting.discard(str(component))
                 self._opened.notify_all()
         inside_run.depth += 1

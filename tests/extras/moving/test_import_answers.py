@@ -104,6 +104,25 @@ def with_checkpoint(checkpoint: str) -> list[tuple[int, str]]:
     return [(each.exit_code, " ".join(each.output.split())) for each in done]
 
 
+def test_of_several_checkpoints_one_must_be_named(place: Path) -> None:
+    fill(place)
+    dump_nodes(place, {"a": 8, "b": 8})
+    assert offsets("apart")[0] == 0
+    for code, shown in with_checkpoint("ck"):
+        assert (code, f"the folder of one: {place}/ck/own_spouts/a, {place}/ck/own_spouts/b" in shown) == (2, True), shown
+
+
+def test_a_source_without_values_is_a_mistake(place: Path) -> None:
+    """A hash of Redis that is not there cannot be told from an empty one."""
+    fill(place)
+    dump_nodes(place, {"a": 8, "b": 8})
+    (place / "values.jsonl").write_text("\n")
+    assert offsets("build")[0] == 0
+    code, shown = with_checkpoint("ck")[0]
+    told = "values.jsonl: no values are there. Check its name; an empty state needs no import"
+    assert (code, told in shown) == (1, True), shown
+
+
 @pytest.mark.parametrize("uri", ["ck", "file://{}/ck", "file://{}/ck/own_spouts/a%2Bb"])
 def test_a_checkpoint_of_this_machine_is_found(uri: str, place: Path) -> None:
     fill(place)

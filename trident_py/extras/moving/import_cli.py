@@ -15,8 +15,10 @@ import click
 
 from ...cli.failures import run_guarded
 from ...cli.targets import add_options, name_option, settings_option, target_argument, traceback_option
+from ...errors import StateError
 from ...filesystems.base import is_number
 from ...state import StateType
+from ...state.roles import OpensValues
 from ..txid.components import Component, components_of
 from .checkpoint import ImportedPosition, Moved, make_checkpoint
 from .kafka_offsets import Place
@@ -95,6 +97,14 @@ def _make(component: Component, position: ImportedPosition, dry_run: bool) -> No
     if not dry_run:
         made = make_checkpoint(component, position)
         print(f"{'made' if made else 'there already:'} the checkpoint {component.read().where}")
+        print("\n".join(_list_states(component)))
+
+
+def _list_states(component: Component) -> list[str]:
+    """Return the line about the states whose values are to be imported; none if there are no maps."""
+    assert component.program is not None
+    maps = [name for name, factory in component.program.states().items() if isinstance(factory, OpensValues)]
+    return [f"  each begins without a value until `trident import state` fills it: {', '.join(maps)}"] if maps else []
 
 
 def _warn(moved: Moved) -> list[str]:
@@ -150,7 +160,8 @@ def state(
 
     def body() -> int:
         if in_place == (into is not None):
-            raise click.UsageError("name the state with --into FILE:STATE, or say --in-place")
+            both = "and not both" if in_place else "which says where the values go"
+            raise click.UsageError(f"name the state with --into FILE:STATE, or say --in-place, {both}")
         storms = source_of(source, StateType(kind), lay)
         moved = find_checkpoint(checkpoint)
         if in_place:
@@ -161,6 +172,8 @@ def state(
             shown, target = target_of(into or "")
             result = import_values(storms, target, moved, split, accept_under_way, _tell)
         print("\n".join(_describe(storms.shown, shown, result)))
+        if not result.keys:
+            raise StateError(f"{storms.shown}: no values are there. Check its name; an empty state needs no import")
         result.check(shown)
         return 0
 

@@ -108,9 +108,11 @@ def find_checkpoint(checkpoint: str) -> Moved:
     """Return what an imported checkpoint keeps of Storm. Raises an error for one on which a topology has run."""
     found = [each for each in _components_at(checkpoint) if find_moved(each) is not None]
     if len(found) != 1:
+        there = ", ".join(each.read().where for each in found)
+        example = f": {there}" if found else ", such as checkpoints/words/sentences"
         raise DefinitionError(
             f"{checkpoint} has {len(found)} checkpoints that `trident import offsets` has made; name the folder of "
-            "one, such as checkpoints/words/sentences"
+            f"one{example}"
         )
     check_unused(found[0])
     moved = find_moved(found[0])
