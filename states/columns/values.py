@@ -77,7 +77,7 @@ class Column:
     most: int = 0
     """How many bytes of UTF-8 a text may have; 0 means no limit."""
     zoned: bool | None = None
-    """For a key that `folds`: whether the times in the table have a zone; None if that is open."""
+    """For a column that `folds`: whether the times in the table have a zone; None if that is open."""
 
     def __post_init__(self) -> None:
         nameable("column", self.name)
@@ -119,8 +119,8 @@ class Column:
 
     @property
     def folds(self) -> bool:
-        """Whether the column would store two keys as one: a time with a zone, and its UTC time without a zone."""
-        return self.key and self.family == "timestamp" and "zone" in self.without
+        """Whether the column would store two values as one: a time with a zone, and its UTC time without a zone."""
+        return self.family == "timestamp" and "zone" in self.without
 
     @property
     def nullable(self) -> bool:
@@ -156,15 +156,16 @@ class Column:
         return stored
 
     def strangers(self, values: Sequence[Any]) -> dict[int, str]:
-        """Return where the column `folds`: the keys that differ from the table's kind, or from the first key's if that
+        """Return where the column `folds`: the times that differ from the table's kind, or from the first one's if that
         is open; index to reason."""
-        if not self.folds or len(values) == 0:
+        if not self.folds:
             return {}
-        zoned = [_plain(value).utcoffset() is not None for value in values]
-        right = zoned[0] if self.zoned is None else self.zoned
+        times = ((index, _plain(value)) for index, value in enumerate(values))
+        zoned = {index: time.utcoffset() is not None for index, time in times if time is not None}
+        right = next(iter(zoned.values()), None) if self.zoned is None else self.zoned
         has, others = ("no", "one") if right else ("a", "none")
-        reason = f"it has {has} time zone, the others here have {others}, and the column would store both as one key"
-        return {index: reason for index, is_zoned in enumerate(zoned) if is_zoned != right}
+        reason = f"it has {has} time zone, the others here have {others}, and the column would store both as one"
+        return {index: reason for index, is_zoned in zoned.items() if is_zoned != right}
 
 
 def refusal(

@@ -1,9 +1,9 @@
-"""``trident_key``: notes which kind of values each key column of a table holds, one row for each column.
+"""``trident_key``: notes which kind of values a column of a table holds: each column of the key, and each that `folds`.
 
 Within one batch, a column refuses two values that it would store as one. Across batches, restarts and states only the
 table can tell: a TEXT column of SQLite cannot tell a date from its text, nor a server's timestamp 06:00 from 06:00Z. So
-the kind of each key column is noted when the table is created or first used; whether its times have a zone is noted
-with the first time.
+the kind is noted when the table is created or first used; whether the times of a column have a zone is noted with the
+first time.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ _ZONES = {", with a zone": True, ", without a zone": False}
 _OF = "WHERE name = ? AND field = ?"
 
 
-def note(store: Store, connection: Connection, name: str, keys: Sequence[Column], new: bool) -> None:
+def note(store: Store, connection: Connection, name: str, columns: Sequence[Column], new: bool) -> None:
     """Note the kinds when the table is created (``new``) or first used, in a transaction that writes.
 
-    Raises StateError for a column that holds another kind; the database driver's duplicate key error if another process
-    notes it at this moment: the caller calls again.
+    Raises StateError for a key column that holds another kind; the database driver's duplicate key error if another
+    process notes it at this moment: the caller calls again.
     """
     table = store.dialect.fold_on_server(connection, name)
     if new:
         connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (table,))
-    if problems := key_problems(store, connection, name, keys):
+    if problems := key_problems(store, connection, name, [column for column in columns if column.key]):
         raise StateError(f"table {name!r} in {store.shown} {problems[0]}")
     kinds = _kinds(connection, table)
     text = f"INSERT INTO {TABLE} (name, field, kind) VALUES (?, ?, ?)"
-    for column in keys:
-        if column.name not in kinds:
+    for column in columns:
+        noted = column.key or store.dialect.narrow(column, "").folds
+        if noted and column.name not in kinds:
             connection.execute(text, (table, column.name, column.kind))
 
 
@@ -62,31 +63,34 @@ def settle_types(
     ``batch``, the values of each column, settles a kind that is still open. Then this is called in the transaction that
     writes the values, and waits for another transaction that settles the kind at this moment.
     """
+    if not any(column.folds for column in columns):
+        return list(columns)
     table = store.dialect.fold_on_server(connection, name)
-    values = [None] * len(columns) if batch is None else batch
-    return [
-        replace(column, zoned=_settle_zone(store, connection, (table, column.name), times)) if column.folds else column
-        for column, times in zip(columns, values, strict=True)
-    ]
+    notes = _notes(connection, table)
+    zones = [_zone(notes.get(column.name)) if column.folds else None for column in columns]
+    for at, times in enumerate(batch or ()):
+        if columns[at].folds and zones[at] is None and (new := detect_zone(times)) is not None:
+            zones[at] = _settle_zone(store, connection, (table, columns[at].name), new)
+    return [replace(column, zoned=zone) for column, zone in zip(columns, zones, strict=True)]
 
 
-def _settle_zone(store: Store, connection: Connection, row: tuple[str, str], values: Any) -> bool | None:
-    noted = _read_note(connection, row)
-    new = detect_zone(values) if noted is None and values is not None else None
-    if new is None:
-        return noted
+def _settle_zone(store: Store, connection: Connection, row: tuple[str, str], new: bool) -> bool | None:
     kind = next(text for text, zone in _ZONES.items() if zone is new)
     change = f"UPDATE {TABLE} SET kind = ? {_OF} AND kind = ?"  # the second of two writers waits, and changes nothing
     connection.execute(change, (f"timestamp{kind}", *row, "timestamp"))
-    return _read_note(connection, row, store.dialect.shared)
+    note = connection.execute(f"SELECT kind FROM {TABLE} {_OF}{store.dialect.shared}", row).fetchone()
+    return None if note is None else _zone(note[0])
 
 
-def _read_note(connection: Connection, row: tuple[str, str], lock: str = "") -> bool | None:
-    note = connection.execute(f"SELECT kind FROM {TABLE} {_OF}{lock}", row).fetchone()
-    return None if note is None else _ZONES.get(note[0].removeprefix("timestamp"))
+def _zone(kind: str | None) -> bool | None:
+    return None if kind is None else _ZONES.get(kind.removeprefix("timestamp"))
 
 
 def _kinds(connection: Connection, table: str) -> dict[str, str]:
     """Return the kind of each column, without the zone of its times."""
-    notes = connection.execute(f"SELECT field, kind FROM {TABLE} WHERE name = ?", (table,)).fetchall()
-    return {name: "timestamp" if kind.removeprefix("timestamp") in _ZONES else kind for name, kind in notes}
+    notes = _notes(connection, table)
+    return {name: kind if _zone(kind) is None else "timestamp" for name, kind in notes.items()}
+
+
+def _notes(connection: Connection, table: str) -> dict[str, str]:
+    return dict(connection.execute(f"SELECT field, kind FROM {TABLE} WHERE name = ?", (table,)).fetchall())

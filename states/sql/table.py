@@ -262,7 +262,7 @@ def _make(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
             values = (place.table, place.files, ROUTING)
             connection.execute(f"INSERT INTO {LAYOUT} (name, files, routing) VALUES (?, ?, ?)", values)
         if index == 0:
-            key_types.note(store, connection, place.table, shape.keys, new)
+            key_types.note(store, connection, place.table, shape.columns, new)
 
 
 def _make_ledger(store: Store) -> None:

@@ -7,6 +7,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -42,6 +43,7 @@ class Transaction:
         self.active = False
         self.table: CheckedTable | None = None
         self._token = ""
+        self._zones: dict[str, bool] = {}
         self._open: dict[int, Connection] = {}
         self._lazily = False
         self._worked = False
@@ -88,11 +90,14 @@ class Transaction:
     def settle_types(
         self, table: str, columns: Sequence[Column], batch: Sequence[Any] | None = None
     ) -> list[Column]:
-        """Return the columns with the kinds noted in the table (`key_types`); touch no file if no column folds."""
-        if not any(column.folds for column in columns):
-            return list(columns)
-        with self.using(0) as connection:
-            return settle_types(self.stores[0], connection, table, columns, batch)
+        """Return the columns with the kinds noted in the table (`key_types`). Asks only for what is open: a kind once
+        noted stays, unless the transaction that notes it is rolled back."""
+        settled = [replace(c, zoned=self._zones.get(c.name)) if c.folds else c for c in columns]
+        if any(column.folds and column.zoned is None for column in settled):
+            with self.using(0) as connection:
+                settled = settle_types(self.stores[0], connection, table, columns, batch)
+            self._zones |= {column.name: column.zoned for column in settled if column.zoned is not None}
+        return settled
 
     @contextlib.contextmanager
     def using(self, index: int) -> Iterator[Connection]:
@@ -161,6 +166,7 @@ class Transaction:
         for index, connection in self._open.items():
             self.stores[index].drop(connection)  # closing rolls back in any state
         self._open.clear()
+        self._zones.clear()
         self.active = False
 
     def _is_deadlock(self, error: FailedException) -> bool:

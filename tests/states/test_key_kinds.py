@@ -1,4 +1,5 @@
-"""Two keys are two rows, or one of them is refused: in one batch, across batches and across declarations."""
+"""Two keys are two rows, or one of them is refused: in one batch, across batches and across declarations. Two values,
+of which one has a zone, are not taken for one."""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ from states.columns.arrow import encode_column
 from states.columns.values import Column, RefusedValue
 from states.kafka.compacted.codec import Codec
 from states.loading import look
-from states.sql import BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
-from states.sql.store import parse_url, store_of
+from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
+from states.sql.store import close_stores, parse_url, store_of
 from trident_py import Fields
 from trident_py.errors import StateError, TridentError
 from trident_py.model.canonical import identity
 from trident_py.model.chunks import Chunk, TupleList
 from trident_py.operations.base import TridentCollector
-from trident_py.operations.builtin import Sum
+from trident_py.operations.builtin import Maximum, Sum
 from trident_py.state import MapCombinerAggStateUpdater
 from trident_py.tuples import TridentTuple
 
@@ -170,11 +171,61 @@ class InPython(Sum):
     sql = None  # type: ignore[assignment]
 
 
+MAPS = [(SqlMapState.nonTransactional, NOON), (SqlMapState.transactional, ZONED), (SqlMapState.opaque, ZONED)]
+
+
+@pytest.mark.parametrize(("make", "time"), MAPS)
+def test_a_value_has_its_zone_in_the_next_batch_and_after_a_restart(database: str, make: Any, time: Any) -> None:
+    factory = make(database, "t", "s string", ["at timestamp"])
+    other = ZONED if time is NOON else NOON
+    for txid in (1, 2, 3):  # Maximum compares with the stored value
+        time += datetime.timedelta(hours=1)
+        stored(factory, MapCombinerAggStateUpdater(Maximum(), "s", "at"), rows(["s", "at"], [("x", time)]), txid=txid)
+        close_stores()
+        assert factory.makeState({}, None, 0, 1).multiGet([("x",), ("y",)]) == [time, None]
+        assert [row[1] for row in factory.makeState({}, None, 0, 1).getTuples()] == [time]
+    if database.startswith("sqlite"):
+        stored(factory, Putting(), rows(["s", "at"], [("x", other)]), txid=4)
+        assert factory.makeState({}, None, 0, 1).multiGet([("x",)]) == [other]
+        return
+    with pytest.raises(StateError, match=r"column 'at' .*it has (a|no) time zone.*Convert the value before the state"):
+        stored(factory, Putting(), rows(["s", "at"], [("x", other)]), txid=4)
+    assert factory.makeState({}, None, 0, 1).multiGet([("x",)]) == [time]
+
+
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
+@pytest.mark.parametrize(("make", "time"), MAPS)
+def test_a_table_that_notes_nothing_of_its_values_goes_on(database: str, make: Any, time: Any) -> None:
+    """As older versions have left it: the first batch decides, and the values before it are of its kind."""
+    factory, hour = make(database, "t", "s string", ["at timestamp"]), datetime.timedelta(hours=1)
+    stored(factory, Putting(), rows(["s", "at"], [("x", time), ("y", time)]), txid=1)
+    run(database, "DELETE FROM trident_key WHERE field <> 's'")
+    for txid in (2, 3):
+        close_stores()
+        stored(factory, Putting(), rows(["s", "at"], [("x", time + txid * hour)]), txid=txid)
+    last = {"transactional": (3, time + 3 * hour), "opaque": (3, time + 3 * hour, time + 2 * hour)}
+    assert factory.stored()["x",] == last.get(factory.kind, time + 3 * hour)
+    assert factory.makeState({}, None, 0, 1).multiGet([("y",)]) == [time]
+
+
+def test_rows_of_one_key_whose_times_have_a_zone_and_none_are_not_equal(database: str) -> None:
+    factory = InsertIgnoreState(database, "t", "n", ["n bigint", "at timestamp", "s string"], "report")
+    stored(factory, RowUpdater(), rows(["n", "at", "s"], [(1, ZONED, "x"), (2, None, "x")]))
+    other = rows(["n", "at", "s"], [(1, NOON, "x")])
+    if database.startswith("sqlite"):
+        assert stored(factory, RowUpdater(), other)["conflicts"] == 1
+    else:
+        with pytest.raises(StateError, match=r"column 'at' .*it has no time zone"):
+            stored(factory, RowUpdater(), other)
+    close_stores()
+    assert factory.stored() == {(1,): (ZONED, "x"), (2,): (None, "x")}
+
+
 @pytest.mark.parametrize("typed", [True, False])
-@pytest.mark.parametrize("kept", ["fail", "dead-letter"])
-def test_rows_refuse_times_of_another_kind_in_another_batch(database: str, typed: bool, kept: str) -> None:
+@pytest.mark.parametrize(("key", "kept"), [("at", "fail"), ("at", "dead-letter"), ("n", "dead-letter")])
+def test_rows_refuse_times_of_another_kind_in_another_batch(database: str, typed: bool, key: str, kept: str) -> None:
     times = KINDS_OF_TIME[kept == "fail"]
-    factory = InsertIgnoreState(database, "t", "at", ["at timestamp", "n bigint"], onBadRow=kept)
+    factory = InsertIgnoreState(database, "t", key, ["at timestamp", "n bigint"], onBadRow=kept)
     fields = [["at timestamp" if typed and at.tzinfo else "at", "n bigint"] for at in times]
     stored(factory, RowUpdater(), rows(fields[0], [(times[0], 1)], typed))
     before = factory.stored()
@@ -197,24 +248,44 @@ def test_a_batch_and_a_sequence_refuse_times_of_another_kind(database: str) -> N
     participant = batch.participant()
     told = conf | {"trident.generation": participant.open(conf)}
     participant.prepare(1, 0, 1)
-    sequence = SequenceState(database, "q", ["at"], "n", ["at timestamp", "n bigint"])
-    for factory, given_conf in ((batch, told), (sequence, {})):
-        stored(factory, RowUpdater(), rows(["at", "n"], [(NOON, 1)]), given_conf, 1)
-        other = rows(["at", "n"], [(ZONED, 1)])
+    states: list[Any] = [
+        AppendState(database, "a", ["at timestamp", "n bigint"]),
+        SequenceState(database, "q", ["at"], "n", ["at timestamp", "n bigint"]),
+        SequenceState(database, "v", "s string", "n", ["at timestamp", "n bigint", "s string"]),
+    ]
+    for factory, *given_conf in ((batch, told, 1), *((state, {}, None) for state in states)):
+        stored(factory, RowUpdater(), rows(["at", "n", "s"], [(ZONED, 1, "x")]), *given_conf)
+        other = rows(["at", "n", "s"], [(NOON, 1, "x")])
         if database.startswith("sqlite"):
-            stored(factory, RowUpdater(), other, given_conf, 1)
+            stored(factory, RowUpdater(), other, *given_conf)
             continue
         with pytest.raises(StateError, match="time zone"):
-            stored(factory, RowUpdater(), other, given_conf, 1)
+            stored(factory, RowUpdater(), other, *given_conf)
+    if not database.startswith("sqlite"):
+        assert [state.stored() for state in states] == [{(ZONED, 1): 1}, {(ZONED, 1): ()}, {("x", 1): (ZONED,)}]
+    new: list[Any] = []  # a row that has waited comes with its zone
+    for number in (3, 2):
+        state = states[2].makeState({}, None, 0, 1)
+        state.beginCommit(number)
+        new += state.insert(rows(["at", "n", "s"], [(ZONED, number, "x")]), True)
+        state.commit(number)
+        held = states[2].held()
+        assert held == ({("x", 3): (ZONED,)} if number == 3 else {})
+    assert [row[0] for row in new] == [ZONED, ZONED]
 
 
 @pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_what_a_batch_decides_goes_with_its_rows(database: str) -> None:
     """A batch that is not written says nothing of the table's times; one that is says it to every process."""
     factory = InsertIgnoreState(database, "t", "at", ["at timestamp", "n tinyint"])
+    state = factory.makeState({}, None, 0, 1)
+    state.beginCommit(None)
     with pytest.raises(StateError, match="8 bits"):
-        stored(factory, RowUpdater(), rows(["at", "n"], [(NOON, 1000)]))
-    stored(factory, RowUpdater(), rows(["at", "n"], [(ZONED, 1)]))
+        state.insert(rows(["at", "n"], [(NOON, 1000)]), False)
+    state.rollback(None)
+    state.beginCommit(None)
+    state.insert(rows(["at", "n"], [(ZONED, 1)]), False)
+    state.commit(None)
     store_of(parse_url(database)).ready.clear()  # as in another process
     with pytest.raises(StateError, match="time zone"):
         stored(factory, RowUpdater(), rows(["at", "n"], [(NOON, 1)]))

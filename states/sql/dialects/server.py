@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from trident_py.errors import DefinitionError
 from trident_py.model.requirements import address_of
 from trident_py.state import Needs
 
-from ...columns.values import Column, RefusedValue
+from ...columns.values import DECODERS, Column, RefusedValue
 from ..connection import Statement
 from .base import Dialect, names
 
@@ -37,6 +38,8 @@ class ServerDialect(Dialect):
     """Types that change values, and how."""
     limits: ClassVar[Mapping[str, tuple[str, ...]]]
     """What the columns of a family cannot hold, see `Column.without`."""
+    decoded: ClassVar[Sequence[str]]
+    """The families whose values the driver does not return as they were sent."""
     holds_any_decimal: ClassVar[bool] = False
     """Whether a decimal type without sizes holds every decimal."""
 
@@ -96,9 +99,18 @@ class ServerDialect(Dialect):
         size = min([int(length.group(1)), *column.sizes[:1]])
         return Column(column.name, f"{column.base}({size})", column.key, limits)
 
+    def decoder(self, column: Column) -> Callable[[Any], Any] | None:
+        if column.zoned:
+            return _in_utc
+        return DECODERS[column.family] if column.family in self.decoded else None
+
     def columns_now(self, table: str, columns: Sequence[Column]) -> Statement:
         """Lock the table against ALTER TABLE, as any SELECT does; read nothing."""
         return f'SELECT {names(columns)} FROM "{table}" LIMIT 0', ()
+
+
+def _in_utc(time: datetime.datetime) -> datetime.datetime:
+    return time.replace(tzinfo=datetime.UTC)
 
 
 def _servers(url: URL, port: int) -> list[tuple[str, str]]:

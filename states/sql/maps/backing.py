@@ -53,7 +53,8 @@ class SqlBackingMap(BackingMap):
         self.transaction = transaction
         self.dialect = transaction.stores[0].dialect
         self.written = 0
-        self._decoders = [self.dialect.decoder(column) for column in self.columns]
+        self._own = self.columns[: width + (kind is not StateType.NON_TRANSACTIONAL)]
+        """The columns but those of the previous values, which are of the same kinds."""
         self._recipes: dict[str, Recipe | None] = {}
         self._last_read: tuple[Any, _Sorted] | None = None
         self._folds = any(column.folds for column in self.keys)
@@ -178,7 +179,7 @@ class SqlBackingMap(BackingMap):
     def rows(self) -> Iterable[tuple[tuple, Any]]:
         """Return the rows of all files as (key, value)."""
         selected = names([*self.keys, *self.columns])
-        decoders = [self.dialect.decoder(column) for column in self.keys]
+        decoders = self._decoders(self.keys)
         for index in range(len(self.transaction.stores)):
             with self.transaction.using(index) as connection:
                 rows = connection.execute(f'SELECT {selected} FROM "{self.table}"').fetchall()
@@ -239,13 +240,17 @@ class SqlBackingMap(BackingMap):
     def _values(self, rows: Sequence[tuple | None]) -> list[Any]:
         """Turn rows of columns into stored values."""
         wrap = _WRAP[self.kind]
-        if self.width == 1 and not any(self._decoders):
+        decoders = self._decoders(self._own)
+        if self.width == 1 and not any(decoders):
             return [None if row is None else wrap(row) for row in rows]
-        return [None if row is None else wrap(self._group_values(row)) for row in rows]
+        decoders += decoders[1:] if self.kind is StateType.OPAQUE else []
+        return [None if row is None else wrap(self._group_values(decode_row(row, decoders))) for row in rows]
 
-    def _group_values(self, columns: tuple) -> tuple:
-        """Return the decoded txid and values of one row; several value columns become one tuple."""
-        done = decode_row(columns, self._decoders)
+    def _decoders(self, columns: Sequence[Column]) -> list[Any]:
+        return list(map(self.dialect.decoder, self.transaction.settle_types(self.table, columns)))
+
+    def _group_values(self, done: tuple) -> tuple:
+        """Return the txid and values of one row; several value columns become one tuple."""
         head = 0 if self.kind is StateType.NON_TRANSACTIONAL else 1
         groups = [done[i : i + self.width] for i in range(head, len(done), self.width)]
         if self.width == 1:
@@ -254,24 +259,29 @@ class SqlBackingMap(BackingMap):
 
     def columns_of(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> KeyedRows:
         """Return keys and stored values as checked columns in their Arrow types."""
-        typed = self._key_columns(keys, decides=True)
-        rows: Any = [(value,) for value in vals] if self.kind is StateType.NON_TRANSACTIONAL else vals
-        if self.width > 1:
-            rows = [self._flat(row) for row in rows]
-        typed += zip(self.columns, transpose(rows, len(self.columns)) or [], strict=True)
+        typed = self._key_columns(keys, decides=True) + self._value_columns(self._rows_of(vals))
         arrays = [self._encode(column, values, keys, encode_column) for column, values in typed]
-        return KeyedRows([column for column, _ in typed], arrays)
+        return KeyedRows([*self.keys, *self.columns], arrays)
 
     def _encode_values(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> list[tuple]:
         """Return the encoded columns after the key, checked column by column."""
-        rows: Any = [(value,) for value in vals] if self.kind is StateType.NON_TRANSACTIONAL else vals
-        if self.width > 1:
-            rows = [self._flat(row) for row in rows]
-        columns = transpose(rows, len(self.columns)) or []
-        done = [self._encode(c, values, keys) for c, values in zip(self.columns, columns, strict=True)]
-        if all(new is old for new, old in zip(done, columns, strict=True)):
+        rows = self._rows_of(vals)
+        typed = self._value_columns(rows)
+        done = [self._encode(column, values, keys) for column, values in typed]
+        if all(new is old for new, (_, old) in zip(done, typed, strict=True)):
             return list(map(tuple, rows)) if type(rows[0]) is not tuple else rows
         return list(zip(*done, strict=True))
+
+    def _rows_of(self, vals: Sequence[Any]) -> Any:
+        rows: Any = [(value,) for value in vals] if self.kind is StateType.NON_TRANSACTIONAL else vals
+        return rows if self.width == 1 else list(map(self._flat, rows))
+
+    def _value_columns(self, rows: Sequence[tuple]) -> list[tuple[Column, Any]]:
+        """Return the values of each column. Those about to be written settle the kind of their column; a previous value
+        was read, before or after that."""
+        values = transpose(rows, len(self.columns)) or []
+        settled = self.transaction.settle_types(self.table, self._own, values[: len(self._own)])
+        return list(zip([*settled, *self.columns[len(settled) :]], values, strict=True))
 
     def _flat(self, stored: tuple) -> tuple:
         head = 0 if self.kind is StateType.NON_TRANSACTIONAL else 1

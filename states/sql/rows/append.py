@@ -61,10 +61,11 @@ class AppendRows(RowPartition):
             self._writes = self._claim_part()
         if not self._writes:
             return []
-        batch = self.note_txid(check_rows(self.factory.table, columns, fields, tuples, self._rejects is not None))
+        keep_bad, settle = self._rejects is not None, self._transaction.settle_types
+        batch = self.note_txid(check_rows(self.factory.table, columns, fields, tuples, keep_bad, settle))
         with self._transaction.using(0) as connection:
             most = self._transaction.stores[0].dialect.longest(connection, batch.rows.columns)
-            batch = transmissible(self.factory.table, batch, most, self._rejects is not None)
+            batch = transmissible(self.factory.table, batch, most, keep_bad)
             refused = self._write_rows(connection, batch)
         return [row for index, row in enumerate(tuples) if index not in refused] if tell else []
 

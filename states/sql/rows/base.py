@@ -20,6 +20,7 @@ from ...diagnostics import Finding
 from ...rows import RowUpdater, check_asked_behind, share_rows
 from ..dialects.base import names
 from ..inspect import check
+from ..key_types import settle_types
 from ..ledger import SqlFence, SqlLedger
 from ..store import Store, has_server, needs_of_store, parse_url, redact_url
 from ..table import (
@@ -294,6 +295,7 @@ def rows_in(place: TablePlace, shape: Shape, as_text: Sequence[str] = ()) -> Ite
     for store in place.stores():
         with store.reading() as connection, store.errors("read"):
             rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()
-        decoders = [None if c.family in as_text else store.dialect.decoder(c) for c in shape.columns]
+            columns = settle_types(store, connection, place.table, shape.columns)
+        decoders = [None if c.family in as_text else store.dialect.decoder(c) for c in columns]
         for row in rows:
             yield decode_row(row, decoders)

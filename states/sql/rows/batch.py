@@ -204,7 +204,7 @@ class BatchRows(RowPartition):
             self._done = self._is_shown()
         if self._done:
             return []
-        settle = partial(self._transaction.settle_types, self.factory.table)
+        settle = self._transaction.settle_types
         rows = self.note_txid(check_rows(self.factory.table, columns, fields, tuples, False, settle)).rows
         self._names = [column.name for column in rows.columns]
         with self._transaction.using(0) as connection:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -65,10 +64,10 @@ class InsertIgnoreRows(RowPartition):
             return []
         fields = fields_of(tuples)
         columns = self.prepare(fields)
-        settle = partial(self._transaction.settle_types, self.factory.table)
+        keep_bad, settle = self._rejects is not None, self._transaction.settle_types
 
         def work() -> set[int]:
-            batch = check_rows(self.factory.table, columns, fields, tuples, self._rejects is not None, settle)
+            batch = check_rows(self.factory.table, columns, fields, tuples, keep_bad, settle)
             return self._write_rows(self.note_txid(batch), tell)
 
         new = self._transaction.repeat(work)

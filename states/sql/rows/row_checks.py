@@ -127,16 +127,16 @@ class Checked(NamedTuple):
 
 def check_rows(
     table: str, columns: Sequence[Column], fields: Fields, tuples: Sequence[Any], keep_bad: bool,
-    settle: Callable[[Sequence[Column], Sequence[Any]], Sequence[Column]] = lambda columns, values: columns,
+    settle: Callable[[str, Sequence[Column], Sequence[Any]], Sequence[Column]],
 ) -> Checked:  # fmt: skip
     """Check the rows. Raises StateError for the first bad row; with ``keep_bad``, bad rows become rejects.
 
-    ``settle`` returns the columns with the kinds noted in the table, see `key_types.settle_types`.
+    ``settle`` returns the columns with the kinds noted in the table, see `Transaction.settle_types`.
     """
     values = gather_columns(tuples, fields, [column.name for column in columns])
     if values is None:
         raise StateError(f"table {table!r}: a tuple lacks values for {fields}")
-    arrays, settled = [], settle(columns, values)
+    arrays, settled = [], settle(table, columns, values)
     for column, column_values in zip(settled, values, strict=True):
         try:
             arrays.append(encode_column(column, column_values))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import tempfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import databases
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
@@ -15,9 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import states
+from states.sql.store import close_stores
 from trident_py.cli import trident
 from trident_py.extras.moving.divergence import Rules, Version
-from trident_py.state import OpaqueValue
+from trident_py.state import SILENT, OpaqueValue, TransactionalValue, persist
+from trident_py.tuples import TridentTuple
 
 SQL = {"type": "sql-map", "kind": "opaque", "table": "counts", "key": "word string", "value": "count bigint"}
 
@@ -126,6 +130,44 @@ def test_a_column_is_ignored(tmp_path: Path) -> None:
     assert told(left, right, "--kind", "opaque", "--ignore", "sum")[0] == 0
     objects = [dump(tmp_path / name, {"a": {"x": 1, "at": at}}) for at, name in enumerate("lr")]
     assert told(*objects, "--kind", "non-transactional", "--ignore", "at")[0] == 0
+
+
+def test_a_null_on_one_side_only_is_told(tmp_path: Path) -> None:
+    right = ours(tmp_path, {("a",): None, ("b",): 1, ("c",): 2}, kind="non-transactional")
+    left = dump(tmp_path / "d", {"b": 1})
+    assert "  1 on one side only with the value null, no key" in run(
+        left, right, "--kind", "non-transactional"
+    ).output
+    found = told(left, right, "--kind", "non-transactional")[1]
+    assert (found["only_right"], found["only_null"]) == (2, 1)
+    found = told(dump(tmp_path / "d", {"a": 3, "b": 1, "c": 2}), right, "--kind", "non-transactional")[1]
+    assert (found["different"], found["only_null"]) == (1, 0)
+
+
+NOON = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
+def test_times_of_a_server_have_their_zone(database: str, tmp_path: Path) -> None:
+    """In keys and values of maps and rows, beside SQLite, which keeps it. A table of another program has no zones."""
+    sides = []
+    for name, url in (("left", database), ("right", f"sqlite:///{tmp_path}/c.db")):
+        (folder := tmp_path / name).mkdir()
+        map_ = {"kind": "transactional", "key": "at timestamp", "value": ["last timestamp"], "url": url}
+        sides.append(ours(folder, {(NOON,): TransactionalValue(1, NOON)}, **map_))
+        file = folder / "rows.yaml"
+        every = {"type": "insert-ignore", "url": url, "table": "rows", "key": "at timestamp", "columns": [
+            "at timestamp", "last timestamp", "n bigint"]}  # fmt: skip
+        file.write_text(json.dumps({"states": {"rows": every}}))
+        state = states.load(file)["rows"].makeState({}, None, 0, 1)
+        rows = [TridentTuple.of(["at", "last", "n"], row) for row in ((NOON, NOON, 1), (NOON.replace(hour=1), None, 2))]
+        persist(state, None, states.RowUpdater(), rows, SILENT)
+        sides.append(f"{file}:rows")
+    close_stores()
+    assert told(sides[0], sides[2])[1]["equal"] == 1
+    assert told(sides[1], sides[3])[1]["equal"] == 2
+    for ours_ in (sides[1], sides[3]):
+        assert told(database, ours_, "--table", "rows", "--key", "at")[1]["equal"] == 2
 
 
 def test_keys_take_the_declared_types(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ def _describe(sides: Sequence[Side], result: Comparison) -> list[str]:
     )
     if result.first is None:
         return lines
+    if result.only_null:
+        lines.append(f"  {result.only_null:,} on one side only with the value null, no key in a compacted topic")
     both = (("left ", result.first.left), ("right", result.first.right))
     shown = [f"    {name}  {'no such key' if each is None else each.describe()}" for name, each in both]
     return [*lines, f"  first: key {list(result.first.key)!r}{_since(result.first)}", *shown]
@@ -66,7 +68,7 @@ def _as_json(sides: Sequence[Side], result: Comparison) -> dict[str, Any]:
         "left": {"where": sides[0].shown, "keys": result.left},
         "right": {"where": sides[1].shown, "keys": result.right},
         "equal": result.equal, "different": result.different,
-        "only_left": result.only_left, "only_right": result.only_right,
+        "only_left": result.only_left, "only_right": result.only_right, "only_null": result.only_null,
         "first": None if first is None else {
             "key": _plain(first.key), "txid": first.txid, "exact": first.exact,
             "left": _version_json(first.left), "right": _version_json(first.right),

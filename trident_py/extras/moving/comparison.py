@@ -113,19 +113,23 @@ def _read_source(source: ValueSource, rebase: Rebase | None) -> Iterator[Batch]:
 
 @dataclass
 class Comparison:
-    """The result: how many keys each side has, and what became of them."""
+    """The result: how many keys each side has, and what became of them. ``only_null``: of those on one side alone, how
+    many have the value null there."""
 
     left: int
     right: int
     equal: int = 0
     only_left: int = 0
     only_right: int = 0
+    only_null: int = 0
     different: int = 0
     first: Divergence | None = None
 
     def note(self, found: Divergence) -> None:
         self.only_left += found.right is None
         self.only_right += found.left is None
+        one = found.left or found.right
+        self.only_null += bool(one and one.is_null and None in (found.left, found.right))
         self.different += found.left is not None and found.right is not None
         if self.first is None or found.order < self.first.order:
             self.first = found
@@ -181,7 +185,7 @@ def _compare_in(
 ) -> Comparison:
     database.execute(f"PRAGMA cache_size = -{CACHE}")
     database.execute("CREATE TABLE held (side, key, version, copies, last, PRIMARY KEY (side, key)) WITHOUT ROWID")
-    sides = [_Collected(database, side, choice) for side in both]
+    sides = [_Collected(database, side, choice, rules) for side in both]
     for each in sides:
         each.read()
     choice.check_used()
@@ -257,11 +261,11 @@ class _Choice:
 class _Collected:
     """The values of a side in the temporary database, and the types that they have, each with a key as its example."""
 
-    def __init__(self, database: sqlite3.Connection, side: Side, choice: _Choice) -> None:
+    def __init__(self, database: sqlite3.Connection, side: Side, choice: _Choice, rules: Rules) -> None:
         self.side, self.count = side, 0
         self.key_types: dict[str, Key] = {}
         self.value_types: dict[str, Key] = {}
-        self._database, self._choice = database, choice
+        self._database, self._choice, self._rules = database, choice, rules
 
     def read(self) -> None:
         """Read the side. Raises NotComparable if that is not possible."""
@@ -276,7 +280,7 @@ class _Collected:
 
     def _add(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
         rows = []
-        for key, value in zip(keys, values, strict=True):
+        for key, value in zip(map(self._rules.read, keys), map(self._rules.read, values), strict=True):
             version = self._version(value)
             if self.side.keyless:
                 key, version = (version.value,), Version(1, version.txid)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -24,6 +25,11 @@ class Version(NamedTuple):
     txid: int | None = None
     before: Any = None
     remembers: bool = False
+
+    @property
+    def is_null(self) -> bool:
+        row = self.value.values() if isinstance(self.value, Mapping) else (self.value,)
+        return all(part is None for part in row)
 
     def describe(self) -> str:
         text = _shorten(repr(self.value))
@@ -61,14 +67,27 @@ def _rank(part: Any) -> tuple[int, Any]:
 @dataclass(frozen=True)
 class Rules:
     """What counts as equal. ``tolerance``: by how much numbers may differ; ``txids``: compare these, too, and the
-    values before them."""
+    values before them; ``zoneless``: a side has no zones, so a time with a zone is its time in UTC."""
 
     tolerance: float = 0.0
     txids: bool = False
+    zoneless: bool = False
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.tolerance):
             raise DefinitionError(f"--tolerance {self.tolerance}: name a number that is finite")
+
+    def read(self, value: Any) -> Any:
+        """Return a key or a value as it counts."""
+        if not self.zoneless:
+            return value
+        if isinstance(value, Mapping):
+            return {name: self.read(part) for name, part in value.items()}
+        if isinstance(value, (list, tuple)):
+            parts = map(self.read, value)
+            return list(parts) if isinstance(value, list) else tuple.__new__(type(value), parts)
+        zoned = isinstance(value, datetime) and value.utcoffset() is not None
+        return value.astimezone(UTC).replace(tzinfo=None) if zoned else value
 
     def agree(self, left: Version, right: Version) -> bool:
         if not self.same(left.value, right.value):

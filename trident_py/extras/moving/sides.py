@@ -84,7 +84,8 @@ class ComparisonOptions:
             file = self.key_map
             read_keys = (lambda declared: read_key_map(Path(file), declared)) if file else (lambda declared: {})
             names = SideNames(self.split, columns, read_keys)
-            return sides, comparison.compare(*sides, Rules(self.tolerance, self.txids), self.ignored, names, note)
+            rules = Rules(self.tolerance, self.txids, any(map(self._has_no_zones, (self.left, self.right))))
+            return sides, comparison.compare(*sides, rules, self.ignored, names, note)
 
     def form_of(self, side: str) -> str:
         """Return what a side is. Without --kind, a table and a file of JSON lines hold rows."""
@@ -94,6 +95,11 @@ class ComparisonOptions:
             return OURS
         plain = not side.startswith(REDIS) and ("://" in side or side.lower().endswith(LINES))
         return ROWS if plain and self.kind is None else STORMS
+
+    def _has_no_zones(self, side: str) -> bool:
+        """Return whether it is a table of a server, which no state of ours has noted as one of times with a zone."""
+        plain = not side.startswith((*REDIS, "sqlite")) and not side.lower().endswith(SUFFIXES)
+        return plain and "://" in side and self.form_of(side) != OURS
 
     def _columns(self) -> dict[str, str]:
         pairs = [text.partition("=") for text in self.renamed]

@@ -15,7 +15,7 @@ from sqlalchemy.ext.compiler import compiles
 from trident_py.errors import StateError
 
 from ....columns.arrow import KeyedRows
-from ....columns.values import DECODERS, Column
+from ....columns.values import Column
 from ...connection import Connection
 from ..server import ServerDialect
 
@@ -77,6 +77,7 @@ class MySqlTable(ServerDialect):
     families = _DECLARED
     changing = _CHANGING
     limits = _LIMITS
+    decoded = ("boolean", "json")
 
     def storage(self, column: Column) -> Any:
         sizes = column.sizes
@@ -106,9 +107,6 @@ class MySqlTable(ServerDialect):
         if column.family == "binary" and most:
             return replace(column, ddl=f"{column.base}({min([most, *column.sizes[:1]])})")
         return replace(column, most=most or column.most)
-
-    def decoder(self, column: Column) -> Callable[[Any], Any] | None:
-        return DECODERS[column.family] if column.family in ("boolean", "json") else None
 
     def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
         columns = connection.execute(

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Engine
 from trident_py.databases.error_codes import sqlstate_of
 
 from ....columns.arrow import KeyedRows
-from ....columns.values import DECODERS, Column
+from ....columns.values import Column
 from ...connection import Connection
 from ..base import check_taken, names
 from ..bulk import blocks, packets
@@ -65,6 +65,7 @@ class PostgreSqlBulk(ServerDialect):
     families = _DECLARED
     changing = _CHANGING
     limits = _LIMITS
+    decoded = ("json",)
     holds_any_decimal = True
     temporary = "TABLE"
     aside = "pg_temp."
@@ -88,9 +89,6 @@ class PostgreSqlBulk(ServerDialect):
             "json": types.TEXT,
         }
         return by_family[column.family]()
-
-    def decoder(self, column: Column) -> Callable[[Any], Any] | None:
-        return DECODERS["json"] if column.family == "json" else None
 
     def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
         columns = connection.execute(

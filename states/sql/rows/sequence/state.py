@@ -16,6 +16,7 @@ from ....columns.values import Column, RefusedValue, decode_row, nameable, refus
 from ....rows import share_rows
 from ...connection import Connection
 from ...dialects.base import names
+from ...key_types import settle_types
 from ...ledger import SqlFence, note_files
 from ...table import CheckedTable, Shape, read_columns
 from ...undo import Never, Undo
@@ -156,9 +157,9 @@ class SequenceRows(RowPartition):
 
     def _tuple(self, tables: Tables, fields: Fields, key: Key, row: tuple) -> TridentTuple:
         """Return a released row as a tuple with the fields of the current batch."""
-        dialect = tables.dialect
-        values = dict(zip((c.name for c in tables.others), decode_row(row, [dialect.decoder(c) for c in tables.others]),
-                          strict=True))  # fmt: skip
+        columns = self._transaction.settle_types(tables.table, tables.others)
+        decoded = decode_row(row, list(map(tables.dialect.decoder, columns)))
+        values = dict(zip((column.name for column in columns), decoded, strict=True))
         values |= zip((c.name for c in tables.keys), key, strict=True)
         return TridentTuple.of(fields, [values.get(name) for name in fields])
 
@@ -322,6 +323,7 @@ class SequenceState(RowFactory):
             return {}
         with store.reading() as connection, store.errors(f"read table {name!r}"):
             rows = connection.execute(f'SELECT {names(columns)} FROM "{name}"').fetchall()
+            columns = settle_types(store, connection, self.table, columns)
         decoders = [store.dialect.decoder(column) for column in columns]
         done = [decode_row(row, decoders) for row in rows]
         return {row[:width]: row[width:] for row in done}
