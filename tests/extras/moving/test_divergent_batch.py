@@ -79,6 +79,15 @@ def test_the_tuples_that_touch_the_key_are_shown(build: str, ran: Any, tmp_path:
     ]
 
 
+def test_a_batch_without_the_key_is_shown_as_it_is(ran: Any, tmp_path: Path) -> None:
+    state = ran("transactional")
+    left = dump(tmp_path / "storm", {"a": [2, 5, 2], "b": [3, 4, 3], "c": [4, 9, 8]})
+    assert shown(compare(tmp_path, "transactional", left, state, "--kind", "opaque")) == [
+        "  batch 3 of d/lines: 1 tuple; none of them alone touches the key",
+        "    lines, partition 0: line='b'",
+    ]
+
+
 def test_a_global_aggregate_is_touched_by_all(ran: Any, tmp_path: Path) -> None:
     state = ran("totals", key=None)
     done = compare(tmp_path, "totals", dump(tmp_path / "s", {"$GLOBAL$": [3, 7, 7]}), state, "--kind", "opaque")

@@ -75,11 +75,11 @@ def _describe_tuples(first: Divergence | None, batch: ShownTuples | None) -> lis
         return []
     if batch.count is None:
         return [f"  the tuples of its batch are not known: {batch.unknown}"]
-    chosen = f"; which of them touch the key is not known: {batch.unknown}" if batch.unknown else "; those of the key:"
+    chosen = batch.unknown or "those of the key:"
     more = ["    and more (--tuples)"] if batch.more else []
     told = [f"    its source tells: {text}" for text in batch.told]
     tuples = f"{batch.count:,} tuple{'' if batch.count == 1 else 's'}"
-    head = f"  batch {first.txid} of {batch.component}: {tuples}{chosen}"
+    head = f"  batch {first.txid} of {batch.component}: {tuples}; {chosen}"
     return [head, *(f"    {text}" for text in batch.shown), *more, *told]
 
 

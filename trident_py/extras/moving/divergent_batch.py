@@ -38,8 +38,8 @@ Matches = Callable[[Chunk], bool]
 @dataclass(frozen=True)
 class ShownTuples:
     """What is known of a batch's tuples. ``count``: of the batch; ``shown``: some of them, as text; ``more``: whether
-    there are others like them; ``told``: what their sources have told; ``unknown``: why it is not known which of them
-    touch the key, or, without a count, what they were."""
+    there are others like them; ``told``: what their sources have told; ``unknown``: why these may not
+    touch the key, or, without a count, why nothing is known."""
 
     unknown: str = ""
     component: str = ""
@@ -73,9 +73,9 @@ class BatchOptions:
             return ShownTuples(str(error) if isinstance(error, Unknown) else describe_error(error))
         try:
             found = list(islice(written.search(first, again.tuples), self.most + 1))
-            unknown = "" if found else "no tuple alone brings it to the state"
+            unknown = "" if found else "none of them alone touches the key"
         except Unknown as error:
-            found, unknown = [], str(error)
+            found, unknown = [], f"which of them touch the key is not known: {error}"
         found = found if not unknown else again.tuples[: self.most + 1]
         shown = tuple(written.describe(each) for each in found[: self.most])
         return ShownTuples(
