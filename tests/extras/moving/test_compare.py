@@ -88,6 +88,7 @@ def test_the_first_divergent_key_is_that_of_the_smallest_txid(tmp_path: Path) ->
         "  first: key ['b'], in batch 7",
         "    left   2 (txid 7, before it 1)",
         "    right  3 (txid 7, before it 1)",
+        "  the tuples of its batch are not known: name the topology of its run (--topology), and its --checkpoint",
     ]
     assert told(left, right, "--kind", "opaque", "--txids")[1]["different"] == 3
 

@@ -61,6 +61,11 @@ def as_inserted(folder: Path, rows: Rows) -> str:
     return as_state(folder, rows, type="insert-ignore", url=f"sqlite:///{folder}/s.db", table="rows", key="id bigint")
 
 
+def as_numbered(folder: Path, rows: Rows) -> str:
+    place = {"url": f"sqlite:///{folder}/s.db", "table": "rows", "key": "id bigint", "txid": "batch"}
+    return as_state(folder, rows, type="insert-ignore", **place)
+
+
 def as_appended(folder: Path, rows: Rows) -> str:
     return as_state(folder, rows, type="append", url=f"sqlite:///{folder}/s.db", table="rows")
 
@@ -177,6 +182,48 @@ def test_a_map_and_its_rows(tmp_path: Path) -> None:
     names = (str(storm), f"{tmp_path}/t.csv", "--kind", "opaque", "--key", "word", "--rename", "n=count")
     assert told(*names)[1]["different"] == 2
     assert told(*names, "--type", "count bigint")[0] == 0
+
+
+def test_a_name_that_is_not_there_is_told(tmp_path: Path) -> None:
+    left, ours, storm = as_csv(tmp_path, ROWS), as_numbered(tmp_path, ROWS), tmp_path / "storm"
+    storm.write_text('{"key": "a", "value": [1, {"n": 2, "by": "x"}, null]}')
+    (tmp_path / "t.csv").write_text("word,count,by\na,2,x\n")
+    (tmp_path / "empty.csv").write_text("id,word,price\n")
+    opaque = (str(storm), f"{tmp_path}/t.csv", "--kind", "opaque", "--key", "word", "--type", "count bigint")
+    for arguments, text in {
+        (left, ours, "--batch", "txn"): "--batch txn: no side has this column; there are batch, id, price, word",
+        (left, left, "--key", "id", "--batch", "txn"): "--batch txn: no side has this column; there are id, price",
+        (left, ours, "--rename", "wort=word"): "rows.csv has no name 'wort'; there are id, price, word",
+        (left, ours, "--rename", "word=wort"): "has no name 'wort'; there are batch, id, price, word",
+        (*opaque, "--rename", "m=count"): "--rename m=count: /storm has no name 'm'; there are by, n",
+        (*opaque, "--rename", "n=c"): "--rename n=c: /t.csv has no name 'c'; there are by, count, word",
+    }.items():  # fmt: skip
+        done = run(*arguments)
+        shown = " ".join(done.output.replace(str(tmp_path), "").split())
+        assert (text in shown, done.exit_code) == (True, 2), done.output
+    assert told(*opaque, "--rename", "n=count")[0] == 0
+    assert told(f"{tmp_path}/empty.csv", left, "--key", "id", "--rename", "wort=word")[1]["only_right"] == len(ROWS)
+
+
+def test_a_state_keeps_its_own_column_of_the_batch(tmp_path: Path) -> None:
+    left, ours = tmp_path / "l.csv", as_numbered(tmp_path, [(1, "a", "1.50")])
+    left.write_text("id,word,price,txn\n1,a,1.51,3\n")
+    found = told(str(left), ours, "--batch", "txn")[1]["first"]
+    assert (found["left"]["txid"], found["right"]["txid"]) == (3, 1), found
+    assert found["right"]["value"] == {"word": "a", "price": "1.50"}
+
+
+def test_a_table_of_storm_with_other_names(tmp_path: Path) -> None:
+    url, right = f"sqlite:///{tmp_path}/s.db", tmp_path / "right.csv"
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE t (wort text, n int)"))
+        connection.execute(sa.text("INSERT INTO t VALUES ('a', 2)"))
+    engine.dispose()
+    right.write_text("word,count\na,2\n")
+    table = ("--kind", "non-transactional", "--table", "t", "--key", "word", "--value", "count")
+    names = ("--rename", "wort=word", "--rename", "n=count", "--type", "count bigint")
+    assert told(url, str(right), *table, *names)[0] == 0
 
 
 def test_rows_that_cannot_be_compared(tmp_path: Path) -> None:

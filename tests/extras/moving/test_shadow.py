@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -31,6 +34,7 @@ def build():
     return topology
 """
 NAMED = 0
+ROOT = Path(__file__).parents[3]
 
 
 def shadow(folder: Path, *arguments: str, words: str = WORDS) -> Result:
@@ -171,8 +175,26 @@ def play_storm(url: str, name: str, sentences: list[str]) -> None:
         time.sleep(0.02)
 
 
+def run_on_spark(folder: Path, *arguments: str, words: str) -> tuple[int, str]:
+    """Run the command as it is typed, in a process of its own; return its exit code and all that it printed."""
+    (folder / "on_spark.py").write_text(words)
+    command = [sys.executable, "-W", "error", "-m", "trident_py", "shadow", "on_spark:build", "--master", "local[2]"]
+    done = subprocess.run(
+        [*command, *arguments], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, capture_output=True
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def run_locally(folder: Path, *arguments: str, words: str) -> tuple[int, str]:
+    done = shadow(folder, *arguments, words=words)
+    return done.exit_code, done.output
+
+
 @pytest.mark.servers
-def test_beside_a_storm_that_still_counts(kafka: Any, redis: str, tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("run", [run_locally, pytest.param(run_on_spark, marks=pytest.mark.spark)])
+def test_beside_a_storm_that_still_counts(
+    run: Any, kafka: Any, redis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from confluent_kafka import Producer
 
     topic, sentences = kafka.create_topic(partitions=2), [f"w{n % 7} w{n % 11} w{n % 13}" for n in range(400)]
@@ -187,9 +209,9 @@ def test_beside_a_storm_that_still_counts(kafka: Any, redis: str, tmp_path: Path
     storm = threading.Thread(target=play_storm, args=(redis, topic, sentences))
     storm.start()
     common = (redis, state, "--kind", "opaque", "--hash", topic, "--every", "0.05", "--times", "40")
-    done = shadow(tmp_path, *common, words=words)
+    code, shown = run(tmp_path, *common, words=words)
     storm.join()
-    assert done.exit_code == 0, done.output
+    assert code == 0, shown
     found = compared(tmp_path)
     assert found[-1]["equal"] == 13 and found[-1]["lag"] == 0, found[-1]
     assert any(each["different"] or each["only_left"] or each["only_right"] for each in found[:-1])

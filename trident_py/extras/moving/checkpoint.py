@@ -16,7 +16,7 @@ from ...checkpoints.append_log import JOURNAL, write_journal
 from ...checkpoints.batch_log import Logged
 from ...checkpoints.hash_seed import own_order
 from ...checkpoints.location import inside, local_folder
-from ...checkpoints.metadata_store import IMPORTED, LOG, make_folder
+from ...checkpoints.metadata_store import IMPORTED, LOG, MemoryMetadataStore, make_folder
 from ...checkpoints.uri_folder import open_folder
 from ...engine.startup import AGREEMENT
 from ...engine.store_position import FORMAT, Joined
@@ -66,6 +66,11 @@ def entries_of(component: Component, position: ImportedPosition) -> Entries:
     return {**position.entries, IMPORTED: {0: asdict(moved)}, LOG: {0: log}, AGREEMENT: {0: record}}
 
 
+def entries_in(store: MemoryMetadataStore) -> Entries:
+    """Return all that a checkpoint holds."""
+    return {path: {txid: store.get(path, txid) for txid in store.txids(path)} for path in store.paths("")}
+
+
 def find_moved(component: Component) -> Moved | None:
     """Return what an imported checkpoint keeps of Storm; None for any other one."""
     found = component.read().store.get(IMPORTED, 0)
@@ -88,7 +93,7 @@ def make_checkpoint(component: Component, position: ImportedPosition) -> bool:
     LineageError if there is another one."""
     entries = entries_of(component, position)
     log = component.read()
-    there = {path: {txid: log.store.get(path, txid) for txid in log.store.txids(path)} for path in log.store.paths("")}
+    there = entries_in(log.store)
     if AGREEMENT in there or LOG in there:
         if _without_names(there) == _without_names(entries):
             return False

@@ -9,14 +9,16 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from ...cli.failures import run_guarded
-from ...cli.targets import traceback_option
+from ...cli.targets import name_option, settings_option, traceback_option
 from .comparison import Comparison, Side
 from .divergence import Divergence, Version
+from .divergent_batch import BatchOptions, ShownTuples
 from .sides import ComparisonOptions, side_options
 
 
@@ -24,16 +26,31 @@ from .sides import ComparisonOptions, side_options
 @click.argument("left")
 @click.argument("right")
 @side_options
-@click.option("--checkpoint", metavar="DIR", help="Take Storm's values as `import state` does for this checkpoint.")
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    help="Take Storm's values as `import state` does for this checkpoint; with --topology: that of its run.",
+)
+@click.option("--topology", metavar="FILE|MODULE:build", help="Show the tuples of the batch in which a key diverged.")
+@name_option
+@settings_option
+@click.option("--tuples", type=click.IntRange(min=1), default=10, show_default=True, help="So many of them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @traceback_option
-def compare_states(as_json: bool, full: bool, **options: Any) -> None:
+def compare_states(as_json: bool, full: bool, topology: str | None, tuples: int, **options: Any) -> None:  # fmt: skip
     """Compare two sides key by key: FILE:STATE of ours, one of Storm's states (redis://..., a SQLAlchemy URL, a dump),
     or rows: a table, CSV, JSON lines, Parquet."""
 
     def body() -> int:
-        sides, result = ComparisonOptions.of(options).compare()
-        print(json.dumps(_as_json(sides, result), indent=2) if as_json else "\n".join(_describe(sides, result)))
+        checkpoint = options.pop("checkpoint") if topology else None
+        batch = BatchOptions(topology, checkpoint, options.pop("name"), options.pop("settings"), tuples)
+        compared = ComparisonOptions.of(options)
+        sides, result = compared.compare()
+        shown = batch.show(compared, sides, result.first) if result.first else None
+        if as_json:
+            print(json.dumps(_as_json(sides, result, shown), indent=2))
+        else:
+            print("\n".join([*_describe(sides, result), *_describe_tuples(result.first, shown)]))
         return 0 if result.first is None else 1
 
     sys.exit(run_guarded(body, full))
@@ -55,13 +72,26 @@ def _describe(sides: Sequence[Side], result: Comparison) -> list[str]:
     return [*lines, f"  first: key {list(result.first.key)!r}{_since(result.first)}", *shown]
 
 
+def _describe_tuples(first: Divergence | None, batch: ShownTuples | None) -> list[str]:
+    if first is None or batch is None:
+        return []
+    if batch.count is None:
+        return [f"  the tuples of its batch are not known: {batch.unknown}"]
+    chosen = batch.unknown or "those of the key:"
+    more = ["    and more (--tuples)"] if batch.more else []
+    told = [f"    its source tells: {text}" for text in batch.told]
+    tuples = f"{batch.count:,} tuple{'' if batch.count == 1 else 's'}"
+    head = f"  batch {first.txid} of {batch.component}: {tuples}; {chosen}"
+    return [head, *(f"    {text}" for text in batch.shown), *more, *told]
+
+
 def _since(first: Divergence) -> str:
     if first.txid is None:
         return ""
     return f", {'in' if first.exact else 'in or before'} batch {first.txid}"
 
 
-def _as_json(sides: Sequence[Side], result: Comparison) -> dict[str, Any]:
+def _as_json(sides: Sequence[Side], result: Comparison, batch: ShownTuples | None) -> dict[str, Any]:
     first = result.first
     return {
         "result": "equal" if first is None else "different",
@@ -72,6 +102,7 @@ def _as_json(sides: Sequence[Side], result: Comparison) -> dict[str, Any]:
         "first": None if first is None else {
             "key": _plain(first.key), "txid": first.txid, "exact": first.exact,
             "left": _version_json(first.left), "right": _version_json(first.right),
+            "tuples": batch and asdict(batch),
         },
     }  # fmt: skip
 

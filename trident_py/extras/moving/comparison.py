@@ -34,7 +34,7 @@ class NotComparable(DefinitionError):
 class Side:
     """One side of a comparison. ``columns``: the names of its values' columns, if they have names. With ``rows``, each
     value is a row by the names of its columns; a row without a key is its own key, and its value how often it is
-    there."""
+    there. ``names``: those of columns and JSON maps that it declares, and that were read."""
 
     name: str
     shown: str
@@ -43,6 +43,7 @@ class Side:
     columns: tuple[str, ...] | None
     read: Callable[[], Iterator[Batch]]
     rows: bool = False
+    names: set[str] = field(default_factory=set)
 
     @property
     def keyless(self) -> bool:
@@ -52,7 +53,8 @@ class Side:
     def of_state(cls, name: str, shown: str, stored: StoredValues) -> Side:
         """Make the side of a state of ours."""
         columns = None if stored.value is None else tuple(stored.value)
-        return cls(name, shown, stored.kind, stored.key, columns, lambda: _parts(stored.rows()))
+        declared = {*(columns or ()), *(stored.key or ())}
+        return cls(name, shown, stored.kind, stored.key, columns, lambda: _parts(stored.rows()), names=declared)
 
     @classmethod
     def of_values(cls, name: str, shown: str, values: Mapping[Key, Any]) -> Side:
@@ -62,11 +64,13 @@ class Side:
         return cls(name, shown, kind, None, None, lambda: _parts(values.items()))
 
     @classmethod
-    def of_source(cls, name: str, source: ValueSource, columns: Sequence[str], rebase: Rebase | None = None) -> Side:
+    def of_source(
+        cls, name: str, source: ValueSource, columns: Sequence[str], names: Iterable[str], rebase: Rebase | None = None
+    ) -> Side:
         """Make the side of one of Storm's states; ``rebase``: as its values are after an import."""
         kind = source.kind if rebase is None else rebase.target
         named = tuple(columns) if len(columns) > 1 else None  # one column may hold anything
-        return cls(name, source.shown, kind, None, named, partial(_read_source, source, rebase))
+        return cls(name, source.shown, kind, None, named, partial(_read_source, source, rebase), names=set(names))
 
     def fit_keys(self, declared: Fields | None, split: str | None) -> Side:
         """Return this side with the types of the other one's keys, where it declares none itself."""
@@ -85,25 +89,25 @@ class Side:
 
         def read() -> Iterator[Batch]:
             for found, values in self.read():
-                named = values if self.rows or not columns else [_rename(value, columns) for value in values]
+                named = values if self.rows or not columns else [self._rename(value, columns) for value in values]
                 yield [keys.get(canonical(key), key) for key in found] if keys else found, named
 
         return replace(self, columns=own, read=read)
+
+    def _rename(self, value: Any, columns: Mapping[str, str]) -> Any:
+        """Return a stored value with other names in its JSON maps."""
+        if isinstance(value, Mapping):
+            self.names.update(value)
+            return {columns.get(name, name): part for name, part in value.items()}
+        if isinstance(value, (OpaqueValue, TransactionalValue)):
+            return tuple.__new__(type(value), (value[0], *(self._rename(part, columns) for part in value[1:])))
+        return value
 
 
 def _parts(rows: Iterable[tuple[Sequence[Any], Any]]) -> Iterator[Batch]:
     every = iter(rows)
     while part := list(islice(every, SIZE)):
         yield [tuple(key) for key, _ in part], [value for _, value in part]
-
-
-def _rename(value: Any, columns: Mapping[str, str]) -> Any:
-    """Return a stored value with other names in its JSON maps."""
-    if isinstance(value, Mapping):
-        return {columns.get(name, name): part for name, part in value.items()}
-    if isinstance(value, (OpaqueValue, TransactionalValue)):
-        return tuple.__new__(type(value), (value[0], *(_rename(part, columns) for part in value[1:])))
-    return value
 
 
 def _read_source(source: ValueSource, rebase: Rebase | None) -> Iterator[Batch]:
@@ -139,11 +143,30 @@ class Comparison:
 class SideNames:
     """What differs between the names of the sides. ``split``: what stands between the fields of a key in its name;
     ``columns``: names of the left side, with those of the right one; ``read_keys``: returns its keys with those of the
-    right one, by the types of the keys."""
+    right one, by the types of the keys; ``batch``: the column of the txid, by its right name."""
 
     split: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     read_keys: Callable[[Fields | None], Mapping[bytes, Key]] = lambda declared: {}
+    batch: str | None = None
+
+    def check(self, left: _Collected, right: _Collected) -> None:
+        """Raise NotComparable for a name that is not there. Nothing is known of a side without rows and columns."""
+        sides = [each for each in (left, right) if each.count or each.side.names]
+        for one, other in self.columns.items():
+            for each in sides:
+                if (name := one if each is left else other) not in each.side.names:
+                    raise NotComparable(
+                        f"--rename {one}={other}: {each.side.shown} has no name {name!r}; {_list(each.side.names)}"
+                    )
+        rows = [each for each in sides if each.side.rows]
+        there = {self.columns.get(name, name) if each is left else name for each in rows for name in each.side.names}
+        if self.batch is not None and rows and self.batch not in there:
+            raise NotComparable(f"--batch {self.batch}: no side has this column; {_list(there)}")
+
+
+def _list(names: Iterable[str]) -> str:
+    return f"there are {', '.join(sorted(names)) or 'none'}"
 
 
 def compare(
@@ -160,15 +183,28 @@ def compare(
     _check_keys(left, right, rules)
     names, declared = names or SideNames(), left.key or right.key
     left = left.fit_keys(declared, names.split).rename(names.columns, names.read_keys(declared))
+    right = right.fit_keys(declared, names.split).rename({name: name for name in names.columns.values()}, {})
     choice = _Choice.of(left, right, ignored)
     try:
         with closing(sqlite3.connect("")) as database:
-            return _compare_in(database, [left, right.fit_keys(declared, names.split)], rules, choice, note)
+            sides = _Collected(database, left, choice, rules), _Collected(database, right, choice, rules)
+            _collect(database, sides)
+            names.check(*sides)
+            choice.check_used()
+            _check_types(*sides)
+            return _compare_in(database, sides, rules, note)
     except sqlite3.Error as error:
         raise NotComparable(
             f"the temporary database of the comparison: {error}. It needs room for both sides; name a folder that has "
             "it with the variable SQLITE_TMPDIR"
         ) from error
+
+
+def _collect(database: sqlite3.Connection, sides: Sequence[_Collected]) -> None:
+    database.execute(f"PRAGMA cache_size = -{CACHE}")
+    database.execute("CREATE TABLE held (side, key, version, copies, last, PRIMARY KEY (side, key)) WITHOUT ROWID")
+    for each in sides:
+        each.read()
 
 
 def _check_keys(left: Side, right: Side, rules: Rules) -> None:
@@ -181,15 +217,8 @@ def _check_keys(left: Side, right: Side, rules: Rules) -> None:
 
 
 def _compare_in(
-    database: sqlite3.Connection, both: Sequence[Side], rules: Rules, choice: _Choice, note: Callable[[Divergence], Any]
+    database: sqlite3.Connection, sides: Sequence[_Collected], rules: Rules, note: Callable[[Divergence], Any]
 ) -> Comparison:
-    database.execute(f"PRAGMA cache_size = -{CACHE}")
-    database.execute("CREATE TABLE held (side, key, version, copies, last, PRIMARY KEY (side, key)) WITHOUT ROWID")
-    sides = [_Collected(database, side, choice, rules) for side in both]
-    for each in sides:
-        each.read()
-    choice.check_used()
-    _check_types(*sides)
     result = Comparison(sides[0].count, sides[1].count)
     for key, one, other in _join(database):
         if one is not None and other is not None and rules.agree(one, other):

@@ -32,12 +32,13 @@ class Version(NamedTuple):
         return all(part is None for part in row)
 
     def describe(self) -> str:
-        text = _shorten(repr(self.value))
-        before = _shorten(f", before it {self.before!r}") if self.remembers else ""
+        text = shorten(repr(self.value))
+        before = shorten(f", before it {self.before!r}") if self.remembers else ""
         return text if self.txid is None else f"{text} (txid {self.txid}{before})"
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """Return what is shown of a text."""
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
 

@@ -74,20 +74,25 @@ class RowChoice:
         renamed = self.renamed if name == "left" else {}
         own = {renamed.get(each, each): ddl for each, ddl in output.columns.types.items()}
         types = {**other.declared.types, **own, **self.types.types}
+        columns = [renamed.get(each, each) for each in output.columns]
         key = self.key or tuple(renamed.get(each, each) for each in output.key) or other.key
-        batch = self.batch or (output.batch and renamed.get(output.batch, output.batch))
+        batch = self.batch if output.batch is None or self.batch in columns else renamed.get(output.batch, output.batch)
         kind = StateType.TRANSACTIONAL if batch or output.batched else StateType.NON_TRANSACTIONAL
-        read = partial(self._read, output, renamed, key, batch, Fields.of_names(types, types))
-        return Side(name, output.shown, kind, Fields.of_names(key, types) if key else None, None, read, rows=True)
+        names = set(output.columns)
+        read = partial(self._read, output, renamed, key, batch, Fields.of_names(types, types), names)
+        declared = Fields.of_names(key, types) if key else None
+        return Side(name, output.shown, kind, declared, None, read, rows=True, names=names)
 
     def _read(
-        self, output: Output, renamed: Mapping[str, str], key: Sequence[str], batch: str | None, types: Fields
-    ) -> Iterator[Batch]:
+        self, output: Output, renamed: Mapping[str, str], key: Sequence[str], batch: str | None, types: Fields,
+        names: set[str],
+    ) -> Iterator[Batch]:  # fmt: skip
         rows = iter(output.read())
         while part := list(islice(rows, SIZE)):
             keys: list[Key] = []
             values = []
             for txid, row in part:
+                names.update(row)
                 named = {renamed.get(each, each): value for each, value in row.items()}
                 self._check(output.shown, named, [*key, *self.value])
                 fitted = fit_row(named, types)

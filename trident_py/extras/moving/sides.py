@@ -79,11 +79,11 @@ class ComparisonOptions:
     def compare(self, note: Callable[[Divergence], Any] = lambda found: None) -> tuple[tuple[Side, Side], Comparison]:
         """Return both sides, and how they differ; ``note`` gets each key that differs. Raises NotComparable."""
         with _not_comparable():
-            columns = self._columns()
+            columns = self.columns()
             sides = self._sides(columns)
             file = self.key_map
             read_keys = (lambda declared: read_key_map(Path(file), declared)) if file else (lambda declared: {})
-            names = SideNames(self.split, columns, read_keys)
+            names = SideNames(self.split, columns, read_keys, self.lay["batch"])
             rules = Rules(self.tolerance, self.txids, any(map(self._has_no_zones, (self.left, self.right))))
             return sides, comparison.compare(*sides, rules, self.ignored, names, note)
 
@@ -101,7 +101,8 @@ class ComparisonOptions:
         plain = not side.startswith((*REDIS, "sqlite")) and not side.lower().endswith(SUFFIXES)
         return plain and "://" in side and self.form_of(side) != OURS
 
-    def _columns(self) -> dict[str, str]:
+    def columns(self) -> dict[str, str]:
+        """Return the names of the left side that have another one on the right."""
         pairs = [text.partition("=") for text in self.renamed]
         if wrong := [text for text, (left, _, right) in zip(self.renamed, pairs, strict=True) if not left or not right]:
             raise click.UsageError(f"--rename {wrong[0]}: expected LEFT=RIGHT")
@@ -141,7 +142,7 @@ class ComparisonOptions:
         elif form == STORMS:
             named = {right: left for left, right in renamed.items()}
             own = {name: _under(named, given) if name in options_of(side) else None for name, given in self.lay.items()}
-            return self._open_storms(source_of(side, StateType(self.kind), own, ""))
+            return self._open_storms(source_of(side, StateType(self.kind), own, ""), own)
         elif "://" not in side or side.lower().endswith(SUFFIXES):
             opened = Output.of_files(side)
         else:
@@ -150,12 +151,13 @@ class ComparisonOptions:
         key = tuple(renamed.get(name, name) for name in opened.key)
         return Opened(key, Fields.of_names(declared, declared), None, partial(choice.side_of, opened))
 
-    def _open_storms(self, source: ValueSource) -> Opened:
+    def _open_storms(self, source: ValueSource, lay: Mapping[str, Any]) -> Opened:
         moved = find_checkpoint(self.checkpoint) if self.checkpoint else None
+        names = [*lay["key"], *lay["value"], lay["txid"], *lay["previous"]] if lay["table"] else []
 
         def side(name: str, other: Opened) -> Side:
             rebase = moved and other.kind and Rebase(source.kind, other.kind, moved, self.accept_under_way)
-            return Side.of_source(name, source, self.lay["value"], rebase or None)
+            return Side.of_source(name, source, self.lay["value"], filter(None, names), rebase or None)
 
         return Opened((), Fields(), None, side)
 

@@ -87,7 +87,7 @@ def check(component: Component, log: BatchLog, txid: int, then: str = "Nothing w
 
 def _examine(opening: Startup, txid: int) -> dict[str, str | None]:
     program = opening.program
-    found = {f"spout {info.id}": _why_not_again(info.spout) for info in program.spouts}
+    found = {f"spout {info.id}": why_not_again(info.spout) for info in program.spouts}
     for name in program.states():
         participant = opening.participants.get(name)
         nothing = "it keeps no txids" if participant is None else None
@@ -95,10 +95,10 @@ def _examine(opening: Startup, txid: int) -> dict[str, str | None]:
     return found
 
 
-def _why_not_again(spout: Any) -> str | None:
+def why_not_again(spout: Any) -> str | None:
     """Return why a spout does not emit what it has emitted before."""
     if isinstance(spout, SparkSpout):
-        return "Spark's own checkpoint has the position of its sources, and it stays"
+        return "Spark's own checkpoint alone has the position of its sources"
     if isinstance(spout, ICommitterTridentSpout):
         return "it has committed to its source what it has emitted"
     if isinstance(spout, IBatchSpout) and not spout.emits_any_batch:

@@ -15,7 +15,6 @@ from ....errors import DefinitionError
 from .names import storm_names
 
 COMMENTS = ("line_comment", "block_comment")
-MODIFIERS = ("annotation", "marker_annotation")
 AMBIGUOUS = {
     "Function": "JFunction", "Consumer": "JConsumer", "Stream": "JStream", "JSONObject": "OrgJSONObject",
     "JSONArray": "OrgJSONArray", "Duration": "JDuration", "Collector": "JCollector", "Optional": "Optional",

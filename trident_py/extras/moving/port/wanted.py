@@ -32,10 +32,6 @@ CALLED = {
 _TUPLE = ("MapFunction", "FlatMapFunction", "Consumer")
 
 
-def is_closure(node: Node) -> bool:
-    return node.type in ("lambda_expression", "method_reference")
-
-
 def find_wanted(kind: Type, scope: Scope) -> LambdaShape | None:
     """Return what a lambda of this type gets, or None if it is no interface of one method."""
     name = kind.name
