@@ -101,13 +101,19 @@ FEEDER = """
 import org.apache.storm.*; import org.apache.storm.generated.StormTopology; import org.apache.storm.topology.*;
 class Feeder {
     static StormTopology feed() { TopologyBuilder builder = new TopologyBuilder(); return builder.createTopology(); }
+    static StormTopology any(boolean own) {
+        TopologyBuilder builder = new TopologyBuilder();
+        return own ? new org.apache.storm.trident.TridentTopology().build() : builder.createTopology();
+    }
     static StormTopology own() { return new org.apache.storm.trident.TridentTopology().build(); }
 }
 """
 
 
 @pytest.mark.parametrize(
-    ("made", "left"), [("Feeder.feed()", True), ("Feeder.own()", False), ("Unknown.feed()", None)], ids=str
+    ("made", "left"),
+    [("Feeder.feed()", True), ("Feeder.own()", False), ("Feeder.any(true)", False), ("Unknown.feed()", None)],
+    ids=str,
 )
 def test_a_topology_of_the_core_stays_on_storm(
     made: str, left: bool | None, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -25,11 +25,12 @@ def leave_to_storm(node: Node, scope: Scope) -> list[str]:
 
 
 def _is_core(made: Node, scope: Scope) -> bool:
-    """Tell whether a method of the given files that makes bolts returns the topology."""
+    """Tell whether a method of the given files returns the topology, and makes none of Trident."""
     owner = optional(made, "object")
     if made.type != "method_invocation":
         return False
     named = class_named(owner, scope) if owner is not None else None
     cls = scope.find_class(named) if named is not None else scope.cls
     methods = scope.world.methods(cls, text(child(made, "name"))) if cls is not None else []
-    return any("new TopologyBuilder(" in text(one.body) for one in methods if one.body is not None)
+    bodies = [text(one.body) for one in methods if one.body is not None]
+    return bool(bodies) and all("new TopologyBuilder(" in one and "TridentTopology" not in one for one in bodies)
