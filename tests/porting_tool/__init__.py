@@ -12,6 +12,12 @@ them: a state that keeps the rows of each committed batch. Compared are those ro
     Settings for the topology, as JSON.
 ``// asks: words "the cow"``
     A DRPC function and its arguments (JSON), asked behind the last batch. Any number of lines.
+``// files: ["notes/*.txt"]``
+    The lines of these files belong to the result. ``$FOLDER`` in ``conf`` is where they are.
+``// sql: create table ...``
+    A statement for ``stored.sqlite`` in that folder, before the run.
+``// left: 3``
+    So many statements are not translated: topologies of Storm's core, which the harness starts as little.
 ``// unordered: rows printed``
     Storm gives no order to the rows of a batch, or to the lines: they are sorted before they are compared.
 

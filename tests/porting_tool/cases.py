@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,31 @@ class Case:
     conf: dict[str, Any]
     asks: list[list[str]]
     unordered: list[str]
+    files: list[str]
+    left: int
+    sql: list[str]
 
     @property
     def source(self) -> Path:
         return JAVA / f"{self.name}.java"
+
+    def prepare(self, folder: Path) -> Case:
+        """Makes the folder of its run, with the database. Returns the case with settings that name the folder."""
+        own = folder / self.name
+        own.mkdir()
+        if self.sql:
+            with closing(sqlite3.connect(own / "stored.sqlite")) as database, database:
+                for statement in self.sql:
+                    database.execute(statement)
+        return replace(self, conf=json.loads(json.dumps(self.conf).replace("$FOLDER", str(own))))
+
+    def lines_of_files(self, folder: Path) -> dict[str, list[str]]:
+        """What is in the files of its run: their lines, in any order, since each side has its own files."""
+        found = {pattern: sorted((folder / self.name).glob(pattern)) for pattern in self.files}
+        return {
+            pattern: sorted(line for path in paths for line in path.read_text().splitlines(keepends=True))
+            for pattern, paths in found.items()
+        }
 
     def canonical(self, result: dict[str, Any]) -> dict[str, Any]:
         """A result as it is compared: as in JSON, and without the order that Storm does not give."""
@@ -41,7 +64,7 @@ class Case:
                     rows.sort(key=text)
         if "printed" in self.unordered:
             plain["printed"].sort()
-        return {part: plain[part] for part in ("rows", "printed", "answers")}
+        return {part: plain[part] for part in ("rows", "printed", "answers", "files") if part in plain}
 
 
 def case(name: str) -> Case:
@@ -54,6 +77,9 @@ def case(name: str) -> Case:
         json.loads(one.get("conf", "{}")),
         [[function, json.loads(args)] for function, args in asks],
         one.get("unordered", "").split(),
+        json.loads(one.get("files", "[]")),
+        int(one.get("left", 0)),
+        [line for key, line in said if key == "sql"],
     )
 
 

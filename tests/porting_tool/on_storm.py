@@ -16,7 +16,8 @@ SOURCES = HERE / "storm"
 
 def run(cases: list[Case], folder: Path) -> dict[str, dict[str, Any]]:
     """What Storm gives for each. ``folder`` takes the classes. Raises ServiceMissing."""
-    jars, classes = storms_jars(), folder / "classes"
+    jars, classes = storms_jars(SOURCES / "pom.xml", "storm-connectors"), folder / "classes"
+    cases = [case.prepare(folder) for case in cases]
     sources = map(str, [SOURCES / "Harness.java", RECORDER, *(case.source for case in cases)])
     _call("javac", "-nowarn", "-Xlint:none", "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), *sources)
     asked = folder / "cases.json"
@@ -30,6 +31,8 @@ def run(cases: list[Case], folder: Path) -> dict[str, dict[str, Any]]:
     ]
     lines = _call("java", *options, "-cp", f"{classes}:{jars}/*", "harness.Harness", str(asked))
     results = [json.loads(line) for line in lines.splitlines()]
+    for case, result in zip(cases, results, strict=True):
+        result |= {"files": case.lines_of_files(folder)} if case.files else {}
     return {case.name: case.canonical(result) for case, result in zip(cases, results, strict=True)}
 
 

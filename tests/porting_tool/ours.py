@@ -30,13 +30,15 @@ def translate(cases: list[Case], folder: Path) -> dict[str, str]:
     modules = translate_files([RECORDER, *(case.source for case in cases)])
     for module in modules:
         (folder / module.report.python).write_text(module.text)
-        found = [f"{module.report.java}:{finding.line}: {finding.reason}" for finding in module.report.findings]
-        assert not found, found
+    reports = [module.report for module in modules]
+    found = [f"{report.java}:{finding.line}: {finding.reason}" for report in reports for finding in report.findings]
+    assert len(found) == sum(case.left for case in cases), found
     return {Path(module.report.java).stem: Path(module.report.python).stem for module in modules}
 
 
 def run(case: Case, module: str, folder: Path) -> dict[str, Any]:
     """What the translated topology gives."""
+    case = case.prepare(folder)
     with pytest.MonkeyPatch.context() as patch, printed() as lines, LocalCluster() as cluster, LocalDRPC() as drpc:
         patch.syspath_prepend(str(folder))
         patch.setattr(sys, "dont_write_bytecode", True)
@@ -49,7 +51,8 @@ def run(case: Case, module: str, folder: Path) -> dict[str, Any]:
             answers = [[function, args, drpc.execute(function, args)] for function, args in case.asks]
             done.running.stop()
             rows = {name: dict(batches.items()) for name, batches in recorded.items()}
-            return case.canonical({"rows": rows, "printed": lines.getvalue().splitlines(), "answers": answers})
+            result = {"rows": rows, "printed": lines.getvalue().splitlines(), "answers": answers}
+            return case.canonical(result | ({"files": case.lines_of_files(folder)} if case.files else {}))
         finally:
             for loaded in [name for name in sys.modules if name in {path.stem for path in folder.glob("*.py")}]:
                 del sys.modules[loaded]

@@ -145,6 +145,9 @@ public class Harness {
                 spout.getValue().set_spout_object(ComponentObject.serialized_java(Utils.javaSerialize(gate)));
             }
         }
+        if (Progress.CURRENT.get(name).open.isEmpty()) {
+            return;  // a topology of Storm's core
+        }
         conf.setMaxSpoutPending(1);
         conf.setNumWorkers(1);
         conf.put(Config.TOPOLOGY_TRIDENT_BATCH_EMIT_INTERVAL_MILLIS, 1);

@@ -338,7 +338,7 @@ def _storm_call(node: Node, this: Code, name: str, scope: Scope) -> Code:
         key, value = translate_arguments(nodes, scope)
         return Code(f"{this.text}[{key.text}] = {value.text}", Type("void"))
     arguments = spread(objects_of(nodes, translate_arguments(nodes, scope, wanted), name))
-    point = BREAK if this.type.name in STREAMS else ""
+    point = BREAK if this.type.name in STREAMS or name.startswith("with") else ""
     returns = returns_of(this.type.name, name)
     if name == "execute" and returns == STRING:
         name = "text"  # what Storm's returns

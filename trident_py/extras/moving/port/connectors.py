@@ -39,18 +39,22 @@ def connector(
 
 def _refuse_or_none(kind: str, name: str, node: Node) -> Code | None:
     for word, (reason, section) in _REFUSED.items():
-        if kind.startswith(word) and name == "new":
+        if kind.startswith(word):
             raise Untranslatable(node, f"{kind}: {reason}", section)
     return None
 
 
+_CLUSTER = "a state in Redis is on one server, which may have replicas, on no Redis Cluster"
 _REFUSED = {
     "ZkHosts": ("it names ZooKeeper, and KafkaSpout wants the brokers", "kafka.md#coming-from-storm"),
     "TridentKafkaConfig": ("of storm-kafka 0.x: KafkaSpout takes the brokers and topics", "kafka.md#coming-from-storm"),
-    "HikariCPConnectionProvider": ("the state's first argument is a URL", "porting.md#jdbcstateoptions"),
-    "JdbcState": ("choose the state of states.sql by the keys of its rows", "porting.md#states"),
-    "HdfsState": ("write states.files.FileState", "file_states.md#from-hdfsstate"),
-    "SimpleJdbcMapper": ("a tuple's fields name the columns", "porting.md#jdbcstateoptions"),
+    "JedisClusterConfig": (_CLUSTER, "differences.md#by-decision"),
+    "RedisClusterState": (_CLUSTER, "differences.md#by-decision"),
+    "RedisClusterMapState": (_CLUSTER, "differences.md#by-decision"),
+    "HdfsState.SequenceFileOptions": ("write a RecordFormat for FileState", "file_states.md#from-hdfsstate"),
+    "SequenceFileOptions": ("write a RecordFormat for FileState", "file_states.md#from-hdfsstate"),
+    "MoveFileAction": ("a file is final when it is visible", "file_states.md#from-hdfsstate"),
+    "TimedRotationPolicy": ("each batch begins new files", "file_states.md#from-hdfsstate"),
 }
 
 

@@ -10,7 +10,7 @@ import keyword
 STORM_MODULES = (
     "trident_py", "trident_py.operations", "trident_py.operations.builtin", "trident_py.testing",
     "trident_py.state", "trident_py.spouts", "trident_py.windowing", "trident_py.drpc", "trident_py.metrics",
-    "states.redis",
+    "states.redis", "states.extras.moving.hdfs", "states.extras.moving.jdbc",
 )  # fmt: skip
 RUNTIME = "trident_py.extras.moving.java"
 STANDARD = (
@@ -27,6 +27,7 @@ STANDARD = (
     "re",
     "sys",
     "time",
+    "yaml",
 )
 FREE = {"tuple", "input", "id", "hash", "type", "all", "any", "vars", "format", "filter", "map", "dir", "object"}
 """Builtins that no translation calls: as in the guide, a parameter ``tuple`` stays ``tuple``."""

@@ -8,6 +8,7 @@ from tree_sitter import Node
 
 from .calls import EXCEPTIONS, call_statement, choose, python_class
 from .code import Code, wrap
+from .core_storm import leave_to_storm
 from .declarations import CLASSES, read_declarators
 from .effects import has_effects, is_steady
 from .expressions import array_values, as_number, class_named, coerce, translate
@@ -131,6 +132,8 @@ def _value(node: Node, scope: Scope) -> list[str]:
 
 
 def _call(node: Node, scope: Scope) -> list[str]:
+    if left := leave_to_storm(node, scope):
+        return left
     code = call_statement(node, scope)
     return [] if code.text == "None" else break_lines(code.text)
 

@@ -65,4 +65,6 @@ def returns_of(kind: str, method: str) -> Type:
         return Type(kind)
     if written is not None:
         return parse(written)
+    if method.startswith("with"):
+        return Type(kind)
     return Type("Stream") if kind in ("Stream", "GroupedStream", "TridentTopology") else OBJECT

@@ -221,6 +221,17 @@ printf/*! void = print(format_text($*), end="", file=sys.stderr)
 
 [Thread]
 .sleep/1! void = time.sleep($0 / 1000)
+.yield/0! void = None
+
+[FileInputStream]
+new(String) InputStream = open($0, "rb")
+[InputStream FileInputStream]
+close/0! void = $this.close()
+[InetSocketAddress]
+new/2 T = ($0, $1)
+[Yaml]
+new/0 T = yaml
+load/1 Map<String,Object> = $this.safe_load($0)
 
 [ObjectReader]
 .getInt/1 Integer = read_int($0)
@@ -333,6 +344,23 @@ isTraceEnabled/0 boolean = $this.isEnabledFor(5)
 .MAX_PARTITION_FETCH_BYTES_CONFIG String = "max.partition.fetch.bytes"
 .KEY_DESERIALIZER_CLASS_CONFIG String = "key.deserializer"
 .VALUE_DESERIALIZER_CLASS_CONFIG String = "value.deserializer"
+
+[Types]
+.BIT int = -7
+.TINYINT int = -6
+.SMALLINT int = 5
+.INTEGER int = 4
+.BIGINT int = -5
+.FLOAT int = 6
+.REAL int = 7
+.DOUBLE int = 8
+.CHAR int = 1
+.VARCHAR int = 12
+.LONGVARCHAR int = -1
+.DATE int = 91
+.TIMESTAMP int = 93
+.BINARY int = -2
+.VARBINARY int = -3
 
 [ConsumerRecord]
 key/0 A = $this.key
