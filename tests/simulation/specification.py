@@ -34,18 +34,21 @@ from trident_py.spouts.opaque_offsets import positions_path
 from .beginnings import REFUSED
 from .numbered import GAPS, HELD, SENDER, number_of
 from .spouts import AGAIN, STREAM, WORDS, Here
-from .stores import DATA, ROW
+from .stores import DATA, ROW, Sum
 from .windows import BY_TIME, CONFIGS, SLIDE, ended, entered
 from .world import END, Violation, World
+
+QUERIED = "queried "
 
 
 @cache
 def kinds_of(kind: str) -> list[str]:
-    return re.split(" beside | before ", kind)
+    return re.split(" beside | before ", kind.removeprefix(QUERIED))
 
 
 class Cell(NamedTuple):
-    """A cell of the table of guarantees. ``spout``: "transactional", "opaque" or "partitioned" (opaque too)."""
+    """A cell of the table of guarantees. ``kind``: of its states; "queried": a component that only queries them is
+    beside it. ``spout``: "transactional", "opaque" or "partitioned" (opaque too)."""
 
     kind: str
     spout: str
@@ -56,6 +59,10 @@ class Cell(NamedTuple):
     def kinds(self) -> list[str]:
         """The kinds of its states, each in a store of its own."""
         return kinds_of(self.kind)
+
+    @property
+    def queried(self) -> bool:
+        return self.kind.startswith(QUERIED)
 
     def due(self, world: World, number: int, ends: list[int], txid: int) -> list[int]:
         """Return how far the store with this number reaches, if batch ``txid`` is over, and with it so many tuples of
@@ -85,7 +92,11 @@ CELLS = [
     if kind != "window before opaque" or spout == "transactional"  # a replay may end other windows, so give other keys
 ]  # fmt: skip
 TWO = "batch beside opaque"
-MORE = [Cell(TWO, "opaque"), Cell(TWO, "partitioned", True), Cell("opaque", "sparse"), Cell("append", "sparse", True)]
+MORE = [
+    Cell(TWO, "opaque"), Cell(TWO, "partitioned", True), Cell("opaque", "sparse"), Cell("append", "sparse", True),
+    Cell("queried opaque", "opaque"), Cell("opaque in place", "opaque"), Cell("opaque in place", "partitioned", True),
+    Cell("transactional in place", "transactional"),
+]  # fmt: skip
 GOING_ON = ["the same, continued", "the same, continued later", "a store that was to be continued"]
 OTHER_BEGINNINGS = [
     *(Cell(kind, "opaque", beginning=beginning) for beginning in GOING_ON for kind in ("opaque", "batch")),
@@ -98,7 +109,8 @@ TIMED = [
     Cell(f"{BY_TIME} before append", "transactional"),
 ]
 ALL = [*CELLS, *MORE, *OTHER_BEGINNINGS, *TIMED]
-"""Also two states, a batch without tuples, places that do not belong together, and windows by time."""
+"""Also two states, a batch without tuples, a state that is queried, values that are changed in place, places that do
+not belong together, and windows by time."""
 
 
 def seen(content: Any, kind: str, first: int = 0) -> list[list[int]]:
@@ -118,7 +130,8 @@ def seen(content: Any, kind: str, first: int = 0) -> list[list[int]]:
 
 def value_of(content: Any, *key: str) -> int | None:
     value = content.get((DATA, *key))
-    return value if value is None or isinstance(value, int) else value[1]
+    plain = value[1] if isinstance(value, tuple) else value
+    return plain.total if isinstance(plain, Sum) else plain
 
 
 def count_of(content: Any, row: tuple) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from .exhaustive import BOUNDS, explore
-from .planted import AIMED, PLANTS, SCRIPTS, mutated, seek
+from .planted import AIMED, PLANTS, ROOT, SCRIPTS, mutated, seek
 from .random import MORE_KINDS, draw, draw_until
 from .schedules import MANY, Found, Written, as_text, from_text, replay, shrink, try_schedule
 from .specification import CELLS, MORE, OTHER_BEGINNINGS, TIMED, Cell
@@ -119,6 +119,9 @@ def test_the_text_of_each_planted_bug_is_there() -> None:
     assert len({plant.name for plant in PLANTS}) == len(PLANTS) >= 100
     for plant in PLANTS:
         compile(mutated(plant), plant.file, "exec")
+        if plant.test:
+            file, _, name = plant.test.partition("::")
+            assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text()
 
 
 @pytest.mark.parametrize("name", ["an older driver is admitted", "the batch is not recorded before it is emitted"])

@@ -251,7 +251,7 @@ class World:
         self.alive()
         self.points += 1
         if self.points > LONGEST:
-            raise self._broken(f"a schedule of more than {LONGEST} requests does not end")
+            raise self.broken(f"a schedule of more than {LONGEST} requests does not end")
 
     def _choose(self, place: str, name: str) -> Option:
         self._count()
@@ -330,7 +330,7 @@ class World:
         try:
             self.judge(self, name)
         except Violation as error:
-            raise self._broken(str(error)) from None
+            raise self.broken(str(error)) from None
 
     def _answer(self, driver: Driver, place: str, name: str, act: Callable[[], T], option: Option) -> T:
         kind = option[0]
@@ -369,7 +369,7 @@ class World:
     def _stored(self) -> int:
         return hash(tuple(store.digest for store in self.stores))
 
-    def _broken(self, text: str) -> Died:
+    def broken(self, text: str) -> Died:
         self.violation, self.over = self.violation or Violation(text), True
         return Died()
 
