@@ -65,6 +65,11 @@ SCRIPTS: list[Any] = [
                                    (*END, "back")]),
     (("transactional", "transactional", False), [
         ("task", "commit partition 0", "die"), ("read", "ask the ledger", "log back"), ("spout", "end of 1", "other")]),
+    (("append", "transactional", False), [
+        ("log", "log component 0", "power"), ("read", "read the row", "log back 3"),
+        ("write", "note the owner", "log back 5")]),
+    (("opaque", "opaque", True), [
+        (*END, "late"), ("spout", "end of 1", "other"), ("write", "begin the batch in the ledger", "deliver")]),
 ]  # fmt: skip
 """Schedules of so many choices that the exhaustive run does not reach them soon."""
 

@@ -36,7 +36,7 @@ from .numbered import GAPS, HELD, SENDER, number_of
 from .spouts import AGAIN, STREAM, WORDS, Here
 from .stores import DATA, ROW, Sum
 from .windows import BY_TIME, CONFIGS, SLIDE, ended, entered
-from .world import END, Violation, World
+from .world import END, LATE, Violation, World
 
 QUERIED = "queried "
 
@@ -283,17 +283,25 @@ def judge(cell: Cell, world: World, name: str) -> None:
 def _look(cell: Cell, world: World, name: str, back: bool) -> Moment:
     log = world.log.content
     txid, over = logged_ends(log, cell.spout)
-    agreed = parsed(log.get((AGREEMENT, 0), "null"))
     states = []
     for number, kind in enumerate(cell.kinds):
         content = world.stores[number].content
         row, described = content.get(ROW), None
         if row is not None and row.txid != world.memory.get(("row", number), 0):
-            described = _described(cell, world, number, row.txid)
+            described = _described(cell, world, number, row.txid, name)
         look = Look(kind, _counts(world, number, kind), cell.due(world, number, over, txid), described)
         states.append(look if row is None else look._replace(txid=row.txid, lineage=row.lineage))
-    lineage = agreed["lineage"] if agreed and name not in BACK else None
-    return Moment(name, txid, lineage, tuple(states), back or world.beginning.refused)
+    return Moment(name, txid, _agreed(world, name), tuple(states), back or world.beginning.refused)
+
+
+def _agreed(world: World, name: str) -> str | None:
+    """Return the lineage that the driver of this step has agreed on. Behind its back the log may have gone back to
+    another one; what the driver then completes is its own, and the next start is refused."""
+    driver = world.running
+    if driver is None or driver.checkpoint is None or name in BACK or name.startswith(LATE):
+        return None
+    agreed = driver.checkpoint.known(AGREEMENT)
+    return agreed["lineage"] if agreed else None
 
 
 def _counts(world: World, number: int, kind: str) -> list[list[int]]:
@@ -334,8 +342,9 @@ def _judge_error(cell: Cell, world: World, faults: set[str]) -> None:
         raise Violation(f"batch {decided} stays decided, and the store has refused it")
 
 
-def _described(cell: Cell, world: World, number: int, txid: int) -> tuple[list[int], list[int]] | None:
-    """Return how far a batch reaches that is about to be over: at least, and at most."""
+def _described(cell: Cell, world: World, number: int, txid: int, name: str) -> tuple[list[int], list[int]] | None:
+    """Return how far a batch reaches that is about to be over: at least, and at most. A late step may end the attempt
+    before the one that the log describes, until that one has begun in the ledger."""
     log = world.log.content
     begun = logged(log)["begun"]
     if cell.spout == "partitioned" and (positions_path(STREAM), txid) in log:
@@ -344,6 +353,9 @@ def _described(cell: Cell, world: World, number: int, txid: int) -> tuple[list[i
         ends = _ends(log, cell.spout, txid, begun["metadata"])
     else:
         return None
+    if name.startswith(LATE) and cell.spout != "partitioned":
+        all_ends = [end for of, end in world.memory["ends"] if of == txid]
+        return tuple(cell.due(world, number, [end] * len(ends), txid) for end in (min(all_ends), max(all_ends)))  # type: ignore[return-value]
     least = cell.due(world, number, ends, txid)
     more = cell.kinds[number] in (*AGAIN_IS_NOTHING, "non-transactional")  # of an attempt that has failed
     return least, [Here.positions] * len(least) if more else least

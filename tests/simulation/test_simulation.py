@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from .exhaustive import BOUNDS, explore
 from .planted import AIMED, PLANTS, ROOT, SCRIPTS, mutated, seek
-from .random import MORE_KINDS, draw, draw_until
+from .random import MORE_KINDS, arguments_of, draw, draw_until
 from .schedules import MANY, Found, Written, as_text, from_text, replay, shrink, try_schedule
 from .specification import CELLS, MORE, OTHER_BEGINNINGS, TIMED, Cell
 
@@ -113,6 +114,12 @@ def test_a_schedule_is_repeated_exactly_and_shrunk(monkeypatch: pytest.MonkeyPat
     for at in shrunk.choices:
         fewer = {other: option for other, option in shrunk.choices.items() if other != at}
         assert replay(cell, fewer, found.bounds)[1].violation is None  # no choice is left that is not needed
+
+
+def test_the_arguments_that_are_printed_name_each_kind_of_fault() -> None:
+    bounds = ONE_FAULT._replace(kinds=frozenset(["die", "log back"]))
+    told = shlex.split(shlex.join(arguments_of(Found(QUICK[0], {3: 1, 9: 2}, "", 1, bounds))))
+    assert told[2:] == ["--choices", "3:1 9:2", "--kinds", "die", "log back"]
 
 
 def test_the_text_of_each_planted_bug_is_there() -> None:

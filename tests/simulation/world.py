@@ -23,6 +23,7 @@ DENIALS = frozenset(["refuse", "deny"])  # a store says for good that it cannot:
 LONGEST = 600  # points of a schedule: one that has more does not end
 FURTHEST = 100  # writes that a store may go back; from there on, they are those of the next store
 END = "end of a driver"
+LATE = "late "
 STARTS = 24  # drivers of a schedule: one that needs more does not end
 
 
@@ -324,7 +325,7 @@ class World:
             request.act()
         except Exception:
             return  # it is refused, and nobody hears of it
-        self._judge(f"late {request.name}")
+        self._judge(LATE + request.name)
 
     def _judge(self, name: str) -> None:
         try:
