@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from semantics.support import Batches
@@ -16,6 +16,7 @@ from trident_py.errors import TridentError
 from trident_py.model.context import RunContext
 from trident_py.operations import Function
 from trident_py.operations.builtin import Count, MapGet
+from trident_py.state import MemoryBackingMap, NonTransactionalMap, StateFactory
 from trident_py.testing import FeederBatchSpout, FixedBatchSpout, LoggingBackingMap, MemoryMapState, collect, stored
 
 
@@ -219,3 +220,24 @@ def test_a_stream_that_only_queries_a_state_leaves_the_fence_of_the_one_that_upd
         assert running.awaitTermination(30)
     assert made[0] is None and 1 in made
     assert {key: value.curr for key, value in factory.stored().items()} == {("a",): 2, ("b",): 1}
+
+
+class Kept(StateFactory):
+    """A map whose data is in the object that `makeState` returns."""
+
+    made: ClassVar[list[Any]] = []
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
+        self.made.append(NonTransactionalMap.build(MemoryBackingMap()))
+        return self.made[-1]
+
+
+def test_a_state_with_its_data_in_its_object_is_one_object_for_all_streams() -> None:
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout("word", 2, ("a",), ("b",), ("a",)))
+    counts = words.groupBy("word").persistentAggregate(Kept(), "word", Count(), "count")
+    asked = topology.newStream("asked", FixedBatchSpout("asked", 1, ("a",), ("z",)))
+    asked.stateQuery(counts, "asked", MapGet(), "count")
+    with LocalCluster() as cluster:
+        assert cluster.submitTopology("words", {}, topology.build()).awaitTermination(30)
+    assert [state.multiGet([("a",), ("b",)]) for state in Kept.made] == [[2, 1]]

@@ -7,6 +7,7 @@ gives. Everything else, including the process that kills itself, is here and in 
 from __future__ import annotations
 
 import pickle
+import random
 import signal
 from collections import Counter
 from contextlib import suppress
@@ -18,6 +19,7 @@ from typing import Any, ClassVar
 import pytest
 
 from contracts.crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
+from contracts.in_place import UPDATERS, run_batches
 from contracts.losing import TellsWhatTheStoreLost
 from contracts.taking import ComparesWhatWasTaken
 from states.sql import RowUpdater
@@ -422,6 +424,15 @@ class MapContract(KeyedContract):
     def found(self, factory: Any) -> dict[tuple, Any]:
         at = {"transactional": 1, "opaque": 1}[factory.kind]
         return {key: value[at] for key, value in factory.stored().items()}
+
+    def listing(self, factory: Any) -> Any:
+        """The same state for values that can change: its value is JSON."""
+        return replace(factory, value=Fields("value json"))
+
+    @pytest.mark.parametrize("updaters", UPDATERS)
+    def test_whoever_changes_a_value_in_place_changes_nothing_stored(self, factory: Any, updaters: Any) -> None:
+        state = self.listing(factory).makeState({}, None, 0, 1)
+        run_batches(state, factory.kind, updaters, random.Random(7))
 
 
 class RowContract(KeyedContract):

@@ -178,3 +178,34 @@ def test_a_log_that_became_shorter_than_at_the_start_of_the_run(
     else:
         with pytest.raises(SpoutError, match=told):
             run.go_on(player)
+
+
+@pytest.mark.parametrize("kind", ["transactional", "opaque"])
+def test_a_log_that_seems_shorter_for_a_moment_is_read_to_its_end(
+    case: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The end is fixed once the log is as long as it was."""
+    run, looks, ends = case(kind, "endingOffsets"), [], Watch.ends
+    assert run.run() == list(map(str, range(6)))
+    produce(run.kafka, run.topic, ["x"])
+
+    def shorter_at_first(watch: Watch, places: Any) -> Any:
+        looks.append(watch)
+        return {place: end - 5 * (len(looks) == 1 and end > 0) for place, end in ends(watch, places).items()}
+
+    monkeypatch.setattr(Watch, "ends", shorter_at_first)
+    assert run.run() == ["x"]
+    assert run.told == []
+
+
+def test_what_is_lost_before_the_last_batch_is_told_before_the_spout_ends(case: Any) -> None:
+    run = case("transactional", "endingOffsets")
+    run.options |= {"maxRecordsPerBatch": 3}
+    player = run.start()
+    for run.txid in (1, 2):
+        eventually(lambda: player.coordination.ready(run.txid))
+        assert len(values(player.batch(run.txid))) == 3
+        if run.txid == 1:
+            delete(run.kafka, run.other)
+    with pytest.raises(SpoutError, match=f"topic {run.other} is gone"):
+        run.go_on(player)

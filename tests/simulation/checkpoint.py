@@ -45,8 +45,11 @@ class SimulatedCheckpoint(SharedMetadataStore):
         self.world.ask("log read", "reread", self._catch_up)
 
     def newest(self, path: str) -> Any:
-        entries = _parse(self.world.log.content).get(path, {})
-        return entries[max(entries)] if entries else None
+        return _last(_parse(self.world.log.content).get(path, {}))
+
+    def known(self, path: str) -> Any:
+        """Return what this driver has read or written last."""
+        return _last(self._entries.get(path, {}))
 
     def settle(self) -> None:
         def act() -> None:
@@ -97,6 +100,10 @@ class SimulatedCheckpoint(SharedMetadataStore):
 
 
 _loads = lru_cache(10_000)(json.loads)  # the store gives copies away
+
+
+def _last(entries: dict[int, Any]) -> Any:
+    return entries[max(entries)] if entries else None
 
 
 def _parse(content: Any) -> dict[str, dict[int, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import logging
 import multiprocessing
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -103,10 +104,14 @@ def _run(seed: int, seconds: float, processes: int) -> int:
     print(f"seed {seed}: {count} schedules in {seconds:.0f} s, {different} different, {hourly}")
     broken = [found for _, _, found in results if found is not None]
     for found in broken:
-        print(found)
-        kinds = " ".join(sorted(found.bounds.kinds))
-        print(f'again: --cell {ALL.index(found.cell)} --choices "{as_text(found.choices)}" --kinds {kinds}')
+        print(f"{found}\nagain: {shlex.join(arguments_of(found))}")
     return len(broken)
+
+
+def arguments_of(found: Found) -> list[str]:
+    """Return what runs the schedule again."""
+    choices = as_text(found.choices)
+    return ["--cell", str(ALL.index(found.cell)), "--choices", choices, "--kinds", *sorted(found.bounds.kinds)]
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class Replaying:
 @dataclass
 class Written:
     """Takes the choices that are written, in this order: at which place and request, which option. ``option``: its
-    kind; "go" only waits for the request."""
+    kind, perhaps with its number; "go" only waits for the request."""
 
     lines: Sequence[tuple[str, str, str]]
     at: int = 0
@@ -63,7 +63,8 @@ class Written:
         if self.at == len(self.lines) or (place, name) != self.lines[self.at][:2]:
             return 0
         kind = self.lines[self.at][2]
-        chosen = next((at for at, option in enumerate(options) if option[0] == kind and (at or kind == "go")), None)
+        names = [(option[0], f"{option[0]} {option[1]}") for option in options]
+        chosen = next((at for at, name in enumerate(names) if kind in name and (at or kind == "go")), None)
         self.at += chosen is not None
         return chosen or 0
 

@@ -34,18 +34,21 @@ from trident_py.spouts.opaque_offsets import positions_path
 from .beginnings import REFUSED
 from .numbered import GAPS, HELD, SENDER, number_of
 from .spouts import AGAIN, STREAM, WORDS, Here
-from .stores import DATA, ROW
+from .stores import DATA, ROW, Sum
 from .windows import BY_TIME, CONFIGS, SLIDE, ended, entered
-from .world import END, Violation, World
+from .world import END, LATE, Violation, World
+
+QUERIED = "queried "
 
 
 @cache
 def kinds_of(kind: str) -> list[str]:
-    return re.split(" beside | before ", kind)
+    return re.split(" beside | before ", kind.removeprefix(QUERIED))
 
 
 class Cell(NamedTuple):
-    """A cell of the table of guarantees. ``spout``: "transactional", "opaque" or "partitioned" (opaque too)."""
+    """A cell of the table of guarantees. ``kind``: of its states; "queried": a component that only queries them is
+    beside it. ``spout``: "transactional", "opaque" or "partitioned" (opaque too)."""
 
     kind: str
     spout: str
@@ -56,6 +59,10 @@ class Cell(NamedTuple):
     def kinds(self) -> list[str]:
         """The kinds of its states, each in a store of its own."""
         return kinds_of(self.kind)
+
+    @property
+    def queried(self) -> bool:
+        return self.kind.startswith(QUERIED)
 
     def due(self, world: World, number: int, ends: list[int], txid: int) -> list[int]:
         """Return how far the store with this number reaches, if batch ``txid`` is over, and with it so many tuples of
@@ -85,7 +92,11 @@ CELLS = [
     if kind != "window before opaque" or spout == "transactional"  # a replay may end other windows, so give other keys
 ]  # fmt: skip
 TWO = "batch beside opaque"
-MORE = [Cell(TWO, "opaque"), Cell(TWO, "partitioned", True), Cell("opaque", "sparse"), Cell("append", "sparse", True)]
+MORE = [
+    Cell(TWO, "opaque"), Cell(TWO, "partitioned", True), Cell("opaque", "sparse"), Cell("append", "sparse", True),
+    Cell("queried opaque", "opaque"), Cell("opaque in place", "opaque"), Cell("opaque in place", "partitioned", True),
+    Cell("transactional in place", "transactional"),
+]  # fmt: skip
 GOING_ON = ["the same, continued", "the same, continued later", "a store that was to be continued"]
 OTHER_BEGINNINGS = [
     *(Cell(kind, "opaque", beginning=beginning) for beginning in GOING_ON for kind in ("opaque", "batch")),
@@ -98,7 +109,8 @@ TIMED = [
     Cell(f"{BY_TIME} before append", "transactional"),
 ]
 ALL = [*CELLS, *MORE, *OTHER_BEGINNINGS, *TIMED]
-"""Also two states, a batch without tuples, places that do not belong together, and windows by time."""
+"""Also two states, a batch without tuples, a state that is queried, values that are changed in place, places that do
+not belong together, and windows by time."""
 
 
 def seen(content: Any, kind: str, first: int = 0) -> list[list[int]]:
@@ -118,7 +130,8 @@ def seen(content: Any, kind: str, first: int = 0) -> list[list[int]]:
 
 def value_of(content: Any, *key: str) -> int | None:
     value = content.get((DATA, *key))
-    return value if value is None or isinstance(value, int) else value[1]
+    plain = value[1] if isinstance(value, tuple) else value
+    return plain.total if isinstance(plain, Sum) else plain
 
 
 def count_of(content: Any, row: tuple) -> int:
@@ -270,17 +283,25 @@ def judge(cell: Cell, world: World, name: str) -> None:
 def _look(cell: Cell, world: World, name: str, back: bool) -> Moment:
     log = world.log.content
     txid, over = logged_ends(log, cell.spout)
-    agreed = parsed(log.get((AGREEMENT, 0), "null"))
     states = []
     for number, kind in enumerate(cell.kinds):
         content = world.stores[number].content
         row, described = content.get(ROW), None
         if row is not None and row.txid != world.memory.get(("row", number), 0):
-            described = _described(cell, world, number, row.txid)
+            described = _described(cell, world, number, row.txid, name)
         look = Look(kind, _counts(world, number, kind), cell.due(world, number, over, txid), described)
         states.append(look if row is None else look._replace(txid=row.txid, lineage=row.lineage))
-    lineage = agreed["lineage"] if agreed and name not in BACK else None
-    return Moment(name, txid, lineage, tuple(states), back or world.beginning.refused)
+    return Moment(name, txid, _agreed(world, name), tuple(states), back or world.beginning.refused)
+
+
+def _agreed(world: World, name: str) -> str | None:
+    """Return the lineage that the driver of this step has agreed on. Behind its back the log may have gone back to
+    another one; what the driver then completes is its own, and the next start is refused."""
+    driver = world.running
+    if driver is None or driver.checkpoint is None or name in BACK or name.startswith(LATE):
+        return None
+    agreed = driver.checkpoint.known(AGREEMENT)
+    return agreed["lineage"] if agreed else None
 
 
 def _counts(world: World, number: int, kind: str) -> list[list[int]]:
@@ -321,8 +342,9 @@ def _judge_error(cell: Cell, world: World, faults: set[str]) -> None:
         raise Violation(f"batch {decided} stays decided, and the store has refused it")
 
 
-def _described(cell: Cell, world: World, number: int, txid: int) -> tuple[list[int], list[int]] | None:
-    """Return how far a batch reaches that is about to be over: at least, and at most."""
+def _described(cell: Cell, world: World, number: int, txid: int, name: str) -> tuple[list[int], list[int]] | None:
+    """Return how far a batch reaches that is about to be over: at least, and at most. A late step may end the attempt
+    before the one that the log describes, until that one has begun in the ledger."""
     log = world.log.content
     begun = logged(log)["begun"]
     if cell.spout == "partitioned" and (positions_path(STREAM), txid) in log:
@@ -331,6 +353,9 @@ def _described(cell: Cell, world: World, number: int, txid: int) -> tuple[list[i
         ends = _ends(log, cell.spout, txid, begun["metadata"])
     else:
         return None
+    if name.startswith(LATE) and cell.spout != "partitioned":
+        all_ends = [end for of, end in world.memory["ends"] if of == txid]
+        return tuple(cell.due(world, number, [end] * len(ends), txid) for end in (min(all_ends), max(all_ends)))  # type: ignore[return-value]
     least = cell.due(world, number, ends, txid)
     more = cell.kinds[number] in (*AGAIN_IS_NOTHING, "non-transactional")  # of an attempt that has failed
     return least, [Here.positions] * len(least) if more else least

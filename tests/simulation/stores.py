@@ -151,37 +151,49 @@ _STORES: dict[str, type[SimulatedStore]] = {"append": KeepingStore, "batch": Sho
 
 @dataclass
 class Transaction:
-    """A partition's transaction: what it has read, and what it writes in one step, if the fence admits it then."""
+    """A partition's transaction: what it has read, and what it writes in one step, if the fence admits it then. A
+    component that only asks has no fence; it sees what was there when its state was made."""
 
     place: Place
-    fence: Fence
+    fence: Fence | None
     partition: int
+    read: Content
     txid: int = 0
-    read: Content = Ellipsis  # type: ignore[assignment]
 
     def begin(self, txid: int | None) -> None:
         assert txid is not None
         self.txid = txid
         self.read = here().ask("read", f"begin partition {self.partition}", lambda: self.place.content)
-        self.fence.admits(self.read.get(ROW), txid)
+        if self.fence is not None:
+            self.fence.admits(self.read.get(ROW), txid)
 
     def commit(self, write: Callable[[dict[Any, Any]], None]) -> None:
-        fence, txid, partition, attempt = self._frozen(), self.txid, self.partition, self.fence.attempt
+        fence, txid, partition = self._frozen(), self.txid, self.partition
 
         def act() -> None:
             content = dict(self.place.content)
-            fence.admits(content.get(ROW), txid)
+            if fence is not None:
+                fence.admits(content.get(ROW), txid)
             write(content)
-            content.setdefault((MARK, txid, partition), attempt)
-            content[MARK, txid, partition] = attempt
+            if fence is not None:
+                content[MARK, txid, partition] = fence.attempt
             self.place.change(content)
 
         here().ask("task", f"commit partition {partition}", act)
 
-    def _frozen(self) -> Fence:
+    def _frozen(self) -> Fence | None:
         """Return the fence of this attempt, also for a request that arrives in a later one."""
+        if self.fence is None:
+            return None
         context = SimpleNamespace(transaction=self.fence.context.transaction)
         return replace(self.fence, context=context)
+
+
+@dataclass(unsafe_hash=True)
+class Sum:
+    """A value that an update changes in place."""
+
+    total: int = 0
 
 
 class Buffered(BackingMap):
@@ -206,6 +218,7 @@ class SimulatedMap(MapState):
 
     KINDS: ClassVar[dict[str, Any]] = {
         "opaque": OpaqueMap, "transactional": TransactionalMap, "non-transactional": NonTransactionalMap,
+        "opaque in place": OpaqueMap, "transactional in place": TransactionalMap,
     }  # fmt: skip
 
     def __init__(self, factory: SimulatedState, transaction: Transaction) -> None:
@@ -254,6 +267,7 @@ class SimulatedRows(State):
 
     def commit(self, txid: int | None) -> Any:
         fence, rows, transaction = self.transaction.fence, list(self.rows), self.transaction
+        assert fence is not None
         token = f"{fence.token}-{fence.attempt}-{transaction.partition}"
         mark = (MARK, txid, transaction.partition)
 
@@ -285,7 +299,7 @@ class SimulatedState(StateFactory):
 
     def valued(self) -> int:
         """Return the highest txid among the values, where they carry one."""
-        if self.kind not in ("opaque", "transactional"):
+        if not self.kind.startswith(("opaque", "transactional")):
             return 0
         content = here().stores[self.number].content
         return max((value[0] for key, value in content.items() if key[0] == DATA), default=0)
@@ -294,10 +308,9 @@ class SimulatedState(StateFactory):
         return SimulatedLedger(self)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
-        fence = Fence.of(conf)
-        assert fence is not None
+        place, fence = here().stores[self.number], Fence.of(conf)
         make = _STATES.get(self.kind, SimulatedMap if self.kind in SimulatedMap.KINDS else SimulatedRows)
-        return make(self, Transaction(here().stores[self.number], fence, partitionIndex))
+        return make(self, Transaction(place, fence, partitionIndex, read=place.content))
 
 
 _STATES: dict[str, Any] = {

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from .exhaustive import BOUNDS, explore
-from .planted import AIMED, PLANTS, SCRIPTS, mutated, seek
-from .random import MORE_KINDS, draw, draw_until
+from .planted import AIMED, PLANTS, ROOT, SCRIPTS, mutated, seek
+from .random import MORE_KINDS, arguments_of, draw, draw_until
 from .schedules import MANY, Found, Written, as_text, from_text, replay, shrink, try_schedule
 from .specification import CELLS, MORE, OTHER_BEGINNINGS, TIMED, Cell
 
@@ -115,10 +116,19 @@ def test_a_schedule_is_repeated_exactly_and_shrunk(monkeypatch: pytest.MonkeyPat
         assert replay(cell, fewer, found.bounds)[1].violation is None  # no choice is left that is not needed
 
 
+def test_the_arguments_that_are_printed_name_each_kind_of_fault() -> None:
+    bounds = ONE_FAULT._replace(kinds=frozenset(["die", "log back"]))
+    told = shlex.split(shlex.join(arguments_of(Found(QUICK[0], {3: 1, 9: 2}, "", 1, bounds))))
+    assert told[2:] == ["--choices", "3:1 9:2", "--kinds", "die", "log back"]
+
+
 def test_the_text_of_each_planted_bug_is_there() -> None:
     assert len({plant.name for plant in PLANTS}) == len(PLANTS) >= 100
     for plant in PLANTS:
         compile(mutated(plant), plant.file, "exec")
+        if plant.test:
+            file, _, name = plant.test.partition("::")
+            assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text()
 
 
 @pytest.mark.parametrize("name", ["an older driver is admitted", "the batch is not recorded before it is emitted"])

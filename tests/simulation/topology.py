@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -15,26 +15,28 @@ from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.engine import program as failures
 from trident_py.engine import store_position
 from trident_py.engine.component import ComponentRun
-from trident_py.engine.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
+from trident_py.engine.program import AttemptOutcome, BatchInfo, Program, Row, compile_plan, descriptor_rows
 from trident_py.engine.task import run_attempt
 from trident_py.engine.worker_cache import end_run, task_for
 from trident_py.errors import FailedException
 from trident_py.extras.determinism.held_values import HeldValues
+from trident_py.model.chunks import Chunk
 from trident_py.model.context import with_context
 from trident_py.model.user_traceback import Blame
 from trident_py.operations import BaseFilter
 from trident_py.report.progress import RunningTopology
-from trident_py.state import BaseStateUpdater, ValueUpdater
+from trident_py.state import BaseQueryFunction, BaseStateUpdater, ValueUpdater
+from trident_py.tuples import Fields
 from trident_py.windowing import MakesWindows, state
 
 from . import specification
 from .beginnings import BEGINNINGS, Past
 from .checkpoint import SimulatedCheckpoint
 from .specification import Cell
-from .spouts import AGAIN, FIELDS, POSITIONS, STREAM, USUAL, DescribedSpout, Here, PartitionedSpout
-from .stores import SimulatedMap, SimulatedState
+from .spouts import AGAIN, FIELDS, POSITIONS, STREAM, USUAL, WORDS, DescribedSpout, Here, PartitionedSpout, tuples
+from .stores import SimulatedMap, SimulatedState, Sum
 from .windows import BY_TIME, CONFIGS, PACE, RESULTS, Tokens
-from .world import Beginning, Bounds, Choose, Driver, World
+from .world import Beginning, Bounds, Choose, Driver, Violation, World
 
 NAME = "t"
 
@@ -57,13 +59,38 @@ class _Add(ValueUpdater):
         return (stored or 0) + self.weight
 
 
+class _AddInPlace(_Add):
+    def update(self, stored: Any) -> Any:
+        value = Sum() if stored is None else stored
+        value.total += self.weight
+        return value
+
+
 class _AddUpdater(BaseStateUpdater):
     """Adds the weights of a word. The tuples of a partition have one word, so no exchange must bring them together."""
 
+    def __init__(self, add: type[_Add]) -> None:
+        self.add = add
+
     def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
         word, weight = tuples[0][0], sum(each[1] for each in tuples)
-        state.multiUpdate([[word]], [_Add(weight)])
-        state.multiUpdate([[word, AGAIN]], [_Add(weight)])
+        for key in ([word], [word, AGAIN]):
+            for new in state.multiUpdate([key], [self.add(weight)]):
+                if isinstance(new, Sum):
+                    new.total = 0  # it is the updater's
+
+
+class _Ask(BaseQueryFunction):
+    """Asks for a word. The answer is what is there now."""
+
+    def batchRetrieve(self, state: Any, tuples: Any) -> list[Any]:
+        told = state.multiGet(tuples)
+        there = [specification.value_of(state.transaction.place.content, *each) for each in tuples]
+        if told != there:
+            raise Violation(f"a query is told {told}, and {there} is there")
+        return told
+
+    def execute(self, tuple: Any, result: Any, collector: Any) -> None: ...
 
 
 class _MayFail(BaseFilter):
@@ -84,7 +111,8 @@ class _Windows(MakesWindows):
 
 
 @cache
-def program_of(cell: Cell) -> Program:
+def programs_of(cell: Cell) -> list[Program]:
+    """Return the component of the cell, and one that only queries its states, if the cell has it."""
     topology = TridentTopology()
     spout = PartitionedSpout() if cell.spout == "partitioned" else DescribedSpout(cell.spout)
     stream = topology.newStream(STREAM, spout).each(["at"], _MayFail()).parallelismHint(2)
@@ -93,12 +121,16 @@ def program_of(cell: Cell) -> Program:
         if kind in CONFIGS:
             stream = stream.window(CONFIGS[kind], _Windows(factory), ["part", "at"], RESULTS[kind](), FIELDS)
         elif kind in SimulatedMap.KINDS:
-            stream.partitionPersist(factory, ["word", "weight"], _AddUpdater())
+            add = _AddUpdater(_AddInPlace if kind.endswith("in place") else _Add)
+            updated = stream.partitionPersist(factory, ["word", "weight"], add)
+            if cell.queried:
+                asking = topology.newStream("asking", DescribedSpout("transactional")).parallelismHint(2)
+                asking.stateQuery(updated, ["word"], _Ask(), ["told"])
         else:
             stream.partitionPersist(factory, ["part", "at"], RowUpdater())
     pace = PACE if BY_TIME in cell.kinds else 1
     conf = with_context({"topology.clock": partial(clock, pace)}, topology=NAME, home=None)
-    return compile_plan(topology.build().plan, conf)[0]
+    return compile_plan(topology.build().plan, conf)
 
 
 def clock(pace: int) -> int:
@@ -110,8 +142,9 @@ def clock(pace: int) -> int:
 def drive(cell: Cell, name: str, world: World, driver: Driver) -> None:
     """Run a driver until the input is done. ``name``: of the checkpoint's copy, part of the run's token."""
     run = f"{NAME}-{name}{driver.number}"
-    program = program_of(cell)
-    program = replace(program, conf=with_context({**program.conf, **world.beginning.conf}, run=run))
+    program, *asking = (
+        replace(each, conf=with_context({**each.conf, **world.beginning.conf}, run=run)) for each in programs_of(cell)
+    )
     running = RunningTopology(NAME, [program.component])
     running.stopping = _Stopping()  # type: ignore[assignment]
     driver.checkpoint = SimulatedCheckpoint(world)
@@ -121,19 +154,24 @@ def drive(cell: Cell, name: str, world: World, driver: Driver) -> None:
         batches = ComponentRun(program, program.spouts, log, running, run)
         batches.open()
         while batches.await_next():
-            batches.run_next(partial(execute, program))
+            batches.run_next(partial(execute, program, asking))
         batches.close()
     finally:
         end_run(run)
 
 
-def execute(program: Program, batch: BatchInfo, descriptors: list[Any]) -> AttemptOutcome:
-    return run_attempt(
-        program,
-        lambda level, partition: task_for(program, level, partition, batch),
-        batch,
-        descriptor_rows(descriptors),
-    )
+def execute(program: Program, asking: list[Program], batch: BatchInfo, descriptors: list[Any]) -> AttemptOutcome:
+    """Run an attempt. Before it, the components that only ask have one of their own."""
+    for each in asking:
+        rows = [(part, 0, Chunk.of_rows(Fields(*FIELDS), tuples(part, 0, 1))) for part in range(len(WORDS))]
+        failures = _run_tasks(each, replace(batch, generations={}), rows).failures
+        if failures:
+            raise Here.world.broken(f"a component that only asks has failed: {failures[0].error!r}")
+    return _run_tasks(program, batch, descriptor_rows(descriptors))
+
+
+def _run_tasks(program: Program, batch: BatchInfo, rows: Iterable[Row]) -> AttemptOutcome:
+    return run_attempt(program, lambda level, partition: task_for(program, level, partition, batch), batch, rows)
 
 
 class _Names:

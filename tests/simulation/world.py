@@ -23,6 +23,7 @@ DENIALS = frozenset(["refuse", "deny"])  # a store says for good that it cannot:
 LONGEST = 600  # points of a schedule: one that has more does not end
 FURTHEST = 100  # writes that a store may go back; from there on, they are those of the next store
 END = "end of a driver"
+LATE = "late "
 STARTS = 24  # drivers of a schedule: one that needs more does not end
 
 
@@ -251,7 +252,7 @@ class World:
         self.alive()
         self.points += 1
         if self.points > LONGEST:
-            raise self._broken(f"a schedule of more than {LONGEST} requests does not end")
+            raise self.broken(f"a schedule of more than {LONGEST} requests does not end")
 
     def _choose(self, place: str, name: str) -> Option:
         self._count()
@@ -324,13 +325,13 @@ class World:
             request.act()
         except Exception:
             return  # it is refused, and nobody hears of it
-        self._judge(f"late {request.name}")
+        self._judge(LATE + request.name)
 
     def _judge(self, name: str) -> None:
         try:
             self.judge(self, name)
         except Violation as error:
-            raise self._broken(str(error)) from None
+            raise self.broken(str(error)) from None
 
     def _answer(self, driver: Driver, place: str, name: str, act: Callable[[], T], option: Option) -> T:
         kind = option[0]
@@ -369,7 +370,7 @@ class World:
     def _stored(self) -> int:
         return hash(tuple(store.digest for store in self.stores))
 
-    def _broken(self, text: str) -> Died:
+    def broken(self, text: str) -> Died:
         self.violation, self.over = self.violation or Violation(text), True
         return Died()
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from in_place import SHARED, Joining, Listing
+from contracts.in_place import SHARED, UPDATERS, Joining, Listing, run_batches
 
 from states.sql import SqlMapState
 from trident_py import LocalCluster, TridentTopology
@@ -19,20 +18,17 @@ from trident_py.state import (
     BackingMap,
     CachedBatchReadsMap,
     CachedMap,
-    CombinerValueUpdater,
     MemoryBackingMap,
     NonTransactionalMap,
     OpaqueMap,
     OpaqueValue,
-    ReducerValueUpdater,
     TransactionalMap,
     TransactionalValue,
 )
 from trident_py.state.copies import copy_value
-from trident_py.state.roles import RollsBack
-from trident_py.state.updates import Combines
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
+KINDS = {NonTransactionalMap: "non-transactional", TransactionalMap: "transactional", OpaqueMap: "opaque"}
 VALUES: dict[Any, Callable[[Any], Any]] = {
     NonTransactionalMap: lambda value: value,
     TransactionalMap: lambda value: TransactionalValue(*value),
@@ -75,86 +71,15 @@ LAYERS: dict[str, Callable[[Any], BackingMap]] = {
 }
 MAPS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     **{
-        f"{map_.__name__} over {name}": (map_.__name__, over(map_, layer))
+        f"{map_.__name__} over {name}": (KINDS[map_], over(map_, layer))
         for map_ in VALUES
         for name, layer in LAYERS.items()
     },
-    "MemoryMapState": ("OpaqueMap", lambda folder: MemoryMapState.Factory().makeState({}, None, 0, 1)),
-    "SqlMapState.opaque": ("OpaqueMap", sql("opaque")),
-    "SqlMapState.transactional": ("TransactionalMap", sql("transactional")),
+    "MemoryMapState": ("opaque", lambda folder: MemoryMapState.Factory().makeState({}, None, 0, 1)),
+    "SqlMapState.opaque": ("opaque", sql("opaque")),
+    "SqlMapState.transactional": ("transactional", sql("transactional")),
+    "SqlMapState.nonTransactional": ("non-transactional", sql("nonTransactional")),
 }
-KEYS = [["a"], ["b"], ["c"], ["d"]]
-Batch = dict[str, list]
-
-
-def reduces(batch: Batch) -> Sequence[Any]:
-    return [ReducerValueUpdater(Listing(), [(n,) for n in numbers]) for numbers in batch.values()]
-
-
-def combines(batch: Batch) -> Sequence[Any]:
-    return [CombinerValueUpdater(Joining(), list(numbers)) for numbers in batch.values()]
-
-
-def combines_at_once(batch: Batch) -> Sequence[Any]:
-    return Combines(Joining(), [list(numbers) for numbers in batch.values()])
-
-
-class Commits:
-    """Updates a map as a batch does, and writes into all that it returns; `fold` is what it should hold."""
-
-    def __init__(self, state: Any, kind: str, updaters: Callable[[Batch], Sequence[Any]]) -> None:
-        self.state = state
-        self.kind = kind
-        self.updaters = updaters
-        self.before: Batch = {}
-        self.fold: Batch = {}
-
-    def read_and_write(self) -> Batch:
-        values = self.state.multiGet(KEYS)
-        seen = {key[0]: list(value) for key, value in zip(KEYS, values, strict=True) if value is not None}
-        for value in values:
-            if value is not None:
-                value.append("a reader")
-        return seen
-
-    def update(self, batch: Batch) -> None:
-        news = self.state.multiUpdate([[key] for key in batch], self.updaters(batch))
-        for key, numbers in batch.items():
-            since = self.fold if self.kind == "NonTransactionalMap" else self.before
-            self.fold[key] = since.get(key, []) + numbers
-        assert news == [self.fold[key] for key in batch]
-        for value in news:
-            value.append("a consumer of the new values")
-
-    def attempt(self, txid: int, parts: list[Batch], fails: bool) -> None:
-        """One attempt: two updates of different keys. One that fails does so in the middle of the second."""
-        self.state.beginCommit(txid)
-        for part in parts:
-            if fails and part is parts[-1]:
-                with suppress(ValueError):  # a transactional map calls no updater of what the batch has written
-                    self.state.multiUpdate([[key] for key in part], self.updaters(dict(part, **{max(part): [0, None]})))
-                if isinstance(self.state, RollsBack):
-                    self.state.rollback(txid)
-                return
-            self.update(part)
-            self.read_and_write()
-        self.state.commit(txid)
-
-    def batch(self, txid: int, rng: random.Random) -> None:
-        self.before = {key: list(value) for key, value in self.fold.items()}
-        parts = split(rng)
-        for _ in range(rng.randrange(3)):
-            self.attempt(txid, parts, fails=all(max(part) in self.fold for part in parts) and rng.random() < 0.5)
-            if self.kind == "OpaqueMap":  # a replay may have other numbers
-                parts = [{key: [*numbers, rng.randrange(100)] for key, numbers in part.items()} for part in parts]
-        self.attempt(txid, parts, fails=False)
-
-
-def split(rng: random.Random) -> list[Batch]:
-    """Two parts of a batch, without a key in common."""
-    keys = rng.sample("abcd", 4)[: rng.randint(2, 4)]
-    at = rng.randint(1, len(keys) - 1)
-    return [{key: [rng.randrange(100), rng.randrange(100)] for key in part} for part in (keys[:at], keys[at:])]
 
 
 @pytest.fixture(autouse=True)
@@ -163,17 +88,26 @@ def _nobody_changes_the_first_value() -> Iterator[None]:
     assert SHARED == []
 
 
-@pytest.mark.parametrize("updaters", [reduces, combines, combines_at_once])
+@pytest.mark.parametrize("updaters", UPDATERS)
 @pytest.mark.parametrize("name", MAPS)
 def test_whoever_changes_a_value_in_place_changes_nothing_stored(name: str, updaters: Any, tmp_path: Path) -> None:
-    """Judged by the fold, after each batch: with failures, replays, two updates in a commit, writing readers."""
+    """Those of servers have it in their contract (`MapContract`)."""
     kind, make = MAPS[name]
     for seed in range(6):
         (folder := tmp_path / str(seed)).mkdir()
-        rng, commits = random.Random(seed), Commits(make(folder), kind, updaters)
-        for txid in range(1, 7):
-            commits.batch(txid, rng)
-            assert commits.read_and_write() == commits.read_and_write() == commits.fold
+        run_batches(make(folder), kind, updaters, random.Random(seed))
+
+
+@pytest.mark.parametrize("updaters", UPDATERS)
+@pytest.mark.parametrize("map_", VALUES)
+def test_an_update_that_is_repeated_has_the_partial_results_that_it_was_given(map_: Any, updaters: Any) -> None:
+    state, again = map_.build(MemoryBackingMap()), updaters({"a": [1]})
+    for txid in range(1, 4):
+        state.beginCommit(txid)
+        (new,) = state.multiUpdate([["a"]], again)
+        assert new == [1] * txid
+        new.append("a consumer of the new values")
+        state.commit(txid)
 
 
 @pytest.mark.parametrize("map_", VALUES)

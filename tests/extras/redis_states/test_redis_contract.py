@@ -33,6 +33,9 @@ class RedisMapContract(RedisContract, MapContract):
     bad_row = ("good", {7})
     bad_words = ("key 'good'", "{7} (set)", "Nothing of the batch is written")
 
+    def listing(self, factory: Any) -> Any:
+        return factory
+
 
 class TestOpaque(RedisMapContract):
     updater = MapCombinerAggStateUpdater(Plus(), "word", "n")
