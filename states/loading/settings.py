@@ -60,7 +60,7 @@ def _type_of(name: str, points: list[EntryPoint]) -> Installed:
 
 
 def _is_extra(module: str, missing: str) -> bool:
-    """Whether what is missing is the part of ours that has the module, and nothing that it imports."""
+    """Return whether what is missing is the part of ours that has the module, and nothing that it imports."""
     return missing.startswith("states.") and f"{module}.".startswith(missing)
 
 
