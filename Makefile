@@ -45,7 +45,7 @@ cut-overs: services ## real Storm killed at random moments and moved here, as ma
 simulate: setup  ## drawn schedules of the protocol over simulated stores, as long as you like: make simulate SEED=7 SECONDS=3600
 	@PYTHONPATH=tests .venv/bin/python -m simulation.random --seed $(or $(SEED),1) --seconds $(or $(SECONDS),60) </dev/null
 
-planted: setup   ## bugs planted into the protocol, and after how many schedules each is found: docs/simulation.md
+planted: services ## bugs planted into the protocol, and after how many schedules each is found: docs/simulation.md
 	@PYTHONPATH=tests .venv/bin/python -m simulation.planted </dev/null
 
 lint: setup      ## ruff and mypy

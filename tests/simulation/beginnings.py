@@ -78,7 +78,7 @@ def _agreed(world: World) -> Mapping[Any, Any]:
     """Return the log when the first start has agreed, and no batch has begun."""
 
     def is_then(content: Mapping[Any, Any], log: dict) -> bool:
-        return (AGREEMENT, 0) in content and not log["begun"] and not log["over"]
+        return (AGREEMENT, 0) in content and not log.get("begun") and not log.get("over")
 
     return _log_when(world, is_then)
 

@@ -70,6 +70,9 @@ SCRIPTS: list[Any] = [
         ("write", "note the owner", "log back 5")]),
     (("opaque", "opaque", True), [
         (*END, "late"), ("spout", "end of 1", "other"), ("write", "begin the batch in the ledger", "deliver")]),
+    (("opaque", "transactional", True), [
+        ("task", "commit partition 0", "twice"), (*END, "go"), ("task", "commit partition 0", "back 1"),
+        ("task", "commit partition 1", "deliver")]),
 ]  # fmt: skip
 """Schedules of so many choices that the exhaustive run does not reach them soon."""
 

@@ -15,6 +15,7 @@ from states.ledger.fence import Fence, LedgerRow
 from states.ledger.owner import Owner
 from states.ledger.protocol import Ledger
 from states.ledger.store import LedgerStore, Trace, Transition
+from trident_py.errors import StateError
 from trident_py.model.context import RunContext
 from trident_py.state import BackingMap, Location, MapState, State, StateFactory
 from trident_py.state.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
@@ -152,28 +153,35 @@ _STORES: dict[str, type[SimulatedStore]] = {"append": KeepingStore, "batch": Sho
 @dataclass
 class Transaction:
     """A partition's transaction: what it has read, and what it writes in one step, if the fence admits it then. A
-    component that only asks has no fence; it sees what was there when its state was made."""
+    component that only asks has no fence; it sees what was there when its state was made. ``recording``: its attempt
+    must be in the ledger, as in `RedisFence.begins`."""
 
     place: Place
     fence: Fence | None
     partition: int
     read: Content
+    recording: bool = False
     txid: int = 0
 
     def begin(self, txid: int | None) -> None:
         assert txid is not None
         self.txid = txid
         self.read = here().ask("read", f"begin partition {self.partition}", lambda: self.place.content)
-        if self.fence is not None:
-            self.fence.admits(self.read.get(ROW), txid)
+        self._admit(self.fence, self.read, txid)
+
+    def _admit(self, fence: Fence | None, content: Content, txid: int) -> None:
+        if fence is None:
+            return
+        row = fence.admits(content.get(ROW), txid)
+        if self.recording and (row.last, row.attempt) < (txid, fence.attempt):
+            raise StateError(f"the store has lost the beginning of batch {txid}, attempt {fence.attempt}")
 
     def commit(self, write: Callable[[dict[Any, Any]], None]) -> None:
         fence, txid, partition = self._frozen(), self.txid, self.partition
 
         def act() -> None:
             content = dict(self.place.content)
-            if fence is not None:
-                fence.admits(content.get(ROW), txid)
+            self._admit(fence, content, txid)
             write(content)
             if fence is not None:
                 content[MARK, txid, partition] = fence.attempt
@@ -310,7 +318,7 @@ class SimulatedState(StateFactory):
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
         place, fence = here().stores[self.number], Fence.of(conf)
         make = _STATES.get(self.kind, SimulatedMap if self.kind in SimulatedMap.KINDS else SimulatedRows)
-        return make(self, Transaction(place, fence, partitionIndex, read=place.content))
+        return make(self, Transaction(place, fence, partitionIndex, place.content, self.recording))
 
 
 _STATES: dict[str, Any] = {
