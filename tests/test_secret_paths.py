@@ -345,7 +345,7 @@ PATHS = {
     *(f"{command}: {option}" for command in ("run", "profile", "doctor", "drpc serve", "shadow") for option in ("conf",
     "settings")),
     *(f"txid {command}: settings" for command in ("ls", "show", "watch", "fence", "rewind", "sql")),
-    "import offsets: settings", "SqlQuery: url", "status: url", "top: url",
+    "import offsets: settings", "compare: settings", "SqlQuery: url", "status: url", "top: url",
 }  # fmt: skip
 """Who takes a secret, and as what."""
 
