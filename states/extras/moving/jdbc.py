@@ -53,7 +53,7 @@ def _url_of(settings: Mapping[str, Any]) -> str:
     text = settings.get("jdbcUrl") or settings.get("dataSource.url") or ""
     kind, _, place = text.removeprefix("jdbc:").partition(":")
     if kind == "sqlite":
-        return URL.create("sqlite", database=place).render_as_string()
+        return URL.create("sqlite", database=place).render_as_string(hide_password=False)
     if kind not in _DRIVERS:
         known = ", ".join(f"jdbc:{one}:" for one in ("sqlite", *_DRIVERS))
         raise DefinitionError(f"jdbcUrl or dataSource.url must begin with one of {known}; got {kind!r}")
