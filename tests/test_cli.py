@@ -72,13 +72,13 @@ def noisy():
 def hanging():
     topology = TridentTopology()
     words = topology.newStream("words", FixedBatchSpout(Fields("word"), 1, ("a",), ("b",)))
+    def hang(word):
+        if word == "b":
+            open("hangs", "w").close()
+            time.sleep(600)
+
     words.each("word", hang, "other")
     return topology
-
-def hang(word):
-    if word == "b":
-        open("hangs", "w").close()
-        time.sleep(600)
 
 def leaving():
     topology = TridentTopology()
