@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
-
-from trident_py.tuples import FieldsLike
 
 from ...files import formats
 from ...files.formats import RecordFormat
 from ...files.state import LARGEST, FileState
 from ...rows import RowUpdater
+from .builders import make_setter
 
 __all__ = [
     "DefaultFileNameFormat", "DelimitedRecordFormat", "FileSizeRotationPolicy", "HdfsState", "HdfsStateFactory",
@@ -26,18 +24,9 @@ HdfsUpdater = RowUpdater
 class _Delimited(formats.DelimitedRecordFormat):
     """One that is set after it is made, as Storm's."""
 
-    def withFields(self, fields: FieldsLike) -> _Delimited:
-        return self._with("fields", fields)
-
-    def withFieldDelimiter(self, delimiter: str) -> _Delimited:
-        return self._with("fieldDelimiter", delimiter)
-
-    def withRecordDelimiter(self, delimiter: str) -> _Delimited:
-        return self._with("recordDelimiter", delimiter)
-
-    def _with(self, name: str, value: Any) -> _Delimited:
-        object.__setattr__(self, name, value)
-        return self
+    withFields = make_setter("fields")
+    withFieldDelimiter = make_setter("fieldDelimiter")
+    withRecordDelimiter = make_setter("recordDelimiter")
 
 
 DelimitedRecordFormat = _Delimited
@@ -49,15 +38,10 @@ class DefaultFileNameFormat:
     def __init__(self) -> None:
         self.path, self.extension = "/storm", ".txt"
 
-    def withPath(self, path: str) -> DefaultFileNameFormat:
-        self.path = path
-        return self
+    withPath = make_setter("path")
+    withExtension = make_setter("extension")
 
     def withPrefix(self, prefix: str) -> DefaultFileNameFormat:
-        return self
-
-    def withExtension(self, extension: str) -> DefaultFileNameFormat:
-        self.extension = extension
         return self
 
 
@@ -83,23 +67,12 @@ class HdfsFileOptions:
     format: RecordFormat
     policy: FileSizeRotationPolicy | NoRotationPolicy
 
-    def withFsUrl(self, fsUrl: str) -> HdfsFileOptions:
-        self.url = fsUrl
-        return self
+    withFsUrl = make_setter("url")
+    withFileNameFormat = make_setter("names")
+    withRecordFormat = make_setter("format")
+    withRotationPolicy = make_setter("policy")
 
     def withConfigKey(self, configKey: str) -> HdfsFileOptions:
-        return self
-
-    def withFileNameFormat(self, fileNameFormat: DefaultFileNameFormat) -> HdfsFileOptions:
-        self.names = fileNameFormat
-        return self
-
-    def withRecordFormat(self, format: RecordFormat) -> HdfsFileOptions:
-        self.format = format
-        return self
-
-    def withRotationPolicy(self, rotationPolicy: FileSizeRotationPolicy | NoRotationPolicy) -> HdfsFileOptions:
-        self.policy = rotationPolicy
         return self
 
 

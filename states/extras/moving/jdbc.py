@@ -21,6 +21,7 @@ from ...sql.query import Select
 from ...sql.rows.batch import BatchRows, BatchState
 from ...sql.store import parse_url, store_of
 from ...sql.table import read_columns
+from .builders import make_setter
 
 __all__ = [
     "Column", "ConnectionProvider", "HikariCPConnectionProvider", "JdbcClient", "JdbcLookupMapper", "JdbcMapper",
@@ -150,25 +151,11 @@ class Options:
     lookup: JdbcLookupMapper
     table, select = "", ""
 
-    def withConnectionProvider(self, connectionProvider: ConnectionProvider) -> Options:
-        self.provider = connectionProvider
-        return self
-
-    def withTableName(self, tableName: str) -> Options:
-        self.table = tableName
-        return self
-
-    def withMapper(self, mapper: JdbcMapper) -> Options:
-        self.mapper = mapper
-        return self
-
-    def withJdbcLookupMapper(self, jdbcLookupMapper: JdbcLookupMapper) -> Options:
-        self.lookup = jdbcLookupMapper
-        return self
-
-    def withSelectQuery(self, selectQuery: str) -> Options:
-        self.select = selectQuery
-        return self
+    withConnectionProvider = make_setter("provider")
+    withTableName = make_setter("table")
+    withMapper = make_setter("mapper")
+    withJdbcLookupMapper = make_setter("lookup")
+    withSelectQuery = make_setter("select")
 
     def withQueryTimeoutSecs(self, queryTimeoutSecs: int) -> Options:
         return self
