@@ -88,7 +88,7 @@ class SequenceRows(RowPartition):
         if not tell:
             return []
         new = {key: tuples[arrived.position(key)] for key in decided.applied}
-        new |= {key: self._tuple(tables, fields, key, row) for key, row in zip(decided.released, waited, strict=True)}
+        new |= zip(decided.released, self._as_tuples(tables, fields, decided.released, waited), strict=True)
         return [new[key] for key in sorted(new)]
 
     def _apply(self, tables: Tables, rows: list[tuple], arrived: Arrived, tell: bool) -> tuple[Decided, list[tuple]]:
@@ -155,13 +155,16 @@ class SequenceRows(RowPartition):
                 raise refusal(table, columns, column, row, column_values[why.index], why) from None
         return list(zip(*encoded, strict=True))
 
-    def _tuple(self, tables: Tables, fields: Fields, key: Key, row: tuple) -> TridentTuple:
-        """Return a released row as a tuple with the fields of the current batch."""
-        columns = self._transaction.settle_types(tables.table, tables.others)
-        decoded = decode_row(row, list(map(tables.dialect.decoder, columns)))
-        values = dict(zip((column.name for column in columns), decoded, strict=True))
-        values |= zip((c.name for c in tables.keys), key, strict=True)
-        return TridentTuple.of(fields, [values.get(name) for name in fields])
+    def _as_tuples(
+        self, tables: Tables, fields: Fields, keys: Sequence[Key], rows: Sequence[tuple]
+    ) -> Iterator[TridentTuple]:
+        """Yield released rows as tuples with the fields of the current batch."""
+        columns = self._transaction.settle_types(tables.table, tables.others) if keys else tables.others
+        decoders = list(map(tables.dialect.decoder, columns))
+        for key, row in zip(keys, rows, strict=True):
+            values = dict(zip((column.name for column in columns), decode_row(row, decoders), strict=True))
+            values |= zip((column.name for column in tables.keys), key, strict=True)
+            yield TridentTuple.of(fields, [values.get(name) for name in fields])
 
 
 def _conflicts(tables: Tables, old: list[tuple], stood: dict[Key, tuple], new: dict[Key, tuple]) -> int:
