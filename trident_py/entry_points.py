@@ -39,11 +39,16 @@ def load(what: str, name: str, group: str = EXTRAS) -> Any:
     try:
         return point.load()
     except ModuleNotFoundError as error:
-        if f"{point.module}.".startswith(f"{error.name}."):
+        if is_absent(point, error.name):
             raise DefinitionError(explain_missing_extra(what, point.module)) from None
         if (error.name or "").startswith(("trident_py.", "states.")):
             raise
         raise DefinitionError(explain_missing(what, error.name, *point.extras)) from None
+
+
+def is_absent(point: EntryPoint, missing: str | None) -> bool:
+    """Return whether the missing module is that of an entry point, or its package, and nothing that it imports."""
+    return f"{point.module}.".startswith(f"{missing}.")
 
 
 def find(name: str) -> Any:

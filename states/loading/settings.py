@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from trident_py.entry_points import find_points
+from trident_py.entry_points import find_points, is_absent
 from trident_py.errors import DefinitionError, explain_missing_extra
 from trident_py.state import StateFactory
 from trident_py.tuples import Fields
@@ -51,17 +51,13 @@ def _type_of(name: str, points: list[EntryPoint]) -> Installed:
     try:
         target: Any = points[0].load()
     except Exception as error:  # a third-party package may raise anything when imported
-        if isinstance(error, ModuleNotFoundError) and _is_extra(points[0].module, f"{error.name}."):
+        missing = f"{error.name}" if isinstance(error, ModuleNotFoundError) else ""
+        if missing.startswith("states.") and is_absent(points[0], missing):
             return Installed(name, packages, None, explain_missing_extra("it", points[0].module))
         return Installed(name, packages, None, f"{points[0].value} cannot be loaded: {type(error).__name__}: {error}")
     if not (isinstance(target, type) and issubclass(target, StateSettings)):
         return Installed(name, packages, None, f"{points[0].value} is not a subclass of states.loading.StateSettings")
     return Installed(name, packages, target)
-
-
-def _is_extra(module: str, missing: str) -> bool:
-    """Return whether what is missing is the part of ours that has the module, and nothing that it imports."""
-    return missing.startswith("states.") and f"{module}.".startswith(missing)
 
 
 def _package(point: EntryPoint) -> str:
