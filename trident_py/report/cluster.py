@@ -50,7 +50,8 @@ class ClusterBase:
             if not each.isActive:
                 each.log_untold()
         if not found:
-            for failed in (each for each in self._untold() if each.name == name):
+            failed = next((each for each in self._untold() if each.name == name), None)
+            if failed is not None:
                 raise failed.tell()
             active = ", ".join(each.name for each in there) or "none"
             raise TridentError(f"killTopology: no topology {name!r} is active on this cluster; active: {active}")

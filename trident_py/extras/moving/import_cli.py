@@ -97,14 +97,14 @@ def _make(component: Component, position: ImportedPosition, dry_run: bool) -> No
     if not dry_run:
         made = make_checkpoint(component, position)
         print(f"{'made' if made else 'there already:'} the checkpoint {component.read().where}")
-        print("\n".join(_list_states(component)))
+        _name_states(component)
 
 
-def _list_states(component: Component) -> list[str]:
-    """Return the line about the states whose values are to be imported; none if there are no maps."""
+def _name_states(component: Component) -> None:
     assert component.program is not None
     maps = [name for name, factory in component.program.states().items() if isinstance(factory, OpensValues)]
-    return [f"  each begins without a value until `trident import state` fills it: {', '.join(maps)}"] if maps else []
+    if maps:
+        print(f"  each begins without a value until `trident import state` fills it: {', '.join(maps)}")
 
 
 def _warn(moved: Moved) -> list[str]:
