@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
@@ -51,6 +52,18 @@ settings.load_profile("quick")
 def pytest_configure(config: pytest.Config) -> None:
     """For runs without our setup.cfg."""
     config.addinivalue_line("markers", "servers: needs a server")
+
+
+@pytest.fixture(autouse=True)
+def forget_modules_of_the_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Forgets what a test imported from a folder of its own: the next test may call its module the same."""
+    paths, known = [*sys.path], {*sys.modules}
+    yield
+    sys.path[:] = paths
+    folder = str(tmp_path_factory.getbasetemp())
+    for name in {*sys.modules} - known:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(folder):
+            del sys.modules[name]
 
 
 @pytest.fixture(scope="session")

@@ -393,7 +393,6 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: checked\nVersion: 1\n")
     (metadata / "entry_points.txt").write_text("[trident_py.states]\nchecked = checked_states:Settings\n")
     monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.delitem(sys.modules, "checked_states", raising=False)
 
 
 OWN = """

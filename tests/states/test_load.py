@@ -370,7 +370,6 @@ def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """``other(name, targets)``: an installed distribution with these state types."""
     (tmp_path / "other_states.py").write_text(OTHER)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "other_states", raising=False)
 
     def install(name: str, **types: str) -> None:
         folder = tmp_path / f"{name}-2.5.dist-info"

@@ -83,6 +83,5 @@ def test_a_client_needs_a_function_and_its_args() -> None:
 
 def test_a_topology_without_a_drpc_stream_is_not_served(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    monkeypatch.delitem(sys.modules, "counting", raising=False)
     answered = CliRunner().invoke(trident, ["drpc", "serve", "counting:silent", "--local", "--port", "0"])
     assert answered.exit_code == 2 and "has no DRPC stream, so there is nothing to serve" in answered.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,6 @@ def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "counted.py").write_text(TOPOLOGY)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "counted", raising=False)
     ran = CliRunner().invoke(run, ["counted:build", "--local", "--json"])
     assert ran.exit_code == 0, ran.output
     path = tmp_path / "run.jsonl"

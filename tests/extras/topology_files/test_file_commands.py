@@ -33,15 +33,14 @@ class Done(NamedTuple):
 
 def trident(folder: Path, *arguments: str) -> Done:
     """Runs a command as a process in this folder would, and forgets the modules of the user."""
-    paths, known = list(sys.path), set(sys.modules)
+    paths = [*sys.path]
     try:
         with contextlib.chdir(folder):
             done = CliRunner().invoke(command_line, list(arguments), catch_exceptions=False)
     finally:
         close_stores()
         sys.path[:] = paths
-        for name in set(sys.modules) - known & {"words"}:
-            del sys.modules[name]
+        sys.modules.pop("words", None)
     return Done(done.exit_code, done.stdout, done.stderr)
 
 

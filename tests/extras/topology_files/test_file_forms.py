@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +61,6 @@ WORDS = "{className: FixedBatchSpout, constructorArgs: [word, 2, [a], [b], [a]]}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delitem(sys.modules, "forms", raising=False)
     (tmp_path / "forms.py").write_text(MODULE)
     return tmp_path
 
