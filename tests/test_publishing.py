@@ -41,10 +41,10 @@ class Participant(BatchParticipant):
         if self.errors:
             raise self.errors.pop(0)
 
-    def published(self, txid: int) -> bool:
+    def give_up(self, txid: int, attempt: int) -> bool:
         if isinstance(self.shown, Exception):
             raise self.shown
-        return self.shown
+        return not self.shown
 
 
 def publisher(folder: Path, conf: dict | None = None, **participants: Participant) -> Publisher:

@@ -84,7 +84,7 @@ class FileLedger:
         self.folder = folder
         self._read: Record | None = None
 
-    def read(self, settled: bool = False) -> Record | None:
+    def read(self) -> Record | None:
         """Return the newest version; None if the folder has no ledger. Raises StateError for a damaged one."""
         for _ in range(_TRIES):
             numbers = self._numbers()

@@ -10,6 +10,9 @@ from typing import Any, ClassVar, Self, TypeVar
 from trident_py.errors import LostCommits, StateError, ZombieError
 from trident_py.model.context import RunContext, attempt_of
 
+NO_ATTEMPT = -1
+"""Of a row: this driver has let in no attempt yet. Of a mark: its attempt was given up."""
+
 
 @dataclass(frozen=True)
 class LedgerRow:

@@ -17,7 +17,7 @@ from trident_py.errors import FailedException, StateError
 from trident_py.model.context import RunContext, with_context
 from trident_py.state import BatchParticipant, Location, Remembered
 
-from .fence import Fence, LedgerRow, Row, commit_loss_error
+from .fence import NO_ATTEMPT, Fence, LedgerRow, Row, commit_loss_error
 from .owner import Tenure
 from .store import LedgerStore, Transition
 
@@ -132,13 +132,15 @@ class Ledger(BatchParticipant, Generic[Row]):
         for index in reversed(range(len(self._stores))):
             self._change(index, partial(self._go_back, txid=txid), transition)
 
-    def published(self, txid: int) -> bool:
-        """Return whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
-        return self.newest().txid >= txid
+    def give_up(self, txid: int, attempt: int) -> bool:
+        """Shut out an end of this attempt that is still under way. Return False if the batch is complete. Raises
+        ZombieError for an older driver."""
+        rule, transition = partial(self._give_up, txid=txid, attempt=attempt), Transition("give up the batch")
+        return bool(self._change(0, rule, transition).txid < txid)
 
     def newest(self) -> Row:
         """Return the row. Raises ZombieError for an older driver."""
-        return self.fence.newest(self._stores[0].read(settled=True))
+        return self.fence.newest(self._stores[0].read())
 
     def change(self, rule: Rule) -> Row:
         """Change the row by a rule of the state's own, and return it."""
@@ -147,17 +149,18 @@ class Ledger(BatchParticipant, Generic[Row]):
     def abort(self, txid: int, attempt: int) -> None:
         """Do nothing: the replay repairs what a failed attempt has committed."""
 
-    # -- the rules: each returns what follows a row, or the row itself if it stays
+    # -- the rules: each returns what follows a row. An equal row is no request, so each request changes the row, and
+    # one that arrives twice, or late, finds another row and changes nothing.
 
     def _take_over(self, row: Row | None, least: int) -> Row:
         old = self.row_type() if row is None else row
-        return old.evolve(generation=max(old.generation, least) + 1, attempt=0)
+        return old.evolve(generation=max(old.generation, least) + 1, attempt=NO_ATTEMPT)
 
     def _follow(self, row: Row | None) -> Row:
         """Follow the first file. Of two drivers that open at once, the newer one may have been here first."""
         if row is None or row.generation < self.fence.generation:
             old = self.row_type() if row is None else row
-            return old.evolve(generation=self.fence.generation, attempt=0)
+            return old.evolve(generation=self.fence.generation, attempt=NO_ATTEMPT)
         return self.fence.newest(row)
 
     def _hand_over(self, row: Row | None) -> Row:
@@ -181,6 +184,10 @@ class Ledger(BatchParticipant, Generic[Row]):
             return row
         late = {} if self.records_each_attempt else {"started": txid, "attempt": attempt + 1}
         return self.fence.admits(row, txid, attempt).evolve(txid=txid, **late)
+
+    def _give_up(self, row: Row | None, txid: int, attempt: int) -> Row:
+        row = self.fence.newest(row)
+        return row if row.txid >= txid else row.evolve(started=txid, attempt=attempt + 1)
 
     def _go_back(self, row: Row | None, txid: int) -> Row:
         """Go back to a batch. What another checkpoint has written stays; a row of this run has gone back."""
@@ -235,7 +242,7 @@ class Ledger(BatchParticipant, Generic[Row]):
         for _ in range(_TRIES):
             row = store.read() if known is None else known
             new = rule(row)
-            if new is row or store.change(row, new, transition):
+            if new == row or store.change(row, new, transition):
                 self._known[index] = new
                 return new
             known = store.read()

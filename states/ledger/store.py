@@ -38,8 +38,8 @@ class LedgerStore(ABC, Generic[Row]):
     tables or topics. Raises FailedException if the store is away, StateError if it is damaged."""
 
     @abstractmethod
-    def read(self, settled: bool = False) -> Row | None:
-        """Return the row; None if there is none. ``settled``: once no open transaction may still change it."""
+    def read(self) -> Row | None:
+        """Return the row; None if there is none."""
 
     @abstractmethod
     def change(self, old: Row | None, new: Row, step: Transition) -> bool:

@@ -14,7 +14,7 @@ from trident_py.model.context import RunContext
 from trident_py.state import Location, Remembered
 
 from ..columns.values import Column, recordable
-from ..ledger.fence import FIELDS, Fence, LedgerRow
+from ..ledger.fence import FIELDS, NO_ATTEMPT, Fence, LedgerRow
 from ..ledger.format import check_format
 from ..ledger.owner import Owner
 from ..ledger.protocol import Ledger
@@ -30,7 +30,6 @@ _PART_KEY = [
 ]
 _PART_REST = [Column("attempt", "bigint"), Column("partitions", "bigint"), Column("token", "varchar(190)")]
 LAYOUT_PART = -1
-NO_ATTEMPT = -1
 FILES = "files"  # in a receipt: the files of the store that have the partition's mark; without it, the first one
 RUN = "run"  # the column that the first version of trident_fence did not have
 OWNERS = "trident_owner"  # notes which state owns each table, further tables included
@@ -153,11 +152,9 @@ class SqlLedgerStore(LedgerStore[LedgerRow]):
         self._needed = needed
         self._beside = beside
 
-    def read(self, settled: bool = False) -> LedgerRow | None:
-        store = self.store
-        with store.errors("ask the ledger"), store.writing() if settled else store.reading() as connection:
-            lock = store.dialect.exclusive if settled else ""
-            return parse_ledger_row(connection.execute(*select_row(*self._own, lock)))
+    def read(self) -> LedgerRow | None:
+        with self.store.errors("ask the ledger"), self.store.reading() as connection:
+            return parse_ledger_row(connection.execute(*select_row(*self._own)))
 
     def change(self, old: LedgerRow | None, new: LedgerRow, transition: Transition) -> bool:
         statements = [self._change_row(old, new, transition), *self._sweep_marks(new, transition)]

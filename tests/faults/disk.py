@@ -28,12 +28,12 @@ class Calls:
 
 
 def kill_before(number: int, least_size: int) -> None:
-    """Called in a process of its own. Half of each line reaches the file in a first call, the rest in later ones.
+    """Called in a process of its own. Half of a line reaches the file in a first call, the rest in later ones.
     ``least_size``: a longer journal is made anew."""
     calls = Calls(number)
     append_log.LEAST_SIZE = least_size
     counted = {name: calls.counted(getattr(os, name)) for name in ("fdatasync", "fsync", "ftruncate")}
-    counted["write"] = calls.counted(lambda file, data: os.write(file, data[: max(1, len(data) // 2)]))
+    counted["write"] = calls.counted(lambda file, data: os.write(file, data[: max(64, len(data) // 2)]))
     append_log.os = SimpleNamespace(**{**vars(os), **counted})  # type: ignore[attr-defined]
     replace = Path.replace
     renamed = calls.counted(replace)

@@ -70,6 +70,7 @@ SCRIPTS: list[Any] = [
         ("write", "note the owner", "log back 5")]),
     (("opaque", "opaque", True), [
         (*END, "late"), ("spout", "end of 1", "other"), ("write", "begin the batch in the ledger", "deliver")]),
+    (("batch", "opaque", False), [(*END, "late"), (*END, "refuse"), ("log", "log decided 1", "deliver")]),
     (("opaque", "transactional", True), [
         ("task", "commit partition 0", "twice"), (*END, "go"), ("task", "commit partition 0", "back 1"),
         ("task", "commit partition 1", "deliver")]),
@@ -224,9 +225,10 @@ def _seek_in(stage: str, most: int) -> list[Any] | None:
 def _seek_as_written() -> list[Any] | None:
     from .schedules import MANY, Written, try_schedule
     from .specification import Cell
+    from .world import DENIALS
 
     for number, (cell, lines) in enumerate(SCRIPTS, 1):
-        world = try_schedule(Cell(*cell), Written(lines), MANY)
+        world = try_schedule(Cell(*cell), Written(lines), MANY._replace(kinds=MANY.kinds | DENIALS))
         if world.violation is not None:
             return [number, str(Cell(*cell)), str(world.violation), "written"]
     return None

@@ -338,7 +338,9 @@ def _judge_error(cell: Cell, world: World, faults: set[str]) -> None:
     if not faults & DENIED or (isinstance(driver.error, LineageError) and not faults & BACK):
         raise Violation(f"a run has ended, and nothing had failed for good: {driver.error!r}")
     decided = max((key[1] for key in world.log.content if key[0] == DECIDED), default=0)
-    if decided and faults <= {"refuse", "deny"} and decided > _txid(world.stores[cell.kinds.index("batch")].content):
+    late = any(name == "give up the batch" for _, _, name, _ in world.taken)  # what is under way may still arrive
+    held = decided and not late and faults <= {"refuse", "deny"}
+    if held and decided > _txid(world.stores[cell.kinds.index("batch")].content):
         raise Violation(f"batch {decided} stays decided, and the store has refused it")
 
 

@@ -49,6 +49,7 @@ class SimulatedStore(LedgerStore[LedgerRow]):
         return here().ask("write", step.doing, lambda: self._change(old, new, step, driver))
 
     def _change(self, old: LedgerRow | None, new: LedgerRow, step: Transition, driver: int) -> bool:
+        assert new != old, "a request that arrives twice would fit the row twice"
         content = dict(self.place.content)
         if content.get(ROW) != old or not self._has_marks(content, new.txid, step):
             return False

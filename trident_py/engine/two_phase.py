@@ -110,10 +110,11 @@ class Publisher:
             published.append(name)
 
     def _withdraw(self, batch: BatchInfo) -> bool:
-        """Called when the first participant refuses the batch. Withdraws the decision if no row of it is visible."""
+        """Called when the first participant refuses the batch. Withdraws the decision if no row of it is visible, nor
+        will be."""
         first = self.participants[self.deciding[0]]
         try:
-            if first.published(batch.txid):
+            if not first.give_up(batch.txid, batch.attempt):
                 return False
             self._store.remove(DECIDED, batch.txid)
         except Exception:

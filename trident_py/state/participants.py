@@ -100,8 +100,9 @@ class BatchParticipant(ABC):
     @abstractmethod
     def abort(self, txid: int, attempt: int) -> None: ...
 
-    def published(self, txid: int) -> bool:
-        """Return whether the batch is visible. Called only if it ``decides``."""
+    def give_up(self, txid: int, attempt: int) -> bool:
+        """Make sure that no `publish` of this attempt shows the batch later, and return True; False if it is visible.
+        Called only if it ``decides``, when it has refused the batch and the decision is to be withdrawn."""
         raise NotImplementedError
 
 

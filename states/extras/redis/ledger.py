@@ -117,7 +117,7 @@ class RedisLedgerStore(LedgerStore[LedgerRow]):
         self._place = place
         self.keys = [place.ledger(topology, state), place.marks(topology, state)]
 
-    def read(self, settled: bool = False) -> LedgerRow | None:
+    def read(self) -> LedgerRow | None:
         return self._read()[0]
 
     def trace(self) -> Trace:

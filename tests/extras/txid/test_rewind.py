@@ -71,7 +71,7 @@ STEPS = [
     ("rewind fenced", ""), ("rewind intended", ""), ("rewind opened", ""), ("undone", "append"),
     ("rewind rewound", "appended"), ("rewind rewound", "batched"), ("rewind forgotten", ""), ("rewind over", ""),
 ]  # fmt: skip
-CALLS = 40
+CALLS = 80
 KINDS = {"rewind fenced": "repeats", "rewind over": "continues"}
 """What the next start does after a death at these steps; it is refused after others."""
 

@@ -46,7 +46,7 @@ class StateEvidence:
             return "has it complete"
         if txid == self.part:
             return "has a part of it"
-        let_in = f"has let in attempt {self.attempt}, and " if txid == self.begun else ""
+        let_in = f"has let in attempt {self.attempt}, and " if txid == self.begun and self.attempt is not None else ""
         return f"{let_in}has nothing of it"
 
 

@@ -77,7 +77,7 @@ def _ask(opening: Startup, name: str, decision: Mapping[str, Any] | None) -> Sta
         return StateEvidence(name)
     part = told.written if told.written > told.least else None
     begun = told.last if told.last > told.written else None
-    attempt = None if begun is None else told.attempt
+    attempt = None if begun is None or told.attempt < 0 else told.attempt
     decided = name in (decision or {}).get("receipts", {})
     return StateEvidence(
         name, told.where, told.least, part, begun, attempt, decided, told.generation, told.lineage, told.owner

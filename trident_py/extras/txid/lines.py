@@ -86,7 +86,7 @@ def states(found: ComponentEvidence) -> Iterator[str]:
 
 
 def row(state: StateEvidence) -> tuple[str, ...]:
-    begun = None if state.begun is None else f"{state.begun} (attempt {state.attempt})"
+    begun = state.begun if state.attempt is None else f"{state.begun} (attempt {state.attempt})"
     numbers = (state.complete, state.part, begun, state.generation)
     shown = ("-" if each is None else str(each) for each in numbers)
     return (state.state, *shown, state.owner or "-", state.place or "-")
