@@ -98,7 +98,6 @@ class FaultCase:
         return cls(store, fault, Point(step, name, int(partition), int(txid), "".join(parts[6:])))
 
 
-ACTIONS = ("kill", "fail", "hold")
 REACHED, HIT, GO = "reached", "hit", "go"
 PATIENCE = 120
 PASSES = 2
