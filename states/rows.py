@@ -14,13 +14,6 @@ from trident_py.state.updaters import TupleCollectionGet
 from trident_py.tuples import TridentTuple
 
 
-class RowState(Protocol):
-    """The method of a state that `RowUpdater` calls."""
-
-    def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Write the tuples as rows; with ``tell`` returns the new ones, else nothing."""
-
-
 @role
 @runtime_checkable
 class Reports(Protocol):
@@ -30,7 +23,7 @@ class Reports(Protocol):
 
 
 class RowUpdater(StateUpdater):
-    """Writes each tuple as a row; the fields of the tuple name the columns.
+    """Writes each tuple as a row, by the state's ``insert(tuples, tell)``; the fields of the tuple name the columns.
 
     Runs in the task that has the tuples. With output fields, it emits the rows that the state returns as new; on a
     replay, rows that the state recognizes as stored are not. What a state `Reports` becomes events of kind "reported".
@@ -43,8 +36,7 @@ class RowUpdater(StateUpdater):
         return type(self) is RowUpdater
 
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
-        rows: RowState = state
-        for row in rows.insert(tuples, tell=not isinstance(collector, SilentCollector)):
+        for row in state.insert(tuples, tell=not isinstance(collector, SilentCollector)):
             collector.emit(tuple(row))
         for error in state.reports() if isinstance(state, Reports) else ():
             collector.reportError(error)

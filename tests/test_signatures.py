@@ -31,6 +31,7 @@ from trident_py.operations import FlatMapFunction, Function, GroupedMultiReducer
 from trident_py.operations.builtin import Count, FilterNull, MapGet, Max, Sum
 from trident_py.state import StateSpec, StateUpdater
 from trident_py.testing import FixedBatchSpout, MemoryMapState, Split
+from trident_py.windowing import InMemoryWindowsStoreFactory, TumblingCountWindow
 
 
 class Updating(StateUpdater):
@@ -76,6 +77,8 @@ SAMPLES = {
     "AnyFactory": "MemoryMapState.Factory()",
     "Updates": "Updating()",
     "Queries": "MapGet()",
+    "WindowConfig": "TumblingCountWindow.of(2)",
+    "MakesWindows": "InMemoryWindowsStoreFactory()",
     "TridentState": "state",
     "str | None": "'named'",
     "MultiReducer": "Tags()",
@@ -90,7 +93,12 @@ SAMPLES = {
     "JoinType | Sequence[JoinType]": "[JoinType.INNER, JoinType.OUTER]",
     "JoinOutFieldsMode": "JoinOutFieldsMode.PRESERVE",
 }
-FIELDS = {"functionFields": "'n'", "outFields": "['k', 'l', 'm', 'n']", "outputFields": "['x', 'y']"}
+FIELDS = {
+    "functionFields": "'n'",
+    "outFields": "['k', 'l', 'm', 'n']",
+    "outputFields": "['x', 'y']",
+    "windowFields": "['x', 'y']",
+}
 # Not of the call's form: whether a field is there, or there already, no type can say.
 ABOUT_FIELDS = re.compile("non-existent field|duplicate field|must be distinct")
 WRONG = [
@@ -157,8 +165,8 @@ class Call(NamedTuple):
 
 def methods() -> Iterator[tuple[str, Callable[..., Any]]]:
     for kind, target in TARGETS.items():
-        for name, method in vars(kind).items():
-            if inspect.isfunction(method) and get_overloads(method):
+        for name, method in inspect.getmembers(kind, inspect.isfunction):
+            if get_overloads(method):
                 yield f"{target}.{name}", method
 
 
@@ -262,8 +270,8 @@ def test_every_method_that_takes_any_arguments_says_which() -> None:
     loose = [
         f"{kind.__name__}.{name}"
         for kind in TARGETS
-        for name, method in vars(kind).items()
-        if inspect.isfunction(method) and not name.startswith("_") and not get_overloads(method)
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_") and not get_overloads(method)
         if "args" in inspect.signature(method).parameters
     ]
     assert loose == []

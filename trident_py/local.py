@@ -81,34 +81,19 @@ class LocalRunningTopology(RunningTopology):
 
     def _run_component(self, component: str) -> None:
         program, log = self._components[component]
-        LocalComponent(program, self, self.run, log).run()
+        with ComponentRun(program, program.spouts, log, self, self.run) as batches:
+            batches.open()
+            start(profile(program.conf))
+            while batches.await_next():
+                batches.run_next(partial(_execute, batches.program))
 
     def _clean_up(self) -> None:
         end_run(self.run)
         service.forget(self.run)
 
 
-class LocalComponent:
-    """One component: its log, its batches, its tasks."""
-
-    def __init__(self, program: Program, running: RunningTopology, run: str, log: BatchLog) -> None:
-        self.batches = ComponentRun(program, program.spouts, log, running, run)
-
-    def run(self) -> None:
-        """Run batch after batch until the spouts are exhausted or the run is stopped."""
-        with self.batches:
-            self.batches.open()
-            start(profile(self.batches.program.conf))
-            while self.batches.await_next():
-                self.batches.run_next(self._execute)
-
-    def _execute(self, batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
-        """Run one attempt of a batch in this process."""
-        program = self.batches.program
-        with phase("task rest"):
-            return run_attempt(
-                program,
-                lambda level, partition: task_for(program, level, partition, batch),
-                batch,
-                descriptor_rows(descriptors),
-            )
+def _execute(program: Program, batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
+    """Run one attempt of a batch in this process. ``program``: with the store of the spouts' metadata in its conf."""
+    rows = descriptor_rows(descriptors)
+    with phase("task rest"):
+        return run_attempt(program, lambda level, part: task_for(program, level, part, batch), batch, rows)

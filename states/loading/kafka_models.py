@@ -6,11 +6,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from trident_py.documents.models import Count
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import StateFactory
 
-from .settings import Count, FactorySettings, FieldList
+from .settings import FactorySettings, FieldList
 
 
 def _bootstrap(value: str) -> str:

@@ -6,12 +6,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
+from trident_py.documents.models import Count
 from trident_py.tuples import Fields
 
 from ..columns.values import Column
 from ..sql.store import parse_url
 from ..sql.table import TablePlace
-from .settings import Count, FactorySettings, FieldList, MapKind, MapSettings
+from .settings import FactorySettings, FieldList, MapKind, MapSettings
 
 
 def _url(value: str) -> str:

@@ -8,8 +8,9 @@ from importlib.metadata import EntryPoint
 from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from trident_py.documents.models import Keys, to_list
 from trident_py.entry_points import find_points, is_absent
 from trident_py.errors import DefinitionError, explain_missing_extra
 from trident_py.state import StateFactory
@@ -64,15 +65,13 @@ def _package(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "?"
 
 
-class StateSettings(BaseModel):
+class StateSettings(Keys):
     """The settings of one type of state: the keys of its mapping in the file, without ``type``.
 
     An entry point of the group ``trident_py.states`` refers to a subclass; its name is the type. `trident states` and
     the JSON schema show the docstring and the fields' descriptions. An unknown key is refused. The model is created on
     the driver, after variables of the environment are filled in.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     kinds: ClassVar[tuple[str, ...]] = ()
     """The kinds of the factories that `make` returns, as named in the table of guarantees."""
@@ -91,11 +90,6 @@ class StateSettings(BaseModel):
         if isinstance(factory, Checkable):
             return factory.check()
         return [Finding("ok", f"not checked: {type(factory).__name__} has no check()")]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(...)"  # the values may hold secrets
-
-    __str__ = __repr__
 
 
 class FactorySettings(StateSettings):
@@ -141,10 +135,6 @@ MapKind = Annotated[
 ]  # fmt: skip
 
 
-def _as_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 def _distinct(value: list[str]) -> list[str]:
     if not value:
         raise DefinitionError("expected at least one field")
@@ -152,19 +142,11 @@ def _distinct(value: list[str]) -> list[str]:
     return value
 
 
-def _whole(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError("expected an integer")
-    return value
-
-
 _FIELD = {"type": "string", "pattern": r"^\s*\S+(\s+\S.*)?$", "examples": ["word string", "count bigint"]}
 FieldList = Annotated[
     list[str],
-    BeforeValidator(_as_list),
+    BeforeValidator(to_list),
     AfterValidator(_distinct),
     WithJsonSchema({"anyOf": [_FIELD, {"type": "array", "items": _FIELD, "minItems": 1}]}),
 ]
 """``word string``, or a list of such texts: names with an optional type in DDL form."""
-
-Count = Annotated[int, Field(ge=1), BeforeValidator(_whole)]

@@ -34,8 +34,6 @@ from .targets import (
     traceback_option,
 )
 
-FAILED, WRONG = 1, 2
-
 
 @dataclasses.dataclass(frozen=True)
 class RunCommand:

@@ -157,26 +157,22 @@ class MinWithComparator(ComparisonAggregator):
     def compare(self, value1: Any, value2: Any) -> Any:
         order = self.comparator(value1, value2)
         try:
-            return value2 if order >= 0 else value1
+            return value2 if self._wins(order) else value1
         except TypeError:
-            raise self.refuse(order) from None
+            raise TridentError(
+                f"comparator {name_of(self.comparator)} returned {order!r}; return a number: below 0, 0 or above 0"
+            ) from None
 
-    def refuse(self, order: Any) -> TridentError:
-        """Return the error about a comparator that returned no number."""
-        return TridentError(
-            f"comparator {name_of(self.comparator)} returned {order!r}; return a number: below 0, 0 or above 0"
-        )
+    def _wins(self, order: Any) -> bool:
+        """Return whether the candidate wins that is so compared with the winner so far."""
+        return bool(order >= 0)
 
 
 class MaxWithComparator(MinWithComparator):
     """The largest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values."""
 
-    def compare(self, value1: Any, value2: Any) -> Any:
-        order = self.comparator(value1, value2)
-        try:
-            return value2 if order <= 0 else value1
-        except TypeError:
-            raise self.refuse(order) from None
+    def _wins(self, order: Any) -> bool:
+        return bool(order <= 0)
 
 
 class Min(MinWithComparator):

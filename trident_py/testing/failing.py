@@ -42,14 +42,6 @@ EMITS = (
 )
 
 
-def make_failing_spout(spout: ITridentDataSource, failure: PlannedFailure) -> Any:
-    """Wrap a spout so that it fails before it emits."""
-    for base, wrapper in _SPOUTS.items():
-        if isinstance(spout, base):
-            return wrapper(spout, failure)
-    raise DefinitionError(f"failing cannot wrap {type(spout).__name__}; wrap a function behind it")
-
-
 class _FailingSpout(Wrapper):
     """Delegates everything but emitting to the wrapped spout."""
 
@@ -144,11 +136,11 @@ def failing(fn: Any, when: When, how: str = "fail") -> Any:
     ``when``: a set of (txid, attempt) or a callable of both. ``how``: as for Crashing.
     """
     failure = PlannedFailure(when, how)
-    for base, wrapper in _WRAPPERS.items():
+    for base, wrapper in [*_WRAPPERS.items(), *_SPOUTS.items()]:
         if isinstance(fn, base):
             return wrapper(fn, failure)
     if isinstance(fn, ITridentDataSource):
-        return make_failing_spout(fn, failure)
+        raise DefinitionError(f"failing cannot wrap {type(fn).__name__}; wrap a function behind it")
     if not callable(fn):
         raise DefinitionError(f"failing wraps operations, callables and spouts, got {fn!r}")
     return _FailingCallable(fn, failure)

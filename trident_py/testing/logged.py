@@ -14,10 +14,8 @@ from ..rpc import service
 from ..state import (
     BackingMap,
     ITupleCollection,
-    MapState,
     OpaqueValue,
     Reading,
-    Snapshottable,
     SnapshottableMap,
     StateFactory,
     TransactionalValue,
@@ -128,7 +126,7 @@ class LoggingBackingMap(BackingMap):
             return self.log.stored()
 
 
-class LoggedState(MapState, Snapshottable, ITupleCollection):
+class LoggedState(SnapshottableMap, ITupleCollection):
     """A map, a value under the global key and a tuple collection in one. Records all calls."""
 
     def __init__(self, factory: LoggingBackingMap.Factory, log: CallLog, partition: int, conf: dict) -> None:
@@ -136,8 +134,7 @@ class LoggedState(MapState, Snapshottable, ITupleCollection):
         self.partition = partition
         self.onCall = factory.onCall
         self.context = RunContext.of(conf).running
-        self.map: Any = _MAPS[factory.mapKind].build(LoggingBackingMap(log, partition, self.hook))
-        self.single = SnapshottableMap(self.map, GLOBAL_KEY)
+        super().__init__(_MAPS[factory.mapKind].build(LoggingBackingMap(log, partition, self.hook)), GLOBAL_KEY)
 
     def hook(self, call: list) -> None:
         if self.onCall is not None:
@@ -150,30 +147,12 @@ class LoggedState(MapState, Snapshottable, ITupleCollection):
     def beginCommit(self, txid: int | None) -> None:
         self.log(["beginCommit", txid])
         self.hook(["beginCommit", txid])
-        self.map.beginCommit(txid)
+        super().beginCommit(txid)
 
     def commit(self, txid: int | None) -> Any:
         self.log(["commit", txid])
         self.hook(["commit", txid])
-        return self.map.commit(txid)
-
-    def multiGet(self, keys: Any) -> list[Any]:
-        return self.map.multiGet(keys)
-
-    def multiUpdate(self, keys: Any, updaters: Any) -> list[Any]:
-        return self.map.multiUpdate(keys, updaters)
-
-    def multiPut(self, keys: Any, vals: Any) -> None:
-        self.map.multiPut(keys, vals)
-
-    def get(self) -> Any:
-        return self.single.get()
-
-    def update(self, updater: Any) -> Any:
-        return self.single.update(updater)
-
-    def set(self, value: Any) -> None:
-        self.single.set(value)
+        return super().commit(txid)
 
     def getTuples(self) -> Iterator[list[Any]]:
         for key, value in self.calls.items():

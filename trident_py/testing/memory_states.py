@@ -138,6 +138,7 @@ class _MemoryFactory(StateFactory):
 
     id: str = field(default_factory=lambda: uuid.uuid4().hex, kw_only=True)
     kind: ClassVar[str] = "opaque"
+    maxSize: ClassVar[int | None] = None
 
     @property
     def stateName(self) -> str:
@@ -159,14 +160,10 @@ class _MemoryFactory(StateFactory):
     def reading(self) -> Reading:
         return Reading.CURRENT
 
-    def _size(self) -> int | None:
-        return None
-
     def store(self, conf: dict) -> MemoryStore:
         """Return this state's store: the object itself in the driver process, a proxy in a worker."""
-        size = self._size()
         # As in Storm, memory outlives the topology, not the process.
-        return service.store(service.of_any_run(conf), f"memory/{self.id}", partial(MemoryStore, size))
+        return service.store(service.of_any_run(conf), f"memory/{self.id}", partial(MemoryStore, self.maxSize))
 
     def stored(self) -> dict[tuple, Any]:
         """Return all rows of all partitions, read in the driver process: key tuple -> OpaqueValue."""
@@ -192,14 +189,11 @@ class LRUMemoryMapState(SnapshottableMap, ITupleCollection):
     class Factory(_MemoryFactory):
         """``LRUMemoryMapState.Factory(maxSize)``"""
 
-        maxSize: int = 1000
+        maxSize: int = 1000  # type: ignore[misc]
 
         def __post_init__(self) -> None:
             if self.maxSize < 1:
                 raise DefinitionError(f"LRUMemoryMapState: maxSize must be at least 1, got {self.maxSize}")
-
-        def _size(self) -> int | None:
-            return self.maxSize
 
         def makeState(
             self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int

@@ -50,11 +50,6 @@ def commit_of(url: str) -> tuple[bytes, ...]:
     return (b"COMMIT\0",) if url.startswith("postgresql") else (_COM_QUERY + b"COMMIT", b";\nCOMMIT")
 
 
-def end_txn_of(transactional_id: str) -> bytes:
-    """Return the bytes that librdkafka sends to end a transaction: size, key and version of an EndTxn request."""
-    return struct.pack(">ihh", 30 + len(transactional_id.encode()), 26, 1)
-
-
 class CuttingProxy:
     """Forwards connections from a free loopback ``port`` to a server, and cuts them on command.
 

@@ -153,11 +153,7 @@ class AggregateProcessor(Processor[Aggregate]):
             self.rows.append((*prefix, *chain.from_iterable(combination)))
 
     def flush(self) -> None:
-        if self.rows:
-            fields = self.context.fields
-            chunk = Chunk.of_rows(fields, self.rows, self.context.select_read(fields))
-            self.rows.clear()
-            self.emit(chunk)
+        self.emit_rows(self.context.fields, self.rows)
 
 
 class WholeProcessor(AggregateProcessor):

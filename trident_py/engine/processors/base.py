@@ -127,6 +127,18 @@ class Processor(Generic[S]):
     def finish(self) -> None:
         """Called after the last tuple of the batch."""
 
+    def emit_rows(self, fields: Fields, rows: list[Any]) -> None:
+        """Emit the rows, if there are any, with the fields that a later node reads. Empties the list before that."""
+        if rows:
+            chunk = Chunk.of_rows(fields, rows, self.context.select_read(fields))
+            rows.clear()
+            self.emit(chunk)
+
+    def emit_chosen(self, carried: Chunk, chosen: Any) -> None:
+        """Emit the rows at these places, if there are any."""
+        if len(chosen):
+            self.emit(carried if len(chosen) == carried.length else carried.take(chosen))
+
     def watch(self, name: str) -> None:
         """Called once, in a run that measures its phases: the calls count for the operation of this name."""
         self.start = measure_calls(self.start, "operation", name)  # type: ignore[method-assign]

@@ -155,11 +155,7 @@ class KeepColumns(ColumnsProcessor):
                 f"{self.spec.operation} returned a column of type {keeps.type}; a filter returns a boolean array"
             )
         carried = chunk.only(self.context.select_read(self.context.inputs[0]))
-        chosen = keeps.fill_null(False).to_numpy(zero_copy_only=False).nonzero()[0]
-        if len(chosen) == chunk.length:
-            self.emit(carried)
-        elif len(chosen):
-            self.emit(carried.take(chosen.tolist()))
+        self.emit_chosen(carried, keeps.fill_null(False).to_numpy(zero_copy_only=False).nonzero()[0])
 
 
 def _find_untyped(array: pa.Array, name: str) -> list:

@@ -154,6 +154,4 @@ class DeadLettersProcessor(Processor[DeadLetters]):
     """Emits the letters of its spout partition at the end of the batch."""
 
     def finish(self) -> None:
-        rows = self.context.letters(self.spec.spout)
-        if rows:
-            self.emit(Chunk.of_rows(LETTER, rows, self.context.select_read(LETTER)))
+        self.emit_rows(LETTER, list(self.context.letters(self.spec.spout)))

@@ -231,11 +231,7 @@ class FilterProcessor(Processor[Keep]):
                 "per row"
             )
         chosen = [i for i, keep in enumerate(keeps) if keep]
-        carried = chunk.only(self.carried)
-        if len(chosen) == chunk.length:
-            self.emit(carried)
-        elif chosen:
-            self.emit(carried.take(chosen))
+        self.emit_chosen(chunk.only(self.carried), chosen)
 
     def _keeps(self, chunk: Chunk) -> list[Any]:
         columns = [chunk.columns[name] for name in self.spec.inputs]
@@ -287,7 +283,7 @@ class ReplaceProcessor(Processor[Replace]):
             rows = note_call(self.call, tuples)
         if rows:
             check_rows(rows, self.spec.outputs, self.spec.operation)
-            self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.select_read(self.spec.outputs)))
+            self.emit_rows(self.spec.outputs, rows)
 
     def _rows_of(self, result: Any) -> Iterable[Any]:
         if type(result) is list or type(result) is tuple:

@@ -106,10 +106,7 @@ class MultiReduceProcessor(Processor[MultiReduce]):
         self.flush()
 
     def flush(self) -> None:
-        if self.rows:
-            chunk = Chunk.of_rows(self.spec.outputs, self.rows, self.context.select_read(self.spec.outputs))
-            self.rows.clear()
-            self.emit(chunk)
+        self.emit_rows(self.spec.outputs, self.rows)
 
 
 class GroupedMultiProcessor(MultiReduceProcessor):

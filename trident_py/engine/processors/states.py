@@ -94,9 +94,7 @@ class _ThenEmit(StateUpdater):
 
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         self.owner.updater.updateState(state, tuples, collector)
-        if self.rows:
-            outputs, context = self.owner.spec.outputs, self.owner.context
-            self.owner.emit(Chunk.of_rows(outputs, self.rows, context.select_read(outputs)))
+        self.owner.emit_rows(self.owner.spec.outputs, list(self.rows))
 
 
 @dataclass(frozen=True)

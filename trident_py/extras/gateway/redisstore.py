@@ -36,18 +36,13 @@ for i, key in ipairs(KEYS) do
 end
 return answers
 """
-RELEASE = """
+_OWN = """
 for _, key in ipairs(KEYS) do
   local is = redis.call('HMGET', key, 'status', 'owner')
-  if is[1] == 'new' and is[2] == ARGV[1] then redis.call('HSET', key, 'lease', 0) end
+  if is[1] == 'new' and is[2] == ARGV[1] then redis.call(%s) end
 end
 """
-DROP = """
-for _, key in ipairs(KEYS) do
-  local is = redis.call('HMGET', key, 'status', 'owner')
-  if is[1] == 'new' and is[2] == ARGV[1] then redis.call('DEL', key) end
-end
-"""
+RELEASE, DROP = _OWN % "'HSET', key, 'lease', 0", _OWN % "'DEL', key"
 MOVE = """
 local time = redis.call('TIME'); local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for i, key in ipairs(KEYS) do

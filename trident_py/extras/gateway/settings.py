@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from ...documents import describe_errors, read
+from ...documents.models import Keys, to_list
 from ...errors import DefinitionError
 from ...kafka.clients import Cluster
 from .claims import TABLE
@@ -39,20 +40,7 @@ def _librdkafka(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _to_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(...)"  # the values may hold secrets
-
-    __str__ = __repr__
-
-
-class GatewayKafka(_Part):
+class GatewayKafka(Keys):
     """Where the events go."""
 
     bootstrap: Annotated[str, AfterValidator(_bootstrap)] = Field(description="host:port,host:port")
@@ -68,14 +56,14 @@ class GatewayKafka(_Part):
         return Cluster.of(self.bootstrap, self.settings)
 
 
-class FingerprintSettings(_Part):
+class FingerprintSettings(Keys):
     """What makes two events the same event."""
 
-    fields: Annotated[list[str] | None, BeforeValidator(_to_list)] = Field(None, description="Default: all fields")
+    fields: Annotated[list[str] | None, BeforeValidator(to_list)] = Field(None, description="Default: all fields")
     algorithm: str = Field("blake2b", description="blake2b, sha1, md5, murmur3, fnv1a or plain")
     timestamp: str | None = Field(None, description="A field to compare as an instant")
     roundSeconds: Count | None = Field(None, description="Rounds the instant down to this many seconds")
-    without: Annotated[list[str], BeforeValidator(_to_list)] = Field([], description="Fields to leave out")
+    without: Annotated[list[str], BeforeValidator(to_list)] = Field([], description="Fields to leave out")
 
     @model_validator(mode="after")
     def _usable(self) -> FingerprintSettings:
@@ -86,15 +74,15 @@ class FingerprintSettings(_Part):
         return Fingerprint(self.fields, self.algorithm, self.timestamp, self.roundSeconds, self.without)
 
 
-class EventSettings(_Part):
+class EventSettings(Keys):
     """The fields of an event: name and type."""
 
-    required: dict[str, Kind] = {}
+    required: dict[str, Kind] = Field(default={})
     optional: dict[str, Kind] = Field(default={}, description="Fields that may be missing or null")
     others: Literal["allow", "refuse"] = Field("allow", description="Whether an event may have other fields")
 
 
-class Limits(_Part):
+class Limits(Keys):
     """The most that one worker accepts."""
 
     bodyBytes: Count = Field(1_000_000, description="Bytes in the body of a request")
@@ -105,14 +93,14 @@ class Limits(_Part):
     inFlight: Count = Field(10_000, description="Unanswered events; more get 503")
 
 
-class BloomSettings(_Part):
+class BloomSettings(Keys):
     """A Bloom filter in each worker, in front of the store."""
 
     capacity: Count = Field(1_000_000, description="The expected fingerprints within expirySeconds")
     errorRate: float = Field(0.01, gt=0, le=0.5)
 
 
-class Settings(_Part):
+class Settings(Keys):
     """A gateway. Frozen; its repr shows no value."""
 
     kafka: GatewayKafka

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from ...engine.phases import BatchPhases, Phase
@@ -24,15 +25,15 @@ class PhaseShare(NamedTuple):
 
 @dataclass(frozen=True)
 class Profile:
-    """Where the time of a component's batches went. ``whole``: the median of whole batches, in seconds."""
+    """Where the time of a component's batches went."""
 
     component: str
     batches: list[BatchPhases]
-    whole: float = field(init=False)
 
-    def __post_init__(self) -> None:
-        whole = statistics.median(batch.whole for batch in self.batches) if self.batches else 0.0
-        object.__setattr__(self, "whole", whole)
+    @cached_property
+    def whole(self) -> float:
+        """The median of whole batches, in seconds."""
+        return statistics.median(batch.whole for batch in self.batches) if self.batches else 0.0
 
     def rows(self) -> list[PhaseShare]:
         """Return the phases in the order of a batch. A batch without a phase counts as one in which it took no time."""

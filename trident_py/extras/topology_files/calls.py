@@ -9,7 +9,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from ...documents.models import Count, Keys, to_list
 
 
 def _arguments(value: Any) -> Any:
@@ -21,12 +23,6 @@ def _arguments(value: Any) -> Any:
 _ARGUMENTS = {"anyOf": [{"type": "array", "items": {"x-kind": "argument"}},
                         {"type": "object", "additionalProperties": {"x-kind": "argument"}}]}  # fmt: skip
 Arguments = Annotated[Any, AfterValidator(_arguments), WithJsonSchema(_ARGUMENTS)]
-
-
-class Keys(BaseModel):
-    """A mapping of a file: an unknown key is refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class IncludedKeys(Keys):
@@ -92,16 +88,6 @@ class Kind(Enum):
     JOIN_MODE = "joinMode"
 
 
-def _to_list(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-def _whole(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError("expected an integer")
-    return value
-
-
 def _of(kind: Kind) -> Any:
     return WithJsonSchema({"x-kind": kind.value})
 
@@ -109,10 +95,9 @@ def _of(kind: Kind) -> Any:
 _NAME = {"type": "string", "examples": ["word", "count bigint"]}
 Names = Annotated[
     list[str],
-    BeforeValidator(_to_list),
+    BeforeValidator(to_list),
     WithJsonSchema({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}),
 ]
-Many = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
 Made = Annotated[Any, Kind.OBJECT, _of(Kind.OBJECT)]
 Stored = Annotated[Any, Kind.STATE, _of(Kind.STATE)]
 Branch = Annotated[Any, Kind.STREAM, _of(Kind.STREAM)]
@@ -123,16 +108,15 @@ Side = Literal["INNER", "OUTER"]
 Sides = Annotated[
     list[Side],
     Kind.JOIN_TYPE,
-    BeforeValidator(_to_list),
+    BeforeValidator(to_list),
     WithJsonSchema({"anyOf": [{"enum": ["INNER", "OUTER"]}, {"type": "array", "items": {"enum": ["INNER", "OUTER"]}}]}),
 ]
 Mode = Annotated[Literal["COMPACT", "PRESERVE"], Kind.JOIN_MODE]
 
 
-class Call(BaseModel):
+class Call(Keys):
     """The arguments of one call. ``alone``: the argument that a value which is no mapping stands for."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
     alone: ClassVar[str | None] = None
 
     def __init_subclass__(cls, alone: str | None = None) -> None:
@@ -149,7 +133,7 @@ class LabelCall(Call, alone="name"):
 
 
 class HintCall(Call, alone="parallelism"):
-    parallelism: Many = Field(description="Number of partitions of this step, back to the last repartition")
+    parallelism: Count = Field(description="Number of partitions of this step, back to the last repartition")
 
 
 class FieldsCall(Call, alone="fields"):

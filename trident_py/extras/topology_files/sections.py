@@ -156,15 +156,11 @@ def read_sections(file: str | Path) -> Sections:
         found.keys = top.read(TopologyKeys, "a topology file", _without_own(top))
     _gather(found, top)
     for include in _list(top, "includes"):
-        _include(found, include, IncludedKeys)
+        _include(found, include)
     states = top.at("states")
     if isinstance(states.value, str):
-        _include(found, states, _StatesKeys)
+        _include(found, states)
     return found
-
-
-class _StatesKeys(IncludedKeys):
-    """A states file."""
 
 
 def _list(top: Located, key: str) -> list[Located]:
@@ -176,15 +172,14 @@ def _without_own(place: Located) -> dict[str, object]:
     return {key: value for key, value in place.value.items() if not key.startswith("x-")}
 
 
-def _include(found: Sections, place: Located, model: type[IncludedKeys]) -> None:
+def _include(found: Sections, place: Located) -> None:
     if not isinstance(place.value, str) or not place.value:
         return place.tell(f"found {place.found}; expected the path of a file")
-    path = found.file.parent / place.value
-    text = _read(found, place, path, model)
+    text = _read(found, place, found.file.parent / place.value)
     return place.tell(text) if text else None
 
 
-def _read(found: Sections, place: Located, path: Path, model: type[IncludedKeys]) -> str:
+def _read(found: Sections, place: Located, path: Path) -> str:
     if path.resolve() in {Path(document.file).resolve() for document in found.documents}:
         return "this file is included already"
     try:
@@ -197,7 +192,7 @@ def _read(found: Sections, place: Located, path: Path, model: type[IncludedKeys]
         top.tell("expected a mapping with states:, streams: or another section")
         return ""
     with suppress(Told):
-        top.read(model, "an included file", _without_own(top))
+        top.read(IncludedKeys, "an included file", _without_own(top))
     _gather(found, top)
     return ""
 

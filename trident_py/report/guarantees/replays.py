@@ -112,7 +112,7 @@ class Routes:
             return _SPLIT.format(node.spout_id) if split else None
         if isinstance(node, PartitionNode) and not isinstance(node.partitioner, Identity):
             return self._explain_sending(node, before[0] or orders[0])
-        return self._first(before)
+        return next(filter(None, before), None)
 
     def _explain_sending(self, node: PartitionNode, why: str | None) -> str | None:
         """Return why the repartition may send a tuple elsewhere. ``why``: the positions of its input may change."""
@@ -134,7 +134,4 @@ class Routes:
                 return "rows from several partitions have no fixed order"
         elif isinstance(node, ProcessorNode) and isinstance(node.spec, Merge | MultiReduce):
             return "rows of several streams have no fixed order"
-        return self._first(before)
-
-    def _first(self, reasons: Reasons) -> str | None:
-        return next((why for why in reasons if why), None)
+        return next(filter(None, before), None)

@@ -318,7 +318,8 @@ def _cell_of(routes: Routes, node: ProcessorNode, replay: Replay, causes: list[C
     plan, parent = routes.plan, routes.plan.by_id[node.parents[0]]
     keys = [cause for name in key_fields(node) for cause in origin(plan, parent, name, routes.judge)]
     moving = keys if effective == OPAQUE else []  # a batch that never changes gives the same keys again
-    answer = find_declared_cell(factory, _read_declared(factory), effective) or cell(effective, kind, bool(moving))
+    declared = getattr(factory, "guarantees", None)  # a user's own factory need not have it
+    answer = find_declared_cell(factory, declared, effective) or cell(effective, kind, bool(moving))
     if kind == "append" and answer.guarantee == EXACTLY and (why := routes.unsteady(node)):
         route = "route the tuples by their content before the state, with partitionBy(...)"
         answer = Cell(WRONG, f"a replay may send tuples to other partitions, which skip them: {why}", route)
@@ -363,10 +364,6 @@ def _nodes_behind(earlier: list[Guarantee], answer: Cell) -> Cell:
             reason = f"it is fed by state {state.state}, which is {state.guarantee}: {state.reason}"
             answer = Cell(state.guarantee, reason, state.raise_by)
     return answer
-
-
-def _read_declared(factory: Any) -> Any:
-    return getattr(factory, "guarantees", None)  # a user's own factory need not have it
 
 
 def find_declared_cell(factory: Any, table: Any, spout_kind: str) -> Cell | None:

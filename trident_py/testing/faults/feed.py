@@ -118,19 +118,23 @@ class OneForAll:
 
 
 @dataclass(frozen=True)
-class FedSpout(OneForAll, IPartitionedTridentSpout):
-    """Transactional: batch n has these rows in every attempt, every second one in each of two partitions."""
+class _Fed(OneForAll):
+    """Has the batches, every second row of one in each of two partitions."""
 
     fields: Fields
     batches: tuple[Batch, ...]
-    last: int = 0
-    partitions: int = 2
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "last", len(self.batches))
+    @property
+    def last(self) -> int:  # type: ignore[override]
+        return len(self.batches)
 
     def getOutputFields(self) -> Fields:
         return self.fields
+
+
+@dataclass(frozen=True)
+class FedSpout(_Fed, IPartitionedTridentSpout):
+    """Transactional: batch n has these rows in every attempt."""
 
     def emitBatchNew(self, tx: Any, collector: Any, partitions: Sequence[int], lastPartitionMeta: dict) -> dict:
         for partition in partitions:
@@ -143,23 +147,17 @@ class FedSpout(OneForAll, IPartitionedTridentSpout):
 
 
 @dataclass(frozen=True)
-class FedOpaqueSpout(OneForAll, IOpaquePartitionedTridentSpout):
+class FedOpaqueSpout(_Fed, IOpaquePartitionedTridentSpout):
     """Opaque: goes on behind what it has committed, up to the end of batch n. ``other``: in the first attempt at this
     batch it has, as a source that grows, only the first half. ``longer``: goes on for one batch more,
     for the other half if that attempt has counted."""
 
-    fields: Fields
-    batches: tuple[Batch, ...]
     other: int = 0
     longer: bool = False
-    last: int = 0
-    partitions: int = 2
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "last", len(self.batches) + self.longer)
-
-    def getOutputFields(self) -> Fields:
-        return self.fields
+    @property
+    def last(self) -> int:  # type: ignore[override]
+        return super().last + self.longer
 
     def emitBatchNew(self, tx: Any, collector: Any, partitions: Sequence[int], lastPartitionMeta: dict) -> dict:
         made = {}

@@ -82,13 +82,11 @@ class MySqlMaps(MySqlBulk):
         values = transpose(rows, len(every)) or []
         arrays = [_normalize_zero(arrow_array(c, v)) for c, v in zip(every, values, strict=True)]
         if len(rows) >= _ROWS_TO_WRITE_STAGED and connection.stages:
-            try:
+            with contextlib.suppress(NotStaged):
                 with self._stage_rows(connection, table, every, arrays) as staged:
                     text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM "{staged}"'
                     check_taken(table, len(rows), connection.execute(text + instead(staged)).rowcount)
                 return
-            except NotStaged as error:
-                connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
         self.send(connection, table, every, arrays, tail, _BLOCK_BYTES)
 
     def _run_unless_refused(self, work: Callable[[], T]) -> T | None:
@@ -113,10 +111,8 @@ class MySqlMaps(MySqlBulk):
 
     def _combine_many(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any]:
         if len(batch) >= _ROWS_TO_STAGE and connection.stages:
-            try:
+            with contextlib.suppress(NotStaged):
                 return self._combine_staged(connection, recipe, batch, wanted)
-            except NotStaged as error:
-                connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
         return self._combine_rows(connection, recipe, batch, wanted)
 
     def _combine_staged(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any]:
@@ -152,14 +148,16 @@ class MySqlMaps(MySqlBulk):
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]
     ) -> Iterator[str]:
         """A temporary table with these rows in order, with the column types of ``table``."""
-        _create(connection, table, columns)
+        selected = [f'"{c.name}"' if c.name != "trident_at" else 'CAST(0 AS SIGNED) AS "trident_at"' for c in columns]
         try:
             try:
+                temporary_like(connection, table, _STAGED, ", ".join(selected))
                 loaded = self.load(connection, _STAGED, columns, blocks(columns, arrays))
             except Exception as error:
-                if mysql_code_of(error) in NO_STAGE:
-                    raise NotStaged from error
-                raise
+                if mysql_code_of(error) not in NO_STAGE:
+                    raise
+                connection.stages = False
+                raise NotStaged from error
             if loaded != (len(arrays[0]), 0, 0):  # writing into the table itself names the bad row
                 raise NotStaged
             yield _STAGED
@@ -177,16 +175,6 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ", timespec="microseconds")
     return str(value)
-
-
-def _create(connection: Any, table: str, columns: Sequence[Column]) -> None:
-    selected = [f'"{c.name}"' if c.name != "trident_at" else 'CAST(0 AS SIGNED) AS "trident_at"' for c in columns]
-    try:
-        temporary_like(connection, table, _STAGED, ", ".join(selected))
-    except Exception as error:
-        if mysql_code_of(error) in NO_STAGE:
-            raise NotStaged from error
-        raise
 
 
 def _news(connection: Any, recipe: Recipe, staged: str, count: int) -> list[Any]:
