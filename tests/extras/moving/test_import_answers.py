@@ -136,6 +136,16 @@ def test_a_source_without_values_is_a_mistake(place: Path) -> None:
     assert (code, told in shown) == (1, True), shown
 
 
+def test_files_are_named_from_the_folder_of_the_command(place: Path) -> None:
+    """That of the topology file becomes the current one when it is loaded."""
+    dump_nodes(place, {"a": 8, "b": 8})
+    (place / "app").mkdir()
+    (place / "app/trident.yml").write_text("name: own\ntopologySource: {className: 'own_spouts:build'}\n")
+    named = ("--dump", "nodes.jsonl", "--checkpoint", "ck")
+    done = CliRunner().invoke(trident, ["import", "offsets", "app/trident.yml", *named])
+    assert (done.exit_code, len(components_in(place / "ck/own"))) == (0, 1), done.output
+
+
 @pytest.mark.parametrize("uri", ["ck", "file://{}/ck", "file://{}/ck/own_spouts/a%2Bb"])
 def test_a_checkpoint_of_this_machine_is_found(uri: str, place: Path) -> None:
     fill(place)

@@ -58,6 +58,7 @@ def offsets(
     starts: Sequence[str], txid: int | None, dry_run: bool, full: bool, **named: Any,
 ) -> None:  # fmt: skip
     """Make a checkpoint that begins behind the last batch that Storm has committed."""
+    nodes_file = dump and dump.absolute()  # a topology file is loaded in its own folder
 
     def body() -> int:
         if sum(map(bool, (zookeeper, dump, group))) != 1:
@@ -71,7 +72,7 @@ def offsets(
         if group:
             found: list[Found] = [(component, *find_group(component, group, answers)) for component in components]
         else:
-            nodes = _read_nodes(zookeeper, dump, root, components, answers)
+            nodes = _read_nodes(zookeeper, nodes_file, root, components, answers)
             found = find_positions(components, streams_of(nodes, root), answers)
         check_starts(found, answers)
         for component, position, lines in found:
