@@ -100,6 +100,7 @@ class LineageError(StateError):
     - The store is ahead: it has a batch that this checkpoint has not begun or decided.
     - The store has part of a batch that was begun under another hash seed, or with other values of its functions.
     - The checkpoint holds the position of a spout of another class, or one of its files is missing.
+    - The checkpoint was imported from Storm, and a state was not.
 
     The message lists the options as you must type them. docs/reliability.md, "Checkpoint and store", has the table.
     ``momentary``: a driver that goes on meanwhile looks the same, so only who owns the checkpoint can tell.

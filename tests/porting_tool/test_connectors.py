@@ -97,6 +97,50 @@ def test_what_has_no_counterpart_is_reported(body: str, tmp_path: Path) -> None:
     assert REFUSED[body] in finding.reason and finding.section
 
 
+OPTIONS = """
+import org.apache.storm.redis.common.config.*; import org.apache.storm.redis.trident.state.*;
+class Piece {
+    static Options opaque(String hash) {
+        Options options = new Options(); options.expireIntervalSec = 30; return options;
+    }
+    static Object f(JedisPoolConfig pool) { return RedisMapState.opaque(pool, opaque("counts")); }
+}
+"""
+
+
+def test_options_of_a_redis_map_are_reported_with_their_section(tmp_path: Path) -> None:
+    """What takes them is no call with a hash that nobody has named."""
+    [module] = translated(tmp_path, Piece=OPTIONS)
+    findings = module.report.findings
+    assert [(each.section, "Options" in each.reason) for each in findings] == [("porting.md#states", True)] * 3
+    assert "opaque() of RedisMapState with Options: they are arguments" in module.text
+
+
+COMMENTED = """
+class Piece {
+    static int f(int a) { // of f
+        int b = a + 1; // of b
+        // of the next
+        b += 2; /* of
+            two lines */
+        if (b > 3) b = 3; // of the if
+        int c = b; // %s
+        return c; // the end
+        // behind it
+    }
+}
+"""
+
+
+def test_a_comment_behind_a_statement_stays_with_it(tmp_path: Path) -> None:
+    [module] = translated(tmp_path, Piece=COMMENTED.replace("%s", "long " * 15))
+    body = module.text[module.text.index("def f(a):") :].splitlines()[1:]
+    assert [line.removeprefix("    ") for line in body] == [
+        "# of f", "b = a + 1  # of b", "# of the next", "# of", "# two lines", "b += 2", "# of the if", "if b > 3:",
+        "    b = 3", f"# {'long ' * 14}long", "c = b", "return c  # the end", "# behind it",
+    ]  # fmt: skip
+
+
 FEEDER = """
 import org.apache.storm.*; import org.apache.storm.generated.StormTopology; import org.apache.storm.topology.*;
 class Feeder {

@@ -19,8 +19,8 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple, Values
 from ...sql.connection import execute_bound
 from ...sql.query import Select
 from ...sql.rows.batch import BatchRows, BatchState
-from ...sql.store import parse_url, store_of
-from ...sql.table import read_columns
+from ...sql.store import Store, parse_url, store_of
+from ...sql.table import describe, nearest, unknown_column
 from .builders import make_setter
 
 __all__ = [
@@ -30,8 +30,8 @@ __all__ = [
 
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "postgresql": "postgresql+psycopg"}
 _DATE, _TIMESTAMP, _ZONED = 91, 93, 2014
-_TYPES = {"date": _DATE, "timestamp_ntz": _TIMESTAMP, "timestamp": _ZONED}
-"""Types of ours, as numbers of java.sql.Types. Of the others, the column's own type decides."""
+_TYPES = {"date": _DATE, "timestamp": _TIMESTAMP}
+"""Types of tables, whose times have no zone, as numbers of java.sql.Types. Of the others, the column's own decides."""
 
 
 class HikariCPConnectionProvider:
@@ -112,10 +112,7 @@ class SimpleJdbcMapper(JdbcMapper):
     def __init__(self, columns: str | Sequence[Column], connectionProvider: ConnectionProvider | None = None) -> None:
         if isinstance(columns, str):
             assert connectionProvider is not None
-            found = read_columns(store_of(parse_url(connectionProvider.url)), columns)
-            if found is None:
-                raise StateError(f"SimpleJdbcMapper: there is no table {columns!r}, whose columns it should have")
-            columns = [Column(name, _TYPES.get(kind, 0)) for name, kind in found.items()]
+            columns = _columns_of(columns, store_of(parse_url(connectionProvider.url)))
         self._columns = columns
 
     def getColumns(self, tuple: TridentTuple) -> list[Column]:
@@ -123,6 +120,21 @@ class SimpleJdbcMapper(JdbcMapper):
             Column(one.columnName, _to_sql(tuple.getValueByField(one.columnName), one.sqlType), one.sqlType)
             for one in self._columns
         ]
+
+
+def _columns_of(table: str, store: Store) -> list[Column]:
+    """Return the columns of a table. Raises StateError for one that no state writes: without it, its rows would lack
+    what Storm writes."""
+    found = describe(store, table)
+    if found is None:
+        raise StateError(f"SimpleJdbcMapper: there is no table {table!r}, whose columns it should have")
+    known = nearest(store, found)
+    if other := next((name for name in found if name not in known), None):
+        raise StateError(
+            f"SimpleJdbcMapper: table {table!r} {unknown_column(other, found)}. Alter it (a time in MySQL to "
+            "DATETIME(6)), or name the columns to be written"
+        )
+    return [Column(name, _TYPES.get(kind, 0)) for name, kind in known.items()]
 
 
 def _to_sql(value: Any, sqlType: int) -> Any:

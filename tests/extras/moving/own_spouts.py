@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from states.sql import SqlMapState
 from trident_py import TridentTopology
+from trident_py.operations.builtin import Count
 from trident_py.spouts import IOpaquePartitionedTridentSpout
 
 
@@ -21,19 +23,24 @@ class Spout(IOpaquePartitionedTridentSpout):
     getEmitter = getCoordinator
 
 
+def count(stream: Any, table: str) -> None:
+    """Count into a map beside the topology."""
+    state = SqlMapState.opaque(f"sqlite:///{Path.cwd()}/c.db", table, "word string")
+    stream.each("value", lambda value: [value], "word").groupBy("word").persistentAggregate(state, Count(), "count")
+
+
 def build() -> TridentTopology:
-    """Make one component of the streams a and b."""
+    """Make one component of the streams a and b, which counts into `counts`."""
     topology = TridentTopology()
-    streams = [topology.newStream(name, Spout()) for name in "ab"]
-    topology.merge(*streams).each("value", lambda value: [value], "v")
+    count(topology.merge(*[topology.newStream(name, Spout()) for name in "ab"]), "counts")
     return topology
 
 
 def apart() -> TridentTopology:
-    """Make two components."""
+    """Make two components: a counts into `counts`, b into `others`."""
     topology = TridentTopology()
-    for name in "ab":
-        topology.newStream(name, Spout()).each("value", lambda value: [value], "v")
+    for name, table in {"a": "counts", "b": "others"}.items():
+        count(topology.newStream(name, Spout()), table)
     return topology
 
 
@@ -49,8 +56,9 @@ def dump_nodes(folder: Path, streams: Mapping[str, int], more: Mapping[str, Any]
 
 
 def fill(folder: Path) -> None:
-    """Make a state of ours, s.yaml:counts, and a dump of Storm's values."""
-    state = {"type": "sql-map", "kind": "opaque", "url": f"sqlite:///{folder}/c.db", "table": "counts",
-             "key": "word string", "value": "count bigint"}  # fmt: skip
-    (folder / "s.yaml").write_text(json.dumps({"states": {"counts": state}}))
+    """Make the states counts and others of s.yaml, and a dump of Storm's values."""
+    state = {"type": "sql-map", "kind": "opaque", "url": f"sqlite:///{folder}/c.db", "key": "word string",
+             "value": "count bigint"}  # fmt: skip
+    named = {name: {**state, "table": name} for name in ("counts", "others")}
+    (folder / "s.yaml").write_text(json.dumps({"states": named}))
     (folder / "values.jsonl").write_text('{"key": "a", "value": [3, 2, 1]}\n')

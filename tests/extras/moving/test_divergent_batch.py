@@ -83,9 +83,20 @@ def test_a_batch_without_the_key_is_shown_as_it_is(ran: Any, tmp_path: Path) -> 
     state = ran("transactional")
     left = dump(tmp_path / "storm", {"a": [2, 5, 2], "b": [3, 4, 3], "c": [4, 9, 8]})
     assert shown(compare(tmp_path, "transactional", left, state, "--kind", "opaque")) == [
-        "  batch 3 of d/lines: 1 tuple; none of them alone touches the key",
+        "  batch 3 of d/lines (an earlier one, not shown, may be it): 1 tuple; none of them alone touches the key",
         "    lines, partition 0: line='b'",
     ]
+
+
+def test_a_batch_that_may_not_be_the_one_says_so(ran: Any, tmp_path: Path) -> None:
+    """No transactional value proves in which batch it became what it is."""
+    state = ran("transactional", kind="transactional")
+    left = dump(tmp_path / "storm", {"a": [2, 6], "b": [3, 4], "c": [2, 3]})
+    done = compare(tmp_path, "transactional", left, state, "--kind", "transactional")
+    assert "first: key ['a'], in or before batch 2" in done.stdout
+    head, *tuples = shown(done)
+    assert head == "  batch 2 of d/lines (an earlier one, not shown, may be it): 3 tuples; those of the key:"
+    assert len(tuples) == 2
 
 
 def test_a_global_aggregate_is_touched_by_all(ran: Any, tmp_path: Path) -> None:

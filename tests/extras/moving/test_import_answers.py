@@ -104,13 +104,25 @@ def with_checkpoint(checkpoint: str) -> list[tuple[int, str]]:
     return [(each.exit_code, " ".join(each.output.split())) for each in done]
 
 
-def test_of_several_checkpoints_one_must_be_named(place: Path) -> None:
+def test_of_several_checkpoints_the_one_of_the_state_is_taken(place: Path) -> None:
     fill(place)
     dump_nodes(place, {"a": 8, "b": 8})
     assert offsets("apart")[0] == 0
+    (imported, told), (compared, shown) = with_checkpoint("ck")
+    assert imported == 0, told
     told = f"the folder of one: {place}/ck/own_spouts/a, {place}/ck/own_spouts/b"
-    for code, shown in with_checkpoint("ck"):
-        assert (code, told in shown) == (2, True), shown
+    assert (compared, told in shown) == (2, True), shown
+
+
+def test_a_state_of_another_component_is_refused(place: Path) -> None:
+    """Its values would be re-based at the txids of streams that it does not read."""
+    fill(place)
+    dump_nodes(place, {"a": 8, "b": 20})
+    assert offsets("apart")[0] == 0
+    code, shown = with_checkpoint("ck/own_spouts/b")[0]
+    where = f"{place}/ck/own_spouts/b has others (table 'others' in sqlite:///{place}/c.db)"
+    assert (code, "table 'counts' in" in shown, where in shown) == (2, True, True), shown
+    assert with_checkpoint("ck/own_spouts/a")[0][0] == 0
 
 
 def test_a_source_without_values_is_a_mistake(place: Path) -> None:
@@ -120,8 +132,18 @@ def test_a_source_without_values_is_a_mistake(place: Path) -> None:
     (place / "values.jsonl").write_text("\n")
     assert offsets("build")[0] == 0
     code, shown = with_checkpoint("ck")[0]
-    told = "values.jsonl: no values are there. Check its name; an empty state needs no import"
+    told = "values.jsonl: no values are there. Check its name; a state that was empty in Storm is named by `trident"
     assert (code, told in shown) == (1, True), shown
+
+
+def test_files_are_named_from_the_folder_of_the_command(place: Path) -> None:
+    """That of the topology file becomes the current one when it is loaded."""
+    dump_nodes(place, {"a": 8, "b": 8})
+    (place / "app").mkdir()
+    (place / "app/trident.yml").write_text("name: own\ntopologySource: {className: 'own_spouts:build'}\n")
+    named = ("--dump", "nodes.jsonl", "--checkpoint", "ck")
+    done = CliRunner().invoke(trident, ["import", "offsets", "app/trident.yml", *named])
+    assert (done.exit_code, len(components_in(place / "ck/own"))) == (0, 1), done.output
 
 
 @pytest.mark.parametrize("uri", ["ck", "file://{}/ck", "file://{}/ck/own_spouts/a%2Bb"])
@@ -141,7 +163,10 @@ def test_a_checkpoint_in_s3_is_found(s3: Any, place: Path, monkeypatch: pytest.M
     fill(place)
     dump_nodes(place, {"a": 8, "b": 8})
     assert offsets("build", "--checkpoint", "s3://moved/ck")[0] == 0
+    started = ("txid", "ls", "own_spouts:build", "--checkpoint", "s3://moved/ck")
+    assert "Storm's values are missing in state 'counts'" in CliRunner().invoke(trident, started).output
     assert [code for code, _ in with_checkpoint("s3://moved/ck/own_spouts/a%2Bb")] == [0, 0]
+    assert "continues after txid 7" in CliRunner().invoke(trident, started).output
     for other in ("s3://moved/ck", "s3://moved/ck/own_spouts/b", "s3://moved"):
         for code, shown in with_checkpoint(other):
             assert (code, "name the folder of one, such as checkpoints/words/sentences" in shown) == (2, True), shown

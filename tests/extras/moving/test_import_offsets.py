@@ -102,7 +102,7 @@ def test_a_run_goes_on_where_storm_was_killed(left: Left) -> None:
     offsets = left.offsets()
     assert offsets.exit_code == 0, offsets.output
     assert "was under way" in offsets.output
-    assert offsets.output.endswith("begins without a value until `trident import state` fills it: counts\n")
+    assert offsets.output.endswith("refused until `trident import state` fills, or `skip` names: counts\n")
     state = left.state()
     assert state.exit_code == 0, state.output
     told = "skip it when it is repeated" if left.kind == "transactional" else "take the value before it"

@@ -331,7 +331,7 @@ def test_the_command_names_what_is_missing(tmp_path: Path) -> None:
         ("--from", "redis://h/0", "--table", "t", "--in-place"): "--table does not go with --from redis",
         ("--from", f"{tmp_path}/d"): "name the state with --into FILE:STATE, or say --in-place, which says where",
         ("--from", f"{tmp_path}/d", "--into", "s.yaml:c", "--in-place"): "or say --in-place, and not both",
-        ("--from", f"{tmp_path}/d", "--into", "s.yaml:c"): "has 0 checkpoints that `trident import offsets` has made",
+        ("--from", "redis://h/0", "--in-place"): "has 0 checkpoints that `trident import offsets` has made",
     }.items():
         refused = CliRunner().invoke(trident, [*common, *more])
         assert (refused.exit_code, text in refused.output) == (2, True), refused.output

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,37 @@ def test_a_run_to_the_end_is_compared_and_drawn(tmp_path: Path) -> None:
     *_, before, last = compared(tmp_path)
     assert (before["different"], last["standing"], last["first"]["key"]) == (1, 1, "['a']")
     assert last["first"]["left"].startswith("3 (txid 2") and last["first"]["right"].startswith("2 (txid 2")
+
+
+IN_A_FILE = """
+name: words
+states: states.yaml
+streams:
+  words:
+    newStream:
+      spout: {className: FileSpout, constructorArgs: {paths: words.txt, fields: word string, batchSize: 2}}
+    operations:
+      - groupBy: word
+      - persistentAggregate: {state: c, agg: Count, functionFields: count}
+"""
+
+
+def test_files_are_named_from_the_folder_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the topology file becomes the current one when it is loaded."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "app").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    ours(tmp_path / "app", {}, table="counts_shadow")
+    Path("../app/trident.yml").write_text(IN_A_FILE)
+    Path("../app/words.txt").write_text("a\nb\na\n")
+    Path("names.csv").write_text("x,a\ny,b\n")
+    with closing(sqlite3.connect("storm.db")) as storm:
+        storm.executescript("CREATE TABLE t (k text, v bigint); INSERT INTO t VALUES ('x', 2), ('y', 1)")
+    sides = ("sqlite:///storm.db", "../app/states.yaml:c", "--table", "t", "--key", "k", "--value", "v")
+    command = ("shadow", "../app/trident.yml", *sides, "--kind", "non-transactional", "--map", "names.csv")
+    done = CliRunner().invoke(trident, [*command, "--every", "0.05", "--local"])
+    assert done.exit_code == 0, done.output
+    assert compared(tmp_path / "here")[-1]["equal"] == 2 and not (tmp_path / "app/storm.db").exists()
 
 
 def test_a_key_stays_different_if_both_sides_stand_still() -> None:

@@ -8,12 +8,13 @@ import socket
 import tempfile
 import uuid
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ...checkpoints.append_log import JOURNAL, write_journal
-from ...checkpoints.batch_log import Logged
+from ...checkpoints.batch_log import BatchLog, Logged
 from ...checkpoints.hash_seed import own_order
 from ...checkpoints.location import inside, local_folder
 from ...checkpoints.metadata_store import IMPORTED, LOG, MemoryMetadataStore, make_folder
@@ -22,6 +23,7 @@ from ...engine.startup import AGREEMENT
 from ...engine.store_position import FORMAT, Joined
 from ...errors import LineageError
 from ..txid.components import Component
+from .imported_states import DONE, MAPS, maps_of
 
 Entries = dict[str, dict[int, Any]]
 
@@ -63,7 +65,9 @@ def entries_of(component: Component, position: ImportedPosition) -> Entries:
         "states": {name: list(Joined("", 0, moved.base, False, "", 0)) for name in states}, "run": "", "format": FORMAT,
     }  # fmt: skip
     log = {"driver": driver, "over": Logged(moved.base, dict(position.over))._asdict(), "begun": begun}
-    return {**position.entries, IMPORTED: {0: asdict(moved)}, LOG: {0: log}, AGREEMENT: {0: record}}
+    maps = {name: list(each) for name, each in maps_of(program.lowered.plan).items()}
+    own = {IMPORTED: {0: asdict(moved)}, MAPS: {0: maps}, LOG: {0: log}, AGREEMENT: {0: record}}
+    return {**position.entries, **own}
 
 
 def entries_in(store: MemoryMetadataStore) -> Entries:
@@ -75,6 +79,12 @@ def find_moved(component: Component) -> Moved | None:
     """Return what an imported checkpoint keeps of Storm; None for any other one."""
     found = component.read().store.get(IMPORTED, 0)
     return None if found is None else Moved(**found)
+
+
+def open_log_of(component: Component) -> BatchLog:
+    """Return the log of a component, to be written."""
+    assert component.open is not None
+    return component.open()
 
 
 def check_unused(component: Component) -> None:
@@ -96,6 +106,7 @@ def make_checkpoint(component: Component, position: ImportedPosition) -> bool:
     there = entries_in(log.store)
     if AGREEMENT in there or LOG in there:
         if _without_names(there) == _without_names(entries):
+            _renew_maps(component, there, entries)
             return False
         raise LineageError(
             f"the checkpoint {log.where} is there already, and not from this import: its topology may have run. Move "
@@ -113,9 +124,16 @@ def make_checkpoint(component: Component, position: ImportedPosition) -> bool:
     return True
 
 
+def _renew_maps(component: Component, there: Entries, entries: Entries) -> None:
+    """Take over where the maps of the topology are now. What became of each is kept, by its place."""
+    if there.get(MAPS) != entries[MAPS]:
+        with closing(open_log_of(component)) as log:
+            log.store.put(MAPS, 0, entries[MAPS][0])
+
+
 def _without_names(entries: Mapping[str, Mapping[int, Any]]) -> Any:
-    """Return what a checkpoint holds, without who made it, and in which order of sets."""
-    plain = {path: json.loads(json.dumps(of)) for path, of in entries.items()}  # as a store returns it
+    """Return what a checkpoint holds, without who made it, in which order of sets, and what is said of its maps."""
+    plain = {path: json.loads(json.dumps(of)) for path, of in entries.items() if path not in (MAPS, DONE)}
     if record := plain.get(AGREEMENT, {}).get("0"):
         record.pop("lineage", None)
     if log := plain.get(LOG, {}).get("0"):

@@ -81,7 +81,8 @@ def _describe_tuples(first: Divergence | None, batch: ShownTuples | None) -> lis
     more = ["    and more (--tuples)"] if batch.more else []
     told = [f"    its source tells: {text}" for text in batch.told]
     tuples = f"{batch.count:,} tuple{'' if batch.count == 1 else 's'}"
-    head = f"  batch {first.txid} of {batch.component}: {tuples}; {chosen}"
+    unsure = "" if first.exact else " (an earlier one, not shown, may be it)"
+    head = f"  batch {first.txid} of {batch.component}{unsure}: {tuples}; {chosen}"
     return [head, *(f"    {text}" for text in batch.shown), *more, *told]
 
 

@@ -1,4 +1,4 @@
-"""The commands `trident import offsets` and `trident import state`.
+"""The commands `trident import offsets`, `trident import state` and `trident import skip`.
 
 Exit codes: 0 done, or done before; 1 a store does not agree or does not answer; 2 the command is wrong, or something
 must be decided first.
@@ -18,13 +18,13 @@ from ...cli.targets import add_options, name_option, settings_option, target_arg
 from ...errors import StateError
 from ...filesystems.base import is_number
 from ...state import StateType
-from ...state.roles import OpensValues
 from ..txid.components import Component, components_of
-from .checkpoint import ImportedPosition, Moved, make_checkpoint
+from .checkpoint import ImportedPosition, Moved, make_checkpoint, open_log_of
+from .imported_states import ImportedStates, MapPlace, filling, leave_out, map_at, map_of
 from .kafka_offsets import Place
 from .offsets import Found, ImportAnswers, check_starts, find_group, find_positions, spouts_of
-from .source_options import KINDS, find_checkpoint, source_of, source_options, target_of
-from .sources import RedisSource
+from .source_options import KINDS, choose_component, source_of, source_options, target_of
+from .sources import RedisSource, ValueSource
 from .state_import import Result, import_values, rebase_in_place
 from .storm_stream import streams_of
 from .zookeeper import ROOT, Nodes, read_dump, read_live
@@ -58,6 +58,7 @@ def offsets(
     starts: Sequence[str], txid: int | None, dry_run: bool, full: bool, **named: Any,
 ) -> None:  # fmt: skip
     """Make a checkpoint that begins behind the last batch that Storm has committed."""
+    nodes_file = dump and dump.absolute()  # a topology file is loaded in its own folder
 
     def body() -> int:
         if sum(map(bool, (zookeeper, dump, group))) != 1:
@@ -71,7 +72,7 @@ def offsets(
         if group:
             found: list[Found] = [(component, *find_group(component, group, answers)) for component in components]
         else:
-            nodes = _read_nodes(zookeeper, dump, root, components, answers)
+            nodes = _read_nodes(zookeeper, nodes_file, root, components, answers)
             found = find_positions(components, streams_of(nodes, root), answers)
         check_starts(found, answers)
         for component, position, lines in found:
@@ -97,14 +98,12 @@ def _make(component: Component, position: ImportedPosition, dry_run: bool) -> No
     if not dry_run:
         made = make_checkpoint(component, position)
         print(f"{'made' if made else 'there already:'} the checkpoint {component.read().where}")
-        _name_states(component)
+        _name_missing(component)
 
 
-def _name_states(component: Component) -> None:
-    assert component.program is not None
-    maps = [name for name, factory in component.program.states().items() if isinstance(factory, OpensValues)]
-    if maps:
-        print(f"  each begins without a value until `trident import state` fills it: {', '.join(maps)}")
+def _name_missing(component: Component) -> None:
+    if missing := ImportedStates.of(component.read()).list_missing():
+        print(f"  the first start is refused until `trident import state` fills, or `skip` names: {', '.join(missing)}")
 
 
 def _warn(moved: Moved) -> list[str]:
@@ -163,21 +162,55 @@ def state(
             both = "and not both" if in_place else "which says where the values go"
             raise click.UsageError(f"name the state with --into FILE:STATE, or say --in-place, {both}")
         storms = source_of(source, StateType(kind), lay)
-        moved = find_checkpoint(checkpoint)
-        if in_place:
-            if not isinstance(storms, RedisSource):
-                raise click.UsageError("--in-place is for Redis, whose values our states read as they are")
-            shown, result = storms.shown, rebase_in_place(storms, moved, accept_under_way, _tell)
-        else:
-            shown, target = target_of(into or "")
-            result = import_values(storms, target, moved, split, accept_under_way, _tell)
-        print("\n".join(_describe(storms.shown, shown, result)))
-        if not result.keys:
-            raise StateError(f"{storms.shown}: no values are there. Check its name; an empty state needs no import")
-        result.check(shown)
+        factory = None if into is None else target_of(into)
+        target = _map_in_redis(storms) if factory is None else map_of(factory)
+        component, moved = choose_component(checkpoint, lambda found: found.has_map_at(target.place), target.shown)
+        with filling(open_log_of(component), target.place):
+            if factory is None:
+                assert isinstance(storms, RedisSource)
+                result = rebase_in_place(storms, moved, accept_under_way, _tell)
+            else:
+                result = import_values(storms, factory.open_values(), moved, split, accept_under_way, _tell)
+            _show(storms.shown, storms.shown if factory is None else repr(factory), result)
+        _name_missing(component)
         return 0
 
     sys.exit(run_guarded(body, full))
+
+
+@import_group.command("skip")
+@click.argument("state")
+@click.option("--checkpoint", required=True, metavar="DIR", help="The checkpoint that `import offsets` has made.")
+@traceback_option
+def skip_state(state: str, checkpoint: str, full: bool) -> None:
+    """Let STATE of the topology begin as it is: it is new, or was filled by other means."""
+
+    def body() -> int:
+        component, _ = choose_component(checkpoint, lambda found: state in found.maps, f"state {state!r}")
+        place, shown = ImportedStates.of(component.read()).maps[state]
+        leave_out(open_log_of(component), place)
+        print(f"state {state!r} of {component.shown} begins as it is: {shown}")
+        _name_missing(component)
+        return 0
+
+    sys.exit(run_guarded(body, full))
+
+
+def _map_in_redis(source: ValueSource) -> MapPlace:
+    if not isinstance(source, RedisSource):
+        raise click.UsageError("--in-place is for Redis, whose values our states read as they are")
+    return map_at(source.location)
+
+
+def _show(source: str, target: str, result: Result) -> None:
+    """Print what an import did. Raises StateError unless it is whole."""
+    print("\n".join(_describe(source, target, result)))
+    if not result.keys:
+        raise StateError(
+            f"{source}: no values are there. Check its name; a state that was empty in Storm is named by "
+            "`trident import skip`"
+        )
+    result.check(target)
 
 
 def _tell(keys: int) -> None:

@@ -5,6 +5,7 @@ Exit codes: 0 the last comparison found both equal; 1 it did not; 2 the command 
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from .sides import OURS, ComparisonOptions, side_options
 from .source_options import state_of
 
 MARK = "shadow"
+PLACES = ("left", "right", "key_map")  # options that name a file
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,15 @@ def _names_of_left(options: ComparisonOptions) -> list[str]:
     return sorted(location.names) if location else []
 
 
-def _whole(side: str) -> str:
-    """Return a side whose file is found from another folder, too."""
-    return side if "://" in side else str(Path(side).absolute())
+SQLITE = re.compile(r"(sqlite(?:\+\w+)?:///)([^/:?].*)")  # a file of this folder
+
+
+def _make_whole(named: str) -> str:
+    """Return the name of a side or a file as it is found from another folder, too: that of a topology file becomes
+    the current one."""
+    if (found := SQLITE.fullmatch(named)) is not None:
+        return f"{found[1]}{Path(found[2]).absolute()}"
+    return named if "://" in named else str(Path(named).absolute())
 
 
 @click.command()
@@ -104,7 +112,7 @@ def shadow(every: float, times: int, lines: Path, picture: Path | None, **option
     The folder of checkpoints is shadow-checkpoints. Ends with the topology's spouts, or by Ctrl-C.
     """
     checkpoint = options.pop("checkpoint")
-    options |= {"left": _whole(options["left"]), "right": _whole(options["right"])}
+    options |= {name: _make_whole(named) for name in PLACES if (named := options[name]) is not None}
     compared = ComparisonOptions.of(options)
     quiet = options["as_json"]
     agreement = ShadowComparison(compared, every, times, lines.absolute(), picture and picture.absolute(), quiet)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,17 @@ from urllib.parse import unquote
 import click
 
 from ...checkpoints.hash_seed import own_order
-from ...checkpoints.location import local_folder, read_log
-from ...checkpoints.uri_folder import find_folder
+from ...checkpoints.location import local_folder, open_log, read_log
+from ...checkpoints.uri_folder import find_folder, open_folder
 from ...cli.targets import add_options
 from ...errors import DefinitionError
 from ...model.secrets import redact_url
 from ...state import StateType
-from ...state.roles import OpensValues, StoredValues
+from ...state.roles import OpensValues
 from ...topology.user_modules import states_loading
 from ..txid.components import Component, components_in
 from .checkpoint import Moved, check_unused, find_moved
+from .imported_states import ImportedStates
 from .sources import REDIS, DumpSource, RedisSource, ValueSource
 
 KINDS = [kind.value for kind in StateType]
@@ -96,28 +97,47 @@ def state_of(named: str, option: str) -> Any:
     return states[name]
 
 
-def target_of(named: str) -> tuple[str, StoredValues]:
-    """Return our state. Raises DefinitionError for one that is not in the file, or is no map."""
+def target_of(named: str) -> OpensValues:
+    """Return the factory of our state. Raises DefinitionError for one that is not in the file, or is no map."""
     state = state_of(named, "--into ")
     if not isinstance(state, OpensValues):
         raise DefinitionError(f"--into {named}: a {type(state).__name__} is no map with values by key")
-    return repr(state), state.open_values()
+    return state
 
 
 def find_checkpoint(checkpoint: str) -> Moved:
-    """Return what an imported checkpoint keeps of Storm. Raises an error for one on which a topology has run."""
-    found = [each for each in _components_at(checkpoint) if find_moved(each) is not None]
+    """Return what the one imported checkpoint there keeps of Storm. Raises as `choose_component` does."""
+    return choose_component(checkpoint)[1]
+
+
+def choose_component(
+    checkpoint: str, has: Callable[[ImportedStates], bool] | None = None, shown: str = ""
+) -> tuple[Component, Moved]:
+    """Return the component with an imported checkpoint there, and what that keeps of Storm. ``has``: tells the one that
+    has the map ``shown``. Raises an error unless there is just one, and for one on which a topology has run."""
+    imported = [(each, moved) for each in _components_at(checkpoint) if (moved := find_moved(each)) is not None]
+    found = [(each, moved) for each, moved in imported if has is None or has(ImportedStates.of(each.read()))]
+    if imported and not found:
+        raise DefinitionError(_explain_foreign(shown, [each for each, _ in imported]))
     if len(found) != 1:
-        there = ", ".join(each.read().where for each in found)
+        there = ", ".join(each.read().where for each, _ in found)
         example = f": {there}" if found else ", such as checkpoints/words/sentences"
         raise DefinitionError(
             f"{checkpoint} has {len(found)} checkpoints that `trident import offsets` has made; name the folder of "
             f"one{example}"
         )
-    check_unused(found[0])
-    moved = find_moved(found[0])
-    assert moved is not None
-    return moved
+    check_unused(found[0][0])
+    return found[0]
+
+
+def _explain_foreign(shown: str, imported: Sequence[Component]) -> str:
+    logs = [each.read() for each in imported]
+    has = "; ".join(f"{log.where} has {ImportedStates.of(log).describe()}" for log in logs)
+    return (
+        f"{shown} is no map of the component whose checkpoint this is: {has}. Name the checkpoint of its own "
+        "component. If topology or state were changed since `trident import offsets`, repeat that as it was. Nothing "
+        "was changed"
+    )
 
 
 def _components_at(place: str) -> list[Component]:
@@ -128,5 +148,6 @@ def _components_at(place: str) -> list[Component]:
     if len(names) < 2 or root.endswith(("/", ":")):
         return []
     topology, name = map(unquote, names)
-    find = partial(find_folder, storage={})
-    return [Component(topology, name, partial(read_log, root, topology, name, own_order, find))]
+    log = root, topology, name, own_order
+    find, used = partial(find_folder, storage={}), partial(open_folder, storage={})
+    return [Component(topology, name, partial(read_log, *log, find), partial(open_log, *log, used))]

@@ -18,6 +18,7 @@ from ...state import (
     JSONNonTransactionalSerializer,
     JSONOpaqueSerializer,
     JSONTransactionalSerializer,
+    Location,
     StateType,
 )
 from .storm_values import Key, check_form, decode
@@ -73,16 +74,28 @@ class RedisSource:
     def shown(self) -> str:
         return f"{self.what} at {redact_url(self.url)}"
 
+    @property
+    def location(self) -> Location:
+        """That of a state of ours that keeps its values here."""
+        name = "strings" if self.hash is None else f"hash {self.hash}"
+        with self._read_url():
+            return Location(frozenset([read_redis_url(self.url).spelling]), frozenset([name]), shown=self.shown)
+
+    @contextmanager
+    def _read_url(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError:  # its message shows a part of the password
+            raise unreadable(self.what, "redis://host:6379/0") from None
+
     def connect(self) -> Any:
         try:
             import redis
         except ImportError as error:
             raise DefinitionError(explain_missing(self.shown, f"the client {error.name}", "redis")) from error
-        try:
+        with self._read_url():
             read_redis_url(self.url)
             return redis.from_url(self.url)
-        except ValueError:  # its message shows a part of the password
-            raise unreadable(self.what, "redis://host:6379/0") from None
 
     @contextmanager
     def open(self) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from ...checkpoints.append_log import JOURNAL, read_journal
+from ...checkpoints.append_log import JOURNAL, AppendLogStore, read_journal
 from ...checkpoints.batch_log import BatchLog
 from ...checkpoints.hash_seed import own_order
 from ...checkpoints.location import local_folder, open_log, read_log
@@ -108,7 +108,10 @@ def _of_folder(place: Path) -> Component:
     def read() -> BatchLog:
         return BatchLog(read_journal(place), str(place), topology, own_order)
 
-    return Component(topology, unquote(place.name), read)
+    def open_to_write() -> BatchLog:
+        return BatchLog(AppendLogStore(place), str(place), topology, own_order)
+
+    return Component(topology, unquote(place.name), read, open_to_write)
 
 
 def is_running(driver: Mapping[str, Any]) -> bool | None:

@@ -31,6 +31,8 @@ def connector(
     arguments = translate_arguments(children(optional(node, "arguments")), wanted=wanted)
     if name in ("builder", "new") and len(arguments) == 2 and arguments[1].type.name == "Pattern":
         return _pattern_config(*arguments)
+    if kind == "RedisMapState" and any(code.type.name == "Options" for code in arguments):
+        raise Untranslatable(node, f"{name}() of RedisMapState with Options: they are arguments", "porting.md#states")
     given = [code.text for code in arguments]
     if (kind, name) == ("RedisState.Factory", "new"):
         given += _redis_hash(node, scope)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from .code import BREAK
 
-WIDTH = 100
+WIDTH, WIDTH_BESIDE = 100, 75
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -20,6 +20,13 @@ def break_lines(line: str) -> list[str]:
     if len(links) > 1:
         return _chain(line, links)
     return _break_brackets(line)
+
+
+def add_comment(lines: list[str], comment: list[str]) -> list[str]:
+    """Return the statement with its comment behind it, or above it if there is no room."""
+    if len(lines) == len(comment) == 1 and len(lines[0]) + len(comment[0]) <= WIDTH_BESIDE:
+        return [f"{lines[0]}  # {comment[0]}"]
+    return [*(f"# {line}" for line in comment), *lines]
 
 
 def _top_level(line: str, wanted: str) -> list[int]:

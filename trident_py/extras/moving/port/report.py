@@ -46,6 +46,7 @@ _SECTIONS = {
     "Kafka": "kafka.md#coming-from-storm", "Spout": "porting_classes.md#spouts", "State": "porting.md#states",
     "Window": "windows.md", "DRPC": "drpc.md", "Fields": "porting_classes.md#tuples-fields-values",
     "Bolt": "porting.md#what-old-code-imports", "Topology": "porting_calls.md",
+    "Options": "porting.md#states",
 }  # fmt: skip
 
 

@@ -165,3 +165,10 @@ def comment_lines(node: Node) -> list[str]:
     lines = [re.sub(r"^\s*\*+/?|^\s*/\*+", "", line).rstrip("*/ ").strip() for line in raw.splitlines()]
     lines = [re.sub(r"\{@\w+ ([^}]*)\}", r"\1", re.sub(r"</?[a-z]+/?>", "", line)) for line in lines]
     return [line for line in lines if line]
+
+
+def is_beside(comment: Node, statement: Node | None) -> bool:
+    """Return whether a comment ends the only line of a statement."""
+    if statement is None or comment.type not in COMMENTS or statement.type in (*COMMENTS, ";"):
+        return False
+    return comment.start_point[0] == statement.end_point[0] == statement.start_point[0]

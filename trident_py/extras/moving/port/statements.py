@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 
 from tree_sitter import Node
 
@@ -13,10 +14,10 @@ from .declarations import CLASSES, read_declarators
 from .effects import has_effects, is_steady
 from .expressions import array_values, as_number, class_named, coerce, translate
 from .java_types import Type
-from .layout import break_lines
+from .layout import add_comment, break_lines
 from .operators import compound, is_wide, update_parts, wrap_overflow
 from .scope import Scope, hoisting
-from .source import COMMENTS, Untranslatable, child, children, comment_lines, optional, text, walk
+from .source import COMMENTS, Untranslatable, child, children, comment_lines, is_beside, optional, text, walk
 
 Handler = Callable[[Node, Scope], list[str]]
 HANDLERS: dict[str, Handler] = {}
@@ -42,14 +43,16 @@ def block_lines(node: Node, scope: Scope) -> list[str]:
 
 def statement_lines(nodes: list[Node], scope: Scope) -> Iterator[str]:
     previous = None
-    for node in nodes:
+    for node, following in zip_longest(nodes, nodes[1:]):
         if previous is not None and node.start_point[0] > previous.end_point[0] + 1:
             yield ""
-        previous = node
         if node.type in COMMENTS:
-            yield from (f"# {line}" for line in comment_lines(node))
+            if not is_beside(node, previous):
+                yield from (f"# {line}" for line in comment_lines(node))
         elif node.type != ";":
-            yield from statement(node, scope)
+            beside = comment_lines(following) if following is not None and is_beside(following, node) else []
+            yield from add_comment(statement(node, scope), beside)
+        previous = node
 
 
 def statement(node: Node, scope: Scope) -> list[str]:
