@@ -124,10 +124,9 @@ class SqlMapState(TableFactory):
     def __post_init__(self) -> None:
         where = parse_url(self.url).render_as_string(hide_password=False)
         object.__setattr__(self, "url", where)  # absolute: a worker may run in another folder
-        if self.files < 1:
-            raise DefinitionError(f"table {self.table!r}: files must be at least 1, got {self.files}")
-        for name in [self.table, *(self.key or ()), *self.value]:
-            nameable("table or column", name)
+        self.place  # noqa: B018 (raises DefinitionError)
+        for name in [*(self.key or ()), *self.value]:
+            nameable("column", name)
         if len(self.value) == 0 or (self.key is not None and len(self.key) == 0):
             raise DefinitionError(f"table {self.table!r}: key and value need at least one field each")
         self._check_own()

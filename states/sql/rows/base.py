@@ -123,8 +123,9 @@ class RowFactory(TableFactory):
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
         object.__setattr__(self, "columns", self._fields)
-        for name in (self.table, *(self._fields or ()), *self._txid):
-            nameable("table or column", name)
+        self.place  # noqa: B018 (raises DefinitionError)
+        for name in (*(self._fields or ()), *self._txid):
+            nameable("column", name)
         self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
         if self.txid is not None and self.txid in (self._fields or ()):
             raise DefinitionError(
