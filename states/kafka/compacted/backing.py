@@ -198,7 +198,7 @@ class TopicBacking(BackingMap):
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
         if len(keys) == 0:
             return []
-        names = as_bytes(self.codec.key_texts(self.codec.split_keys(keys)))
+        names = as_bytes(self.codec.key_texts(self.codec.split_keys(keys), row=0 if self.active else None))
         with self._local_table().lock:  # another thread's query may rebuild it
             rows = self._catch_up().get(names)
         if self._pending:
