@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -78,7 +80,18 @@ def check_places(lowered: Lowered) -> None:
     for node, state in lowered.plan.updates():
         if isinstance(state.factory, ChecksPlace):
             queries = users[state.id][users[state.id].index(node) + 1 :]
-            state.factory.check_place(_place(lowered, node, state, routes[node.id], queries))
+            with _at(node):
+                state.factory.check_place(_place(lowered, node, state, routes[node.id], queries))
+
+
+@contextmanager
+def _at(node: Node) -> Iterator[None]:
+    """Note the node in the error that refuses it."""
+    try:
+        yield
+    except DefinitionError as error:
+        error.node = node.id
+        raise
 
 
 def _place(
@@ -121,19 +134,16 @@ def _moves(parent: Node, node: Node, counts: dict[int, int]) -> bool:
 def check_owners(plan: Plan) -> None:
     """Raise DefinitionError if two updated states share a name or a location. A state that is only queried may share
     both."""
-    states = {state.id: state for _, state in plan.updates()}
     named: dict[str, StateUse] = {}
     neighbours = _Neighbours()
-    for state in states.values():
-        location = location_of(state.factory)
-        if location is not None:
-            for other in neighbours.add(state, location):
-                raise _in_one_place(other, state, location)
-        if named.setdefault(state.name, state) is not state:
-            raise DefinitionError(
-                f"two states are named {state.name!r}, but only the name keeps their txids apart. Their data is in "
-                "two places, so give one of them another name with stateName="
-            )
+    for node, state in plan.updates():
+        with _at(node):
+            location = location_of(state.factory)
+            if location is not None:
+                for other in neighbours.add(state, location):
+                    raise _in_one_place(other, state, location)
+            if named.setdefault(state.name, state) is not state:
+                raise _of_one_name(state, location, location_of(named[state.name].factory))
 
 
 class _Neighbours:
@@ -152,6 +162,16 @@ class _Neighbours:
             for key in keys:
                 held.setdefault(key, []).append((state, location))
         return [other for other, second in found if not second.admits(location)]
+
+
+def _of_one_name(state: StateUse, location: Location | None, other: Location | None) -> DefinitionError:
+    where = "Their data is in two places, so give"
+    if location is not None and other is not None and location.meets(other):
+        where = f"Both write {location.shown}: merge the streams before it (topology.merge), or give"
+    return DefinitionError(
+        f"two states are named {state.name!r}, but only the name keeps their txids apart. {where} one of them another "
+        "name with stateName="
+    )
 
 
 def _in_one_place(state: StateUse, other: StateUse, second: Location) -> DefinitionError:
