@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.errors import StateError
+from trident_py.errors import DefinitionError, StateError
 from trident_py.model.canonical import plain_column
 from trident_py.model.chunks import Column as Values
 from trident_py.model.chunks import is_text, to_list
@@ -32,6 +32,7 @@ from trident_py.tuples import Fields
 from ...columns.values import Column, RefusedValue, advice, position, row_text, short, transpose
 
 GLOBAL_KEY = ("$GLOBAL$",)
+SINGLE_KEY = "k string"
 NOT_IN_JSON = ("infinity",)
 Text = str | bytes
 
@@ -44,9 +45,22 @@ class Codec:
     keys: Fields | None
     value: Fields
 
+    @property
+    def fields(self) -> Fields:
+        """The fields of a row."""
+        return (self.keys or Fields()).concat(self.value)
+
+    def check_fields(self, fields: Fields) -> None:
+        """Raise DefinitionError unless rows of these fields can be written."""
+        if set(self.fields) != set(fields):
+            raise DefinitionError(
+                f"topic {self.topic!r} takes rows of ({', '.join(self.fields)}), got the fields {fields}; give "
+                "partitionPersist these fields as its input fields"
+            )
+
     @cached_property
     def key_columns(self) -> list[Column]:
-        fields = Fields("k string") if self.keys is None else self.keys
+        fields = self.keys or Fields(SINGLE_KEY)
         return [Column(n, fields.types.get(n, "json"), n in fields.types, NOT_IN_JSON) for n in fields]
 
     @cached_property

@@ -133,6 +133,10 @@ class RowFactory(TableFactory):
                 "it out of columns, or give txid another name"
             )
 
+    @property
+    def row_fields(self) -> Fields:
+        return self._fields or self._key
+
     def shape(self, fields: Fields) -> Shape:
         """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""
         fields = declare_fields(self.place, self._fields, fields)

@@ -431,6 +431,12 @@ CASES = {
         ["8 streams.more.newStream: two streams are named 'words'"],
         schema=False,
     ),
+    "a field that a state needs": Case(
+        ROWS.replace('sentence string', 'sentnce string'),
+        ["8 streams.words.operations[0].partitionPersist: RowUpdater of state 'rows' needs the field 'sentnce', which "
+         "stream 'words' does not have; it has: [sentence]. Did you mean 'sentence'?"],
+        schema=False,
+    ),
     "one place under one name twice": Case(
         ROWS + ROWS.partition('streams:\n')[2].replace('words:', 'more:'),
         ["12 streams.more.operations[0].partitionPersist: two states are named 'rows', but only the name keeps their "
