@@ -9,9 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 from trident_py.errors import DefinitionError
 from trident_py.model.requirements import role
 from trident_py.operations.base import TridentCollector
-from trident_py.state import SilentCollector, StatePlace, StateUpdater
+from trident_py.state import SilentCollector, StateFactory, StatePlace, StateUpdater
 from trident_py.state.updaters import TupleCollectionGet
-from trident_py.tuples import TridentTuple
+from trident_py.tuples import Fields, TridentTuple
 
 
 @role
@@ -34,6 +34,9 @@ class RowUpdater(StateUpdater):
     @property
     def calls_only_states(self) -> bool:
         return type(self) is RowUpdater
+
+    def name_fields(self, factory: StateFactory) -> Fields:
+        return factory.row_fields if self.calls_only_states else Fields()
 
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         for row in state.insert(tuples, tell=not isinstance(collector, SilentCollector)):

@@ -33,7 +33,12 @@ class TridentError(Exception):
 
 
 class DefinitionError(TridentError, ValueError):
-    """A topology cannot be built. Storm: IllegalArgumentException at definition time."""
+    """A topology cannot be built. Storm: IllegalArgumentException at definition time.
+
+    ``node``: the number of the node that is refused, if the topology was whole before it was checked.
+    """
+
+    node: int | None = None
 
 
 class FailedException(TridentError):

@@ -169,14 +169,27 @@ class Column:
 
 
 def refusal(
-    table: str, columns: Sequence[Column], column: Column, row: Sequence[Any], value: Any, why: RefusedValue
-) -> StateError:
-    """Return the error that names row, column and value."""
+    table: str, columns: Sequence[Column], column: Column, row: Sequence[Any], value: Any, why: RefusedValue,
+    asked: bool = False,
+) -> StateError:  # fmt: skip
+    """Return the error that names row, column and value. ``asked``: a query has brought the row, which is a key."""
     return StateError(
-        f"table {table!r}, row {why.index} of the batch ({row_text(columns, row)}): column {column.name!r} "
-        f"({column.ddl}) cannot hold {short(value)} ({type(value).__name__}): {why.reason}. "
-        "Nothing of the batch is written. Convert the value before the state, or give the column another type"
+        f"table {table!r}, {position(why.index, asked)} ({row_text(columns, row)}): column {column.name!r} "
+        f"({column.ddl}) cannot hold {short(value)} ({type(value).__name__}): {why.reason}. {advice(asked)}, or give "
+        "the column another type"
     )
+
+
+def position(row: int, asked: bool) -> str:
+    """Return which row of the batch has a bad value, or which key a query asks for."""
+    return f"key {row} of the query" if asked else f"row {row} of the batch"
+
+
+def advice(asked: bool) -> str:
+    """Return what to do about a bad value."""
+    if asked:
+        return "Convert the value before the query"
+    return "Nothing of the batch is written. Convert the value before the state"
 
 
 def build_columns(fields: Fields, key: bool, types: dict[str, str]) -> list[Column] | str:

@@ -135,7 +135,8 @@ class FileLedgerStore(FileLedger, LedgerStore[Record]):
             return Trace()
         if record.format and record.format != self._factory.rows.name:
             raise StateError(
-                f"{shown} holds {record.format} files, and the state would add {self._factory.rows.name} files. "
+                f"the ledger of {shown} is one of {record.format} files, and the state would add "
+                f"{self._factory.rows.name} files. "
                 "Nothing was changed. Choose another folder"
             )
         if (record.topology, record.state) != self._own:

@@ -125,6 +125,10 @@ class FileState(StateFactory):
         return self.uri.rstrip("/").rpartition("/")[2]
 
     @property
+    def row_fields(self) -> Fields:
+        return Fields.of(self.columns)
+
+    @property
     def location(self) -> Location:
         return location_of(self.uri)
 
@@ -153,6 +157,8 @@ class FileState(StateFactory):
                 "the rows of the batch; but a FileState shows its rows when all partitions are done, and answers no "
                 "queries. Read its files in another program"
             )
+        if self.columns is None and isinstance(place.updater, RowUpdater):
+            self._check_columns(place.fields)
 
     def check(self) -> Sequence[Finding]:
         record = self.newest()

@@ -11,7 +11,7 @@ from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import StateFactory
 
-from .settings import FactorySettings, FieldList
+from .settings import FactorySettings, FieldList, FieldName
 
 
 def _bootstrap(value: str) -> str:
@@ -50,7 +50,7 @@ class RecordSettings(KafkaSettings):
     )
     key: FieldList | None = Field(None, description="Fields of the key; default: none, records without a key")
     headers: FieldList | None = Field(None, description="Fields that become headers of the same names; default: none")
-    topicSelector: str | None = Field(
+    topicSelector: FieldName | None = Field(
         None, description="Field that names each record's topic, None meaning topic; default: all records go to topic"
     )
     asJson: bool = Field(False, description="Whether a single field is written as a JSON object too")

@@ -36,7 +36,7 @@ def _check_types(value: list[str], key: bool) -> list[str]:
 
 def _files(value: int, info: ValidationInfo) -> int:
     if value > 1 and "url" in info.data:
-        TablePlace(info.data["url"], "t", value).urls()  # raises where a table cannot be spread over files
+        TablePlace(info.data["url"], "t", value)  # raises where a table cannot be spread over files
     return value
 
 

@@ -142,11 +142,17 @@ def _distinct(value: list[str]) -> list[str]:
     return value
 
 
+class NamesFields:
+    """Marks a setting that names fields of the tuples, or of a row. A stream that lacks one is refused."""
+
+
+FieldName = Annotated[str, Field(min_length=1), NamesFields()]
 _FIELD = {"type": "string", "pattern": r"^\s*\S+(\s+\S.*)?$", "examples": ["word string", "count bigint"]}
 FieldList = Annotated[
     list[str],
     BeforeValidator(to_list),
     AfterValidator(_distinct),
+    NamesFields(),
     WithJsonSchema({"anyOf": [_FIELD, {"type": "array", "items": _FIELD, "minItems": 1}]}),
 ]
 """``word string``, or a list of such texts: names with an optional type in DDL form."""

@@ -171,6 +171,9 @@ class SqlQuery(QueryFunction):
         """The factory of the state to ask, for `newStaticState`."""
         return SqlSourceFactory(self.url)
 
+    def name_fields(self, factory: StateFactory) -> Fields:
+        return Fields.of_columns(self.inFields)
+
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
         """Return the rows for each tuple. Raises FailedException if the database is away, StateError for a value that
         cannot be bound and for a query that the database refuses."""

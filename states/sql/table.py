@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL
 from sqlalchemy.schema import CreateTable
 
-from trident_py.errors import StateError
+from trident_py.errors import DefinitionError, StateError
 from trident_py.state import Location
 from trident_py.tuples import Fields
 
@@ -36,7 +36,12 @@ class TablePlace:
     files: int = 1
 
     def __post_init__(self) -> None:
+        """Raise DefinitionError for a table that cannot be there. Opens nothing."""
         nameable("table", self.table)
+        if self.files < 1:
+            raise DefinitionError(f"table {self.table!r}: files must be at least 1, got {self.files}")
+        if self.files > 1:
+            self.urls()
 
     def urls(self) -> list[URL]:
         return list(_urls(self.url, self.files, Path.cwd()))

@@ -237,6 +237,12 @@ def test_rows_with_other_fields_are_refused(make: Make) -> None:
         write(state, 1, ["word", "m"], ("a", 1))
 
 
+def test_a_key_that_no_field_holds_is_that_of_the_query(make: Make) -> None:
+    state = make("n bigint", "v", "opaque").makeState({}, None, 0, 1)
+    with pytest.raises(StateError, match=r"key 1 of the query \(n='b'\): .*Convert the value before the query"):
+        state.multiGet([[1], ["b"]])
+
+
 def test_a_missing_topic_is_made_compacted(make: Make, kafka: Any) -> None:
     factory = make(partitions=3, config={"segment.ms": 5000})
     assert [each.level for each in factory.check()] == ["creates"]

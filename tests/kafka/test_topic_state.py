@@ -152,12 +152,11 @@ def test_what_does_not_fit_is_refused_at_birth(factory: Any, options: dict, word
 
 
 @pytest.mark.parametrize("factory", [TopicState, TransactionalTopicState])
-def test_fields_that_the_tuples_do_not_have_are_refused_at_build(factory: Any) -> None:
-    topology = TridentTopology()
-    stream = topology.newStream("s", FixedBatchSpout(Fields("word", "n"), 1, ("a", 1)))
-    stream.partitionPersist(factory("host:9092", "t", key="wrod"), Fields("word", "n"), RowUpdater())
-    with pytest.raises(DefinitionError, match=r"no field 'wrod' in the tuples; they have: \[word, n\]"):
-        topology.build()
+def test_fields_that_a_mapper_reads_are_refused_at_definition(factory: Any) -> None:
+    stream = TridentTopology().newStream("s", FixedBatchSpout(Fields("word", "n"), 1, ("a", 1)))
+    state = factory("host:9092", "t", mapper=FieldNameBasedTupleToKafkaMapper("wrod", "n"))
+    with pytest.raises(DefinitionError, match=r"needs the field 'wrod', .* Did you mean 'word'"):
+        stream.partitionPersist(state)
 
 
 def test_a_missing_topic_is_refused_or_made(kafka: Any, make: Any) -> None:

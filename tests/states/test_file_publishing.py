@@ -384,7 +384,7 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
 
 def test_files_of_one_folder_have_one_format_and_one_set_of_columns(tmp_path: Path) -> None:
     driver(state(tmp_path)).batch(batch(1), 1)
-    with pytest.raises(StateError, match="holds parquet files, and the state would add csv"):
+    with pytest.raises(StateError, match=r"the ledger .* is one of parquet files, and the state would add csv"):
         driver(state(tmp_path, format="csv"))
     other = FileState(tmp_path / "rows", columns=["word string", "n int"])
     with pytest.raises(StateError, match=r"columns word string, n bigint, and those of this batch are .* n int"):

@@ -57,7 +57,9 @@ def test_fields_may_be_chosen_and_new_rows_emitted_without_an_updater(url: str) 
 
 def test_with_an_updater_left_out_fields_are_no_fields_as_in_storm(url: str) -> None:
     stream = words(TridentTopology())
-    stream.partitionPersist(AppendState(url, "t", ROW), RowUpdater())
+    with pytest.raises(DefinitionError, match=r"needs the field 'word', which the input fields \[\] leave out"):
+        stream.partitionPersist(AppendState(url, "t", ROW), RowUpdater())
+    stream.partitionPersist(AppendState(url, "t"), RowUpdater())
     node = stream.topology.plan().nodes[-1]
     assert isinstance(node, ProcessorNode) and len(node.spec.inputs) == 0
 

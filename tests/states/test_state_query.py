@@ -6,13 +6,15 @@ import datetime
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from states.sql.store import close_stores, parse_url, store_of
-from trident_py import DefinitionError, LocalCluster, TridentTopology
+from trident_py import DefinitionError, LocalCluster, TopologyError, TridentTopology
+from trident_py.errors import StateError
 from trident_py.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Sum, TupleCollectionGet
 from trident_py.spouts import FixedBatchSpout
 from trident_py.testing import Crashing, collect
@@ -336,3 +338,15 @@ def test_a_state_that_only_answers_is_not_touched(counted: SqlMapState) -> None:
 def fences(factory: SqlMapState) -> list:
     with store_of(parse_url(factory.url)).reading() as connection:
         return list(map(tuple, connection.execute("SELECT * FROM trident_fence").fetchall()))
+
+
+def test_a_key_that_no_column_holds_is_that_of_the_query(tmp_path: Path) -> None:
+    factory = SqlMapState.opaque(f"sqlite:///{tmp_path}/n.db", "counts", "number bigint")
+    why = r"table 'counts', key 1 of the query \(number='b'\): .*Convert the value before the query, .*MapGet"
+    with pytest.raises(TopologyError, match=re.compile(why, re.DOTALL)):
+        asked(factory, [1, "b"], partitions=1)  # type: ignore[list-item]
+    state = factory.makeState({}, None, 0, 1)
+    state.beginCommit(1)
+    with pytest.raises(StateError, match=r"row 0 of the batch \(number='b'\).*Nothing of the batch is written"):
+        state.multiGet([["b"]])
+    state.rollback(1)

@@ -165,10 +165,12 @@ class Plan:
         for node in self.nodes:
             if isinstance(node, SpoutNode) and not isinstance(node, DRPCNode):
                 if node.spout_id in names:
-                    raise DefinitionError(
+                    error = DefinitionError(
                         f"two streams are named {node.spout_id!r}; newStream's first argument names the spout's "
                         "place in the checkpoint and must be unique"
                     )
+                    error.node = node.id
+                    raise error
                 names.add(node.spout_id)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -106,10 +106,12 @@ class StateFactory:
     ``location``: where the data is. None: the factory does not say, so the data counts as kept in the state's object,
     unless it ``needs`` the home; on Spark every batch that updates it then runs in the driver process. A topology in
     which two states would update one place is refused (`trident_py.topology.checks`). ``key_fields``: the fields of a
-    map's key, if they have names; group fields are matched with them by name. ``state_type``: the class of its states,
-    if it is always the same; an updater or query that calls a method it lacks is refused when it is defined.
+    map's key, if their number is fixed; group fields are matched with several by name. ``state_type``: the class of its
+    states, if it is always the same; an updater or query that calls a method it lacks is refused when it is defined.
     ``reading``: what a state that is made in the driver for DRPC requests sees of the data; one that sees nothing
     cannot be asked. ``own_updater``: the updater of a partitionPersist that names none; None: it must name one.
+    ``row_fields``: the fields that a tuple must have to be stored as a row (an updater or query may need others:
+    `name_fields`). ``refused_calls``: the methods of ``state_type`` that its states refuse, each with the reason.
     ``needs``: what must be there on each machine that runs its tasks; a start on a cluster checks it.
     ``commits_apart``: its commits wait for a server most of the time, and those of several partitions may run in
     threads of one process, beside the commits of other states; each state object is still in one thread at a time.
@@ -126,6 +128,14 @@ class StateFactory:
     @property
     def state_type(self) -> StateClass | None:
         return None
+
+    @property
+    def row_fields(self) -> Fields:
+        return Fields()
+
+    @property
+    def refused_calls(self) -> Mapping[str, str]:
+        return {}
 
     @property
     def reading(self) -> Reading:
@@ -158,7 +168,8 @@ class StatePlace:
     """Where a topology updates a state: its name, partitions and tuple fields, and the stream names of its spouts.
 
     ``beside``: the spouts whose tuples reach the state in the partition that emitted them. ``queries``: the functions
-    that query the state after its update in the same batch, and must see what it has written.
+    that query the state after its update in the same batch, and must see what it has written. ``updater``: the function
+    that updates it.
     """
 
     state: str
@@ -167,6 +178,7 @@ class StatePlace:
     spouts: tuple[str, ...]
     beside: tuple[str, ...]
     queries: tuple[Any, ...] = ()
+    updater: Any = None
 
 
 @dataclass(frozen=True)
@@ -192,6 +204,10 @@ class StateUpdater(Operation):
     def calls_only_states(self) -> bool:
         return False
 
+    def name_fields(self, factory: StateFactory) -> Fields:
+        """Return the fields that the tuples must have to update a state of this factory; none if they are unknown."""
+        return Fields()
+
     @abstractmethod
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         raise NotImplementedError
@@ -205,6 +221,10 @@ class QueryFunction(EachOperation):
     """
 
     calls: ClassVar[tuple[str, ...]] = ()
+
+    def name_fields(self, factory: StateFactory) -> Fields:
+        """Return the fields that the tuples must have to query a state of this factory; none if they are unknown."""
+        return Fields()
 
     @abstractmethod
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:

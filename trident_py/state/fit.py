@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import StateError
-from .base import MapState, QueryFunction, StateUpdater
+from ..errors import DefinitionError, StateError
+from ..tuples import Fields
+from .base import MapState, QueryFunction, StateFactory, StateUpdater
 
 _NEEDED = {
     "update": "A persistentAggregate without groupBy needs a Snapshottable, such as {wrapped}",
@@ -26,6 +27,19 @@ def next_step(call: str, kind: type) -> str:
     if is_map or call not in ("update", "multiUpdate"):
         return needed
     return f"{needed}; rows are written by partitionPersist with an updater, such as states.RowUpdater()"
+
+
+def refuse_global(where: str, key: Fields) -> dict[str, str]:
+    """Return the calls that the states of a map with key fields refuse, each with the reason."""
+    why = f"{where} has the key {key}; a global aggregate needs key=None"
+    return dict.fromkeys(("get", "update", "set"), why)
+
+
+def check_call(factory: StateFactory, call: str) -> None:
+    """Raise DefinitionError if the factory's states refuse the call. An updater that does not say what it `calls`
+    comes here."""
+    if call in factory.refused_calls:
+        raise DefinitionError(factory.refused_calls[call])
 
 
 def check_state(state: Any, user: StateUpdater | QueryFunction) -> None:

@@ -17,7 +17,7 @@ from ..model.chunks import Column, TupleList, concat
 from ..operations import builtin
 from ..operations.base import CombinerAggregator, ReducerAggregator, TridentCollector
 from ..tuples import Fields, FieldsLike, TridentTuple, tuple_class
-from .base import MapState, QueryFunction, Snapshottable, StateUpdater
+from .base import MapState, QueryFunction, Snapshottable, StateFactory, StateUpdater
 from .fit import check_state
 from .keys import ColumnKeys
 from .persist import SilentCollector
@@ -119,6 +119,9 @@ class MapCombinerAggStateUpdater(StateUpdater):
     def calls_only_states(self) -> bool:
         return _is_built_in(self.agg)
 
+    def name_fields(self, factory: StateFactory) -> Fields:
+        return self.groupFields.concat(self.valueFields.without(self.groupFields))
+
     def updateState(
         self, map: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
@@ -147,6 +150,9 @@ class MapReducerAggStateUpdater(StateUpdater):
         self.agg = agg
         self.groupFields = Fields.of(groupFields)
         self.inputFields = Fields.of(inputFields)
+
+    def name_fields(self, factory: StateFactory) -> Fields:
+        return self.groupFields.concat(self.inputFields.without(self.groupFields))
 
     def updateState(
         self, map: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector

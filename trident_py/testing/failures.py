@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, TridentError
@@ -84,6 +84,14 @@ class Crashing(Wrapper, StateFactory):
     @property
     def state_type(self) -> StateClass | None:
         return self.inner.state_type if isinstance(self.inner, StateFactory) else None
+
+    @property
+    def row_fields(self) -> Fields:
+        return self.inner.row_fields if isinstance(self.inner, StateFactory) else Fields()
+
+    @property
+    def refused_calls(self) -> Mapping[str, str]:
+        return self.inner.refused_calls if isinstance(self.inner, StateFactory) else {}
 
     @property
     def own_updater(self) -> StateUpdater | None:

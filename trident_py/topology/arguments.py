@@ -135,14 +135,15 @@ def check_fields(names: Fields, stream: Fields) -> Fields:
         if name not in stream:
             raise DefinitionError(
                 f"Trying to select non-existent field: {name!r} from stream containing fields: {stream}; "  # noqa: S608  no SQL
-                f"no field {name!r} in this stream{_near(name, stream)}"
+                f"no field {name!r} in this stream{near(name, stream)}"
             )
     return stream.only(names)
 
 
-def _near(name: str, stream: Fields) -> str:
-    near = difflib.get_close_matches(name, list(stream), 1)
-    return f". Did you mean {near[0]!r}?" if near else ""
+def near(name: str, fields: Fields) -> str:
+    """Return `. Did you mean ...?` if a field has a similar name, else an empty text."""
+    found = difflib.get_close_matches(name, list(fields), 1)
+    return f". Did you mean {found[0]!r}?" if found else ""
 
 
 def check_aggregator(call: str, aggregator: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -12,8 +14,10 @@ from ..model.plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, St
 from ..state import Location, QueryFunction, StateFactory, StatePlace, StateSpec, StateUpdater
 from ..state.fit import next_step
 from ..state.roles import ChecksPlace, location_of
+from ..state.updaters import MapGet
 from ..tuples import Fields
-from .arguments import check_object
+from .arguments import check_object, near
+from .graph import NodeHandle
 
 Route = dict[tuple[str, bool], None]
 """An ordered set: the spouts behind a node, each with whether its tuples may have changed their partition."""
@@ -31,11 +35,38 @@ def own_updater(factory: Any) -> StateUpdater:
     return updater
 
 
-def check_fits(factory: Any, user: Any) -> None:
-    """Raise DefinitionError if the updater or query (``user``) calls a method that the factory's states lack."""
-    factory = _bare(factory)
+def check_fits(state: StateUse, user: Any, inputs: Fields, stream: NodeHandle) -> None:
+    """Raise DefinitionError if the updater or query (``user``) calls a method that the factory's states lack or refuse,
+    or if its input fields are not those that it needs for them."""
+    factory = state.factory
     if not isinstance(factory, StateFactory) or not isinstance(user, StateUpdater | QueryFunction):
         return
+    _check_calls(factory, user)
+    key = factory.key_fields
+    if key is not None and type(user) is MapGet and len(inputs) != len(key):
+        raise DefinitionError(
+            f"MapGet of state {state.name!r} needs one input field for each field of the key {key}, in that order; got "
+            f"{inputs}"
+        )
+    for name in user.name_fields(factory).without(inputs):
+        fields = stream.getOutputFields()
+        why = f"which stream {_name(stream)!r} does not have; it has: {fields}{near(name, fields)}"
+        if name in fields:
+            why = f"which the input fields {inputs} leave out: add it to them"
+        raise DefinitionError(f"{type(user).__name__} of state {state.name!r} needs the field {name!r}, {why}")
+
+
+def _name(stream: NodeHandle) -> str:
+    """Return the stream's label, else the names of those that it comes from."""
+    plan, label = stream.graph.plan(), stream.getName()
+    sources = [node.spout_id for node in plan.before(plan.by_id[stream.node_id]) if isinstance(node, SpoutNode)]
+    return label or " + ".join(sources)
+
+
+def _check_calls(factory: StateFactory, user: StateUpdater | QueryFunction) -> None:
+    for call in user.calls:
+        if call in factory.refused_calls:
+            raise DefinitionError(f"{type(user).__name__} does not fit {factory!r}: {factory.refused_calls[call]}")
     kind = factory.state_type
     missing = [] if kind is None else [name for name in user.calls if name not in dir(kind)]
     if missing and kind is not None:
@@ -78,7 +109,18 @@ def check_places(lowered: Lowered) -> None:
     for node, state in lowered.plan.updates():
         if isinstance(state.factory, ChecksPlace):
             queries = users[state.id][users[state.id].index(node) + 1 :]
-            state.factory.check_place(_place(lowered, node, state, routes[node.id], queries))
+            with _at(node):
+                state.factory.check_place(_place(lowered, node, state, routes[node.id], queries))
+
+
+@contextmanager
+def _at(node: Node) -> Iterator[None]:
+    """Note the node in the error that refuses it."""
+    try:
+        yield
+    except DefinitionError as error:
+        error.node = node.id
+        raise
 
 
 def _place(
@@ -89,7 +131,8 @@ def _place(
     inputs = lowered.plan.by_id[node.parents[0]].fields.only(node.spec.inputs)
     beside = tuple(spout for spout in spouts if (spout, True) not in routes)
     functions = tuple(query.spec.query for query in queries)
-    return StatePlace(state.name, lowered.partitions[node.id], inputs, spouts, beside, functions)
+    partitions, updater = lowered.partitions[node.id], node.spec.updater
+    return StatePlace(state.name, partitions, inputs, spouts, beside, functions, updater)
 
 
 def _users(lowered: Lowered) -> dict[str, list[ProcessorNode]]:
@@ -121,19 +164,16 @@ def _moves(parent: Node, node: Node, counts: dict[int, int]) -> bool:
 def check_owners(plan: Plan) -> None:
     """Raise DefinitionError if two updated states share a name or a location. A state that is only queried may share
     both."""
-    states = {state.id: state for _, state in plan.updates()}
     named: dict[str, StateUse] = {}
     neighbours = _Neighbours()
-    for state in states.values():
-        location = location_of(state.factory)
-        if location is not None:
-            for other in neighbours.add(state, location):
-                raise _in_one_place(other, state, location)
-        if named.setdefault(state.name, state) is not state:
-            raise DefinitionError(
-                f"two states are named {state.name!r}, but only the name keeps their txids apart. Their data is in "
-                "two places, so give one of them another name with stateName="
-            )
+    for node, state in plan.updates():
+        with _at(node):
+            location = location_of(state.factory)
+            if location is not None:
+                for other in neighbours.add(state, location):
+                    raise _in_one_place(other, state, location)
+            if named.setdefault(state.name, state) is not state:
+                raise _of_one_name(state, location, location_of(named[state.name].factory))
 
 
 class _Neighbours:
@@ -152,6 +192,16 @@ class _Neighbours:
             for key in keys:
                 held.setdefault(key, []).append((state, location))
         return [other for other, second in found if not second.admits(location)]
+
+
+def _of_one_name(state: StateUse, location: Location | None, other: Location | None) -> DefinitionError:
+    where = "Their data is in two places, so give"
+    if location is not None and other is not None and location.meets(other):
+        where = f"Both write {location.shown}: merge the streams before it (topology.merge), or give"
+    return DefinitionError(
+        f"two states are named {state.name!r}, but only the name keeps their txids apart. {where} one of them another "
+        "name with stateName="
+    )
 
 
 def _in_one_place(state: StateUse, other: StateUse, second: Location) -> DefinitionError:

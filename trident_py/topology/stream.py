@@ -133,10 +133,10 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
             raise DefinitionError(f"stateQuery takes a TridentState, as newStaticState returns one, got {state!r}")
         if not isinstance(query, Queries):
             raise DefinitionError(f"stateQuery takes a QueryFunction, got {query!r}")
-        check_fits(state.use.factory, query)
         self.graph.check_own([state])
-        outputs = Fields.of(call["functionFields"])
-        spec = StateQuery(query, self.check(call.get("inputFields")), outputs)
+        inputs, outputs = self.check(call.get("inputFields")), Fields.of(call["functionFields"])
+        check_fits(state.use, query, inputs, self)
+        spec = StateQuery(query, inputs, outputs)
         return self._process(spec, self.getOutputFields().concat(outputs), state=state.use)
 
     @overload
@@ -186,8 +186,8 @@ class Stream(Repartitions, PerTuple, Windowed, Lettered):
         check_object("partitionPersist", updater, StateUpdater)
         if not isinstance(updater, Updates):
             raise DefinitionError(f"partitionPersist takes a StateUpdater, got {updater!r}")
-        check_fits(factory, updater)
         use = self.graph.state_use(factory, name)
+        check_fits(use, updater, inputs, self)
         spec = PartitionPersist(updater, inputs, outputs)
         return TridentState(self.graph, self._process(spec, outputs, state=use, committer=True), use)
 

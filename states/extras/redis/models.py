@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from ...loading.settings import FactorySettings, MapKind, MapSettings
+from ...loading.settings import FactorySettings, FieldName, MapKind, MapSettings
 from .rows import FieldMapper
 from .server import check_url
 
@@ -31,8 +31,8 @@ class RedisTexts(RedisSettings):
     factory: ClassVar[str] = "states.extras.redis:RedisState"
 
     hash: str | None = Hash
-    key: str = Field(min_length=1, description="Field of the key, a text")
-    value: str = Field(min_length=1, description="Field of the value, a text or a number")
+    key: FieldName = Field(description="Field of the key, a text")
+    value: FieldName = Field(description="Field of the value, a text or a number")
     expireIntervalSec: float = Field(
         0, ge=0, lt=1e9, description="Seconds after which a written value is forgotten, a hash as a whole; 0: never"
     )

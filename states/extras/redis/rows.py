@@ -22,7 +22,7 @@ from trident_py.state import (
     StateUpdater,
 )
 from trident_py.state.serializers import json_text
-from trident_py.tuples import TridentTuple
+from trident_py.tuples import Fields, TridentTuple
 
 from .ledger import RedisFence, RedisLedger
 from .location import OURS, RedisFactory, RedisPlace, check_hash
@@ -186,6 +186,10 @@ class RedisStateUpdater(StateUpdater):
         """Return the updater whose values are forgotten so many seconds after they were written; a hash as a whole."""
         return RedisStateUpdater(self.storeMapper, expireIntervalSec)
 
+    def name_fields(self, factory: StateFactory) -> Fields:
+        mapper = self.storeMapper
+        return Fields.of_names(dict.fromkeys([mapper.key, mapper.value])) if type(mapper) is FieldMapper else Fields()
+
     def updateState(self, state: RedisRows, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         state.store(self.storeMapper, tuples, self.expireIntervalSec)
 
@@ -197,6 +201,10 @@ class RedisStateQuerier(QueryFunction):
     lookupMapper: RedisLookupMapper
 
     calls = ("lookup",)
+
+    def name_fields(self, factory: StateFactory) -> Fields:
+        mapper = self.lookupMapper
+        return Fields.of_names([mapper.key]) if type(mapper) is FieldMapper else Fields()
 
     def batchRetrieve(self, state: RedisRows, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
         texts = state.lookup(self.lookupMapper, tuples)

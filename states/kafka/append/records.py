@@ -25,7 +25,7 @@ from trident_py.kafka.clients import Cluster
 from trident_py.model.canonical import UnkeyableError, plain_column, to_plain
 from trident_py.model.chunks import CHUNK_ROWS, Chunk, Column, TupleList, encodable, kinds_of, to_list
 from trident_py.model.requirements import role
-from trident_py.state import Location, Needs, Reading, StateFactory, StatePlace
+from trident_py.state import Location, Needs, Reading, StateFactory
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...diagnostics import Finding
@@ -77,8 +77,9 @@ class RecordFactory(StateFactory):
     def location(self) -> Location:
         return location_of(self.cluster, self.topic, "records")  # records of other states do not change its own
 
-    def check_place(self, place: StatePlace) -> None:
-        self.form.check(place.fields)
+    @property
+    def row_fields(self) -> Fields:
+        return self.form.needed
 
     def check(self) -> Sequence[Finding]:
         """Look at the topic and write nothing. (A selector's topics are unknown before the start.)"""
@@ -279,21 +280,21 @@ class RecordForm:
             )
         return cls(topic, **fields, mapper=mapper, selector=selector, json=json)
 
-    def names(self) -> list[str]:
-        """Return the fields that tuples must have."""
+    @property
+    def needed(self) -> Fields:
+        """The fields that tuples must have."""
         names = [name for fields in (self.key, self.value, self.headers) for name in fields or ()]
-        return [*names, self.selector] if isinstance(self.selector, str) else names
-
-    def check(self, fields: Fields) -> None:
-        """Raise DefinitionError for fields that the tuples do not have."""
-        for name in self.names():
-            if name not in fields:
-                raise DefinitionError(f"topic {self.topic!r}: no field {name!r} in the tuples; they have: {fields}")
+        if type(self.mapper) is FieldNameBasedTupleToKafkaMapper:
+            names += [self.mapper.keyField, self.mapper.msgField]
+        names += [self.selector] if isinstance(self.selector, str) else []
+        return Fields.of_names(dict.fromkeys(names))
 
     def blocks(self, tuples: Sequence[TridentTuple]) -> Iterator[RecordBlock]:
         """Yield the records, some thousands at a time. Raises StateError for the first row it cannot convert."""
         done = 0
         for fields, chunk in chunks_of(tuples):
+            if missing := self.needed.without(fields):
+                raise StateError(f"topic {self.topic!r} needs the fields {missing}; the tuples have {fields}")
             try:
                 yield self._block(fields, chunk)
             except UnwritableError as error:

@@ -284,7 +284,6 @@ class TransactionalTopicState(RecordFactory):
         return 1 if self.oneTransaction else None
 
     def check_place(self, place: StatePlace) -> None:
-        super().check_place(place)
         if self.oneTransaction and place.partitions != 1:
             raise DefinitionError(
                 f"state {place.state}: oneTransaction needs one partition, but a StateSpec sets {place.partitions}"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
 from trident_py.model.canonical import key_of
 from trident_py.state import (
@@ -17,12 +16,14 @@ from trident_py.state import (
     OpaqueValue,
     RemovableMapState,
     SnapshottableMap,
+    StateFactory,
     StateType,
     TransactionalMap,
     TransactionalValue,
     ValueUpdater,
 )
 from trident_py.state.base import Key
+from trident_py.state.fit import check_call
 from trident_py.state.maps import MAPS
 from trident_py.tuples import Fields, TridentTuple
 
@@ -198,7 +199,7 @@ class TopicBacking(BackingMap):
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
         if len(keys) == 0:
             return []
-        names = as_bytes(self.codec.key_texts(self.codec.split_keys(keys)))
+        names = as_bytes(self.codec.key_texts(self.codec.split_keys(keys), row=0 if self.active else None))
         with self._local_table().lock:  # another thread's query may rebuild it
             rows = self._catch_up().get(names)
         if self._pending:
@@ -224,22 +225,13 @@ class TopicBacking(BackingMap):
         self._sent = True
         fields: Fields
         for fields, chunk in chunks_of(tuples):
-            self.check_fields(fields)
+            self.codec.check_fields(fields)
             keys = [chunk.columns[name] for name in self.codec.keys or ()] or [list(GLOBAL_KEY) * chunk.length]
             values = [chunk.columns[name] for name in self.codec.value]
             texts = self.codec.key_texts(keys, values, done)
             self.writer.send(self.codec.value_texts(values, keys, done), texts, None)
             done += chunk.length
         self.written += done
-
-    def check_fields(self, fields: Fields) -> None:
-        """Raise DefinitionError unless rows of these fields can be written."""
-        names = [*(self.codec.keys or ()), *self.codec.value]
-        if set(names) != set(fields):
-            raise DefinitionError(
-                f"topic {self.codec.topic!r} takes rows of ({', '.join(names)}), got the fields {fields}; give "
-                "partitionPersist these fields as its input fields"
-            )
 
     def rows(self) -> Iterator[tuple[tuple, Any]]:
         """Yield all keys with their stored values."""
@@ -305,11 +297,14 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
     opaque starts again from the previous value, non-transactional applies the batch again.
     """
 
-    def __init__(self, backing: TopicBacking, partition: int, of: int, settle: Callable[[], None] | None) -> None:
+    def __init__(
+        self, factory: StateFactory, backing: TopicBacking, partition: int, of: int, settle: Callable[[], None] | None
+    ) -> None:
         """Make the partition. ``settle``: a driver's work before the first batch, for a state without a driver; else
         None."""
         kind = StateType("non-transactional" if backing.kind == PLAIN else backing.kind)
         super().__init__(MAPS[kind].build(backing), GLOBAL_KEY)
+        self.factory = factory
         self.backing = backing
         self.partition = partition
         self.of = of
@@ -351,7 +346,7 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         names, width = codec.keys or Fields(), len(codec.value)
         last: dict[tuple, tuple[tuple, Any]] = {}
         for fields, chunk in chunks_of(tuples):
-            self.backing.check_fields(fields)
+            codec.check_fields(fields)
             keys = chunk.rows(names) if len(names) else [GLOBAL_KEY] * chunk.length
             rows = chunk.rows(codec.value)
             for key, row in zip(keys, rows, strict=True):
@@ -360,12 +355,7 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         self.multiPut([key for key, _ in last.values()], [value for _, value in last.values()])
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        if self.backing.kind == PLAIN:
-            raise DefinitionError(
-                f"topic {self.backing.codec.topic!r}: a plain compacted topic cannot be updated, since its records do "
-                'not identify a replay. For persistentAggregate choose kind="opaque" or kind="transactional" (or '
-                '"non-transactional", which counts a replay twice)'
-            )
+        check_call(self.factory, "multiUpdate")
         return self.delegate.multiUpdate(keys, updaters)
 
     def multiRemove(self, keys: Sequence[Key]) -> None:
@@ -373,15 +363,15 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         self.multiPut(keys, [None] * len(keys))
 
     def get(self) -> Any:
-        self._check_global()
+        check_call(self.factory, "get")
         return super().get()
 
     def update(self, updater: ValueUpdater) -> Any:
-        self._check_global()
+        check_call(self.factory, "update")
         return self.multiUpdate(self.snapshotKey, [updater])[0]
 
     def set(self, value: Any) -> None:
-        self._check_global()
+        check_call(self.factory, "set")
         super().set(value)
 
     def getTuples(self) -> Iterator[list[Any]]:
@@ -389,11 +379,6 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         for key, stored in share_rows(self.backing.rows(), self.partition, self.of):
             value = stored[1] if isinstance(self.delegate, TransactionalMap | OpaqueMap) else stored
             yield [*key, value] if single else [*key, *value]
-
-    def _check_global(self) -> None:
-        codec = self.backing.codec
-        if codec.keys is not None:
-            raise DefinitionError(f"topic {codec.topic!r} has the keys {codec.keys}: a global aggregate needs key=None")
 
 
 def _bytes(text: str | None) -> bytes | None:

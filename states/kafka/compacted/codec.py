@@ -22,16 +22,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.errors import StateError
+from trident_py.errors import DefinitionError, StateError
 from trident_py.model.canonical import plain_column
 from trident_py.model.chunks import Column as Values
 from trident_py.model.chunks import is_text, to_list
 from trident_py.state.keys import ColumnKeys
 from trident_py.tuples import Fields
 
-from ...columns.values import Column, RefusedValue, row_text, short, transpose
+from ...columns.values import Column, RefusedValue, advice, position, row_text, short, transpose
 
 GLOBAL_KEY = ("$GLOBAL$",)
+SINGLE_KEY = "k string"
 NOT_IN_JSON = ("infinity",)
 Text = str | bytes
 
@@ -44,18 +45,31 @@ class Codec:
     keys: Fields | None
     value: Fields
 
+    @property
+    def fields(self) -> Fields:
+        """The fields of a row."""
+        return (self.keys or Fields()).concat(self.value)
+
+    def check_fields(self, fields: Fields) -> None:
+        """Raise DefinitionError unless rows of these fields can be written."""
+        if set(self.fields) != set(fields):
+            raise DefinitionError(
+                f"topic {self.topic!r} takes rows of ({', '.join(self.fields)}), got the fields {fields}; give "
+                "partitionPersist these fields as its input fields"
+            )
+
     @cached_property
     def key_columns(self) -> list[Column]:
-        fields = Fields("k string") if self.keys is None else self.keys
+        fields = self.keys or Fields(SINGLE_KEY)
         return [Column(n, fields.types.get(n, "json"), n in fields.types, NOT_IN_JSON) for n in fields]
 
     @cached_property
     def value_columns(self) -> list[Column]:
         return [Column(n, self.value.types.get(n, "json"), False, NOT_IN_JSON) for n in self.value]
 
-    def key_texts(self, columns: Sequence[Values], values: Sequence[Values] = (), row: int = 0) -> list[Text]:
+    def key_texts(self, columns: Sequence[Values], values: Sequence[Values] = (), row: int | None = 0) -> list[Text]:
         """Return the keys of these key columns. Raises StateError for the first invalid key; ``row``, the batch
-        position of the first row, and ``values`` only serve that error."""
+        position of the first row (None: a query asks for the keys), and ``values`` only serve that error."""
         named = _Named([*columns, *values], row)
         columns = list(map(_as_meant, columns))
         only = self.key_columns[0]
@@ -111,10 +125,11 @@ class Codec:
             shown = row_text(names, named.values(index))
             bad = to_list(values[index : index + 1])[0]
             declared = column.ddl if column.ddl != "json" else "no type"
+            asked = named.row is None
             raise StateError(
-                f"topic {self.topic!r}, row {named.row + index} of the batch ({shown}): field {column.name!r} "
-                f"({declared}) cannot hold {short(bad)} ({type(bad).__name__}): {refused.reason}. Nothing of the "
-                "batch is written. Convert the value before the state, or give the field another type"
+                f"topic {self.topic!r}, {position((named.row or 0) + index, asked)} ({shown}): field {column.name!r} "
+                f"({declared}) cannot hold {short(bad)} ({type(bad).__name__}): {refused.reason}. {advice(asked)}, or "
+                "give the field another type"
             ) from None
 
     def key(self, data: bytes) -> tuple:
@@ -178,7 +193,7 @@ class _Named:
     """Names a bad row: the columns of keys and values, and the batch position of their first row."""
 
     columns: Sequence[Values]
-    row: int
+    row: int | None
 
     def values(self, index: int) -> list[Any]:
         return [to_list(column[index : index + 1])[0] for column in self.columns]

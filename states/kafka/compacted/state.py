@@ -19,6 +19,7 @@ from trident_py.state import (
     StateFactory,
     StatePlace,
 )
+from trident_py.state.fit import refuse_global
 from trident_py.state.keys import ExactKey
 from trident_py.tuples import Fields, FieldsLike
 
@@ -31,7 +32,7 @@ from ..marks import ANSWER, Mark, MarkPlace
 from ..settings import cluster_of, for_producers, location_of, pairs
 from ..topic_admin import make, partition_count, partitions_of, reach, run_when_available, settings_of, unless_missing
 from .backing import PLAIN, CompactedMap, FencedWriter, KeyWriter, PlainWriter, TopicBacking
-from .codec import Codec
+from .codec import SINGLE_KEY, Codec
 from .local_table import table_of
 
 KEYS = "keys"
@@ -202,6 +203,10 @@ class CompactedLedger(TopicLedger):
 _KINDS = {
     PLAIN: "upsert", "non-transactional": "non-transactional", "transactional": "transactional", "opaque": "opaque",
 }  # fmt: skip
+_PLAIN = (
+    "a plain compacted topic cannot be updated, since its records do not identify a replay. For persistentAggregate "
+    'choose kind="opaque" or kind="transactional" (or "non-transactional", which counts a replay twice)'
+)
 _REGRESS = (
     "at least once",
     "a key is written again with the same value, but nothing shuts out an older driver or a delayed attempt, which may "
@@ -296,7 +301,17 @@ class CompactedTopicState(StateFactory):
 
     @property
     def key_fields(self) -> Fields | None:
-        return None if self.key is None else Fields.of_columns(self.key)
+        return self.codec.keys or Fields(SINGLE_KEY)
+
+    @property
+    def row_fields(self) -> Fields:
+        return self.codec.fields
+
+    @property
+    def refused_calls(self) -> Mapping[str, str]:
+        where = f"topic {self.topic!r}"
+        refused = {} if self.codec.keys is None else refuse_global(where, self.codec.keys)
+        return refused if self.type != PLAIN else {**dict.fromkeys(("update", "multiUpdate"), _PLAIN), **refused}
 
     @property
     def needs(self) -> Needs:
@@ -318,11 +333,14 @@ class CompactedTopicState(StateFactory):
             fence = TopicFence.at(MarkPlace.of(self.cluster, self.topic, conf), conf)
             writer = FencedWriter(fence, partitionIndex, numPartitions, settings)
         settle = self.ensure_topic if RunContext.of(conf).generation is None else None
-        return CompactedMap(self._make_backing(writer), partitionIndex, numPartitions, settle)
+        return CompactedMap(self, self._make_backing(writer), partitionIndex, numPartitions, settle)
 
     def check_place(self, place: StatePlace) -> None:
-        """Raise DefinitionError for a query that could not see all that its batch has written."""
+        """Raise DefinitionError for a query that could not see all that its batch has written, and for rows with fields
+        that would be lost."""
         check_asked_behind(place, f"topic {self.topic!r}")
+        if isinstance(place.updater, RowUpdater):
+            self.codec.check_fields(place.fields)
 
     def participant(self) -> BatchParticipant:
         keyed = KeyedTopic(self._compaction)

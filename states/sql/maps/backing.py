@@ -201,7 +201,9 @@ class SqlBackingMap(BackingMap):
 
     def _sort(self, keys: Sequence[Sequence[Any]], decides: bool = False) -> _Sorted:
         """Return the keys as the database driver takes them, by file, in the order of the table's tree."""
-        encoded = [self._encode(column, values, keys) for column, values in self._key_columns(keys, decides)]
+        asked = not decides and not self.transaction.active
+        columns = self._key_columns(keys, decides)
+        encoded = [self._encode(column, values, keys, asked=asked) for column, values in columns]
         rows = list(zip(*encoded, strict=True))
         by: Any = encoded[0].__getitem__ if len(encoded) == 1 else rows.__getitem__
         positions = sorted(range(len(rows)), key=by)
@@ -229,13 +231,14 @@ class SqlBackingMap(BackingMap):
         return list(zip(settled, columns, strict=True))
 
     def _encode(
-        self, column: Column, values: Any, keys: Sequence[Sequence[Any]], encode: Callable = Column.encode
-    ) -> Any:
+        self, column: Column, values: Any, keys: Sequence[Sequence[Any]], encode: Callable = Column.encode,
+        asked: bool = False,
+    ) -> Any:  # fmt: skip
         try:
             return encode(column, values)
         except RefusedValue as why:
             bad = to_list(values[why.index : why.index + 1])[0]
-            raise refusal(self.table, self.keys, column, keys[why.index], bad, why) from None
+            raise refusal(self.table, self.keys, column, keys[why.index], bad, why, asked) from None
 
     def _values(self, rows: Sequence[tuple | None]) -> list[Any]:
         """Turn rows of columns into stored values."""

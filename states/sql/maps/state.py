@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from trident_py.state import (
     ValueUpdater,
 )
 from trident_py.state.base import Key
+from trident_py.state.fit import check_call, refuse_global
 from trident_py.state.maps import MAPS
 from trident_py.state.roles import StoredValues
 from trident_py.tuples import Fields, FieldsLike
@@ -45,12 +46,12 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
     non-transactional applies the batch again.
     """
 
-    def __init__(self, backing: SqlBackingMap, kind: StateType, partition: int, of: int, single: bool) -> None:
-        super().__init__(MAPS[kind].build(backing), GLOBAL_KEY)
+    def __init__(self, factory: SqlMapState, backing: SqlBackingMap, partition: int, of: int) -> None:
+        super().__init__(MAPS[factory.type].build(backing), GLOBAL_KEY)
+        self.factory = factory
         self.backing = backing
         self.partition = partition
         self.of = of
-        self.single = single
 
     def beginCommit(self, txid: int | None) -> None:
         self.backing.transaction.begin(txid)
@@ -79,28 +80,21 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
         self.backing.transaction.repeat(partial(self.delegate.multiPut, keys, vals), self._restart)
 
     def get(self) -> Any:
-        self._one()
+        check_call(self.factory, "get")
         return self.multiGet(self.snapshotKey)[0]
 
     def update(self, updater: Any) -> Any:
-        self._one()
+        check_call(self.factory, "update")
         return self.multiUpdate(self.snapshotKey, [updater])[0]
 
     def set(self, value: Any) -> None:
-        self._one()
+        check_call(self.factory, "set")
         self.multiPut(self.snapshotKey, [value])
 
     def getTuples(self) -> Iterator[list[Any]]:
         current = 0 if isinstance(self.delegate, NonTransactionalMap) else 1
         for key, value in share_rows(self.backing.rows(), self.partition, self.of):
             yield [*key, value if current == 0 else value[1]]
-
-    def _one(self) -> None:
-        if not self.single:
-            keys = ", ".join(column.name for column in self.backing.keys)
-            raise DefinitionError(
-                f"table {self.backing.table!r} has the key {keys}; a global aggregate needs key=None"
-            )
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,10 +118,9 @@ class SqlMapState(TableFactory):
     def __post_init__(self) -> None:
         where = parse_url(self.url).render_as_string(hide_password=False)
         object.__setattr__(self, "url", where)  # absolute: a worker may run in another folder
-        if self.files < 1:
-            raise DefinitionError(f"table {self.table!r}: files must be at least 1, got {self.files}")
-        for name in [self.table, *(self.key or ()), *self.value]:
-            nameable("table or column", name)
+        self.place  # noqa: B018 (raises DefinitionError)
+        for name in [*(self.key or ()), *self.value]:
+            nameable("column", name)
         if len(self.value) == 0 or (self.key is not None and len(self.key) == 0):
             raise DefinitionError(f"table {self.table!r}: key and value need at least one field each")
         self._check_own()
@@ -173,7 +166,11 @@ class SqlMapState(TableFactory):
 
     @property
     def key_fields(self) -> Fields | None:
-        return self.key
+        return self._fields()[0]
+
+    @property
+    def refused_calls(self) -> Mapping[str, str]:
+        return {} if self.key is None else refuse_global(f"table {self.table!r}", self.key)
 
     @property
     def keys(self) -> Fields | None:
@@ -182,7 +179,7 @@ class SqlMapState(TableFactory):
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMapRows:
         backing = self._make_backing(SqlFence.of(conf), partitionIndex)
-        return SqlMapRows(backing, self.type, partitionIndex, numPartitions, self.key is None)
+        return SqlMapRows(self, backing, partitionIndex, numPartitions)
 
     def check(self) -> Sequence[Finding]:
         return check(self.place, *self._fields())

@@ -123,14 +123,19 @@ class RowFactory(TableFactory):
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
         object.__setattr__(self, "columns", self._fields)
-        for name in (self.table, *(self._fields or ()), *self._txid):
-            nameable("table or column", name)
+        self.place  # noqa: B018 (raises DefinitionError)
+        for name in (*(self._fields or ()), *self._txid):
+            nameable("column", name)
         self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
         if self.txid is not None and self.txid in (self._fields or ()):
             raise DefinitionError(
                 f"table {self.table!r}: {self.txid!r} is the column of the txid, which the state fills itself. Leave "
                 "it out of columns, or give txid another name"
             )
+
+    @property
+    def row_fields(self) -> Fields:
+        return self._fields or self._key
 
     def shape(self, fields: Fields) -> Shape:
         """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""

@@ -189,8 +189,8 @@ class InsertIgnoreState(RowFactory):
         super().__post_init__()
         object.__setattr__(self, "key", Fields.of_columns(self.key))
         self._check_choice("onConflict", self.onConflict, ["ignore", "fail", "report"])
-        if len(Fields.of_columns(self.key)) == 0 or self.files < 1:
-            raise DefinitionError(f"table {self.table!r}: key needs at least one field, and files must be at least 1")
+        if len(Fields.of_columns(self.key)) == 0:
+            raise DefinitionError(f"table {self.table!r}: key needs at least one field")
         self._check_key()
         if self.txid is not None and self.onConflict != "ignore":
             raise DefinitionError(f"table {self.table!r}: with txid, onConflict must be 'ignore'")

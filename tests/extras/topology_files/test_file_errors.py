@@ -58,6 +58,12 @@ COUNTED = """\
       - groupBy: word
       - persistentAggregate: {state: counts, agg: Count, functionFields: count}
 """
+ROWS = (
+    HEAD.replace('counts: {className: "trident_py.testing:MemoryMapState.Factory"}',
+                 'rows: {type: append, url: "sqlite:///a.db", table: rows, columns: sentence string}')
+    + '    operations:\n'
+    + '      - partitionPersist: {state: rows}\n'
+)  # fmt: skip
 
 
 class Case(NamedTuple):
@@ -422,7 +428,19 @@ CASES = {
             '    newStream: {txId: words, spout: {className: FixedBatchSpout, constructorArgs: [sentence, '
             '2]}}\n'
         ),
-        ["4 streams: two streams are named 'words'"],
+        ["8 streams.more.newStream: two streams are named 'words'"],
+        schema=False,
+    ),
+    "a field that a state needs": Case(
+        ROWS.replace('sentence string', 'sentnce string'),
+        ["8 streams.words.operations[0].partitionPersist: RowUpdater of state 'rows' needs the field 'sentnce', which "
+         "stream 'words' does not have; it has: [sentence]. Did you mean 'sentence'?"],
+        schema=False,
+    ),
+    "one place under one name twice": Case(
+        ROWS + ROWS.partition('streams:\n')[2].replace('words:', 'more:'),
+        ["12 streams.more.operations[0].partitionPersist: two states are named 'rows', but only the name keeps their "
+         "txids apart. Both write table 'rows' in ... merge the streams before it"],
         schema=False,
     ),
 }

@@ -12,7 +12,7 @@ from ...model.requirements import Needs
 from ...model.secrets import redact_url
 from ...operations.base import TridentCollector
 from ...state import Location, State, StateClass, StateFactory, StateUpdater
-from ...tuples import TridentTuple
+from ...tuples import Fields, TridentTuple
 from .claims import REFUSED, SUCCEEDED, ClaimStore
 from .stores import needs_of_store, store_of
 
@@ -113,6 +113,10 @@ class ProcessedUpdater(StateUpdater):
 
     Raises StateError for an outcome that is neither "succeeded" nor "refused", or a fingerprint that is not text.
     """
+
+    def name_fields(self, factory: StateFactory) -> Fields:
+        names = [factory.fingerprint, factory.outcome] if isinstance(factory, ProcessedState) else []
+        return Fields.of_names(name for name in names if name is not None)
 
     def updateState(self, state: Processed, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         factory = state.factory

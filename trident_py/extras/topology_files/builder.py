@@ -173,6 +173,7 @@ class Building:
         self._static: dict[str, TridentState] = {}
         self._under_way: list[str] = []
         self._done: set[str] = set()
+        self._defined: list[tuple[int, Located]] = []
 
     def build(self) -> None:
         """Make all objects, then the streams, each after those that it needs. Problems are in the documents."""
@@ -330,6 +331,10 @@ class Building:
             return self.topology.newStaticState(factory)
         return self._updated.get(place.value) or self._static[place.value]
 
+    def place_of(self, node: int | None) -> Located | None:
+        """Return the call that has defined the node."""
+        return next((place for nodes, place in self._defined if node is not None and node < nodes), None)
+
     def _call(self, handle: Any, said: Said, values: dict[str, Any]) -> Any:
         """Return what the builder's method returns. Raises Told with what it refuses."""
         renamed = PARAMETERS.get(said.name, {})
@@ -338,7 +343,9 @@ class Building:
             named = dict.fromkeys(REQUIRED) | named
         text = ""
         try:
-            return methodcaller(method_of(said.name), **named)(handle)
+            result = methodcaller(method_of(said.name), **named)(handle)
+            self._defined.append((len(self.topology.plan().nodes), said.place))
+            return result
         except DefinitionError as error:
             text = said.place.document.hide(str(error))
         except Exception as error:  # an assembly of the user

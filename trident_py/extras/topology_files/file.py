@@ -122,7 +122,8 @@ def _build(sections: Sections, states: States) -> tuple[TridentTopology, Mapping
         try:
             building.topology.build()
         except DefinitionError as error:
-            sections.top.at("streams").tell(sections.hide(str(error)))
+            place = building.place_of(error.node) or sections.top.at("streams")
+            place.tell(sections.hide(str(error)))
     return building.topology, building.handles
 
 

@@ -33,6 +33,7 @@ from trident_py.state.base import Key
 from trident_py.state.keys import ExactKey
 from trident_py.state.maps import MAPS
 from trident_py.state.serializers import json_text
+from trident_py.tuples import Fields
 
 from ....rows import check_asked_behind
 from ....rows import share_rows as shared_rows
@@ -342,6 +343,10 @@ class RedisMapState(RedisFactory, StateFactory):
     @property
     def kind(self) -> str:
         return self.type.value
+
+    @property
+    def key_fields(self) -> Fields | None:
+        return Fields("one text without a keyFactory") if type(self.keyFactory) is DefaultKeyFactory else None
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> RedisMapPartition:
         writer = RedisWriter(self.place, RedisFence.of(conf), partitionIndex)

@@ -227,7 +227,7 @@ class SequenceState(RowFactory):
         object.__setattr__(self, "sender", Fields.of_columns(self.sender))
         object.__setattr__(self, "sequence", Fields.of_columns(self.sequence))
         for name in self.key:
-            nameable("table or column", name)
+            nameable("column", name)
         for problem in self._problems():
             raise DefinitionError(f"table {self.table!r}: {problem}")
 
