@@ -123,6 +123,14 @@ class RedisPlace:
             if cursor == 0:
                 return
 
+    def is_empty(self) -> bool:
+        """Return whether nothing is stored."""
+        return next(self.scan(), None) is None if self.hash is None else not self.has(self.hash)
+
+    def has(self, key: str | bytes) -> bool:
+        """Return whether the database has this key."""
+        return bool(self.server.ask(lambda client: client.exists(key), f"look for {self.what}"))
+
     def count(self) -> int:
         """Return how many values are stored."""
         if self.hash is None:

@@ -22,8 +22,8 @@ _PASSING = ("LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUS
 _ADVICE = {
     "NOAUTH": "Check the user and the password in the URL",
     "WRONGPASS": "Check the user and the password in the URL",
-    "NOPERM": "Allow this user EVAL, EVALSHA, SCRIPT, INFO, SCAN, DEL, EXISTS, PEXPIRE and the commands of hashes and "
-              "strings, on the state's keys and on trident:*",
+    "NOPERM": "Allow this user EVAL, EVALSHA, SCRIPT, INFO, SCAN, DEL, EXISTS, PEXPIRE, PERSIST and the commands of "
+              "hashes and strings, on the state's keys and on trident:*",
     "WRONGTYPE": "A key of the state holds another type of Redis: give the state another hash or database",
     "OOM": "Redis has reached maxmemory: raise it, and leave maxmemory-policy at noeviction",
     "MISCONF": "Redis cannot write its snapshot: its log says why",
