@@ -97,7 +97,7 @@ def test_the_guarantee_names_the_condition_that_redis_sets() -> None:
     [
         ("redis://localhost", "localhost:6379/0", ("localhost:6379",)),
         ("redis://:hush@127.0.0.1:6379/0", "localhost:6379/0", ("127.0.0.1:6379",)),
-        ("rediss://me:hush@Redis.Example:7/3?timeout=1", "redis.example:7/3", ("redis.example:7",)),
+        ("rediss://me:hush@Redis.Example:7/3?socket_timeout=1", "redis.example:7/3", ("redis.example:7",)),
         ("redis://[::1]:7?db=2", "localhost:7/2", ("[::1]:7",)),
     ],
 )

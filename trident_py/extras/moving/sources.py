@@ -78,11 +78,8 @@ class RedisSource:
             import redis
         except ImportError as error:
             raise DefinitionError(explain_missing(self.shown, f"the client {error.name}", "redis")) from error
-        try:
-            read_redis_url(self.url)
-            return redis.from_url(self.url)
-        except ValueError:  # its message shows a part of the password
-            raise unreadable(self.what, "redis://host:6379/0") from None
+        read_redis_url(self.url)
+        return redis.from_url(self.url)
 
     @contextmanager
     def open(self) -> Iterator[Any]:
