@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +11,13 @@ import redis as client
 from contracts.crashing import Driver
 from redis_contract import RedisContract
 
+from states.extras.redis import server
 from states.extras.redis.server import close_servers
 from states.redis import RedisMapState, RedisState
-from trident_py.errors import DefinitionError
+from trident_py.errors import DefinitionError, FailedException
+from trident_py.extras.gateway import redisstore
 from trident_py.extras.gateway.stores import store_of
+from trident_py.extras.moving import sources
 from trident_py.extras.moving.sources import RedisSource
 from trident_py.model.redis_url import OPTIONS, read_redis_url
 from trident_py.operations.builtin import Sum
@@ -34,6 +38,13 @@ BUILDERS: list[Callable[[str], Any]] = [
     lambda url: store_of(url, 60),
     lambda url: RedisSource(url, "h", StateType.OPAQUE).connect(),
 ]
+
+
+def ask(built: Any) -> Any:
+    """The first question to the server."""
+    if isinstance(built, RedisState):
+        return built.participant().remembered({"topology.name": "t", "trident.state.name": "s"})
+    return built.get("x")
 
 
 @pytest.mark.parametrize("build", BUILDERS, ids=["map", "texts", "gateway", "import"])
@@ -93,6 +104,39 @@ def test_a_state_reads_and_writes_the_same_under_every_option(redis: str, name: 
         driver.batch([TridentTuple.of(Fields("word", "n"), ("a", txid))], txid)
     assert factory.stored() == {("a",): OpaqueValue(2, 3, 1)}
     assert [finding.level for finding in factory.check()] == ["ok"]
+    close_servers()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("scheme", ["rediss", "redis"])
+@pytest.mark.parametrize("build", BUILDERS[1:], ids=["texts", "gateway", "import"])
+def test_a_server_that_says_nothing_is_not_waited_for_as_for_an_answer(
+    build: Callable[[str], Any], scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a port that speaks no TLS does. The answer to a command may take longer, once the server has given one."""
+    monkeypatch.setattr(server, "ANSWER", 3600.0)
+    for module, name in ((server, "CONNECT"), (redisstore, "PATIENCE"), (sources, "ANSWER")):
+        monkeypatch.setattr(module, name, 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        built = build(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/0")
+        with pytest.raises((FailedException, client.TimeoutError), match=r"Timeout|no TLS"):
+            ask(built)
+    close_servers()
+
+
+def test_an_import_sets_a_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older versions of the client have none."""
+    monkeypatch.setattr(sources, "ANSWER", 7.0)
+    options = RedisSource("redis://place", "h", StateType.OPAQUE).connect().connection_pool.connection_kwargs
+    assert (options["socket_timeout"], options["socket_connect_timeout"]) == (7.0, 7.0)
+
+
+def test_a_port_without_tls_is_told(redis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CONNECT", 0.2)
+    url = redis.replace("redis://", "rediss://")
+    for _ in range(2):  # it is asked in the same way until it has answered
+        with pytest.raises(FailedException, match="The server is gone, or cannot do this now, or speaks no TLS"):
+            ask(RedisState(url, "h"))
     close_servers()
 
 

@@ -24,6 +24,7 @@ from .storm_values import Key, check_form, decode
 
 OURS = b"trident:"  # begins the names of our ledger's keys
 REDIS = ("redis://", "rediss://", "unix://")
+ANSWER = 5.0  # seconds; older versions of redis-py would wait for ever
 SERIALIZERS: dict[StateType, Any] = {
     StateType.NON_TRANSACTIONAL: JSONNonTransactionalSerializer(),
     StateType.TRANSACTIONAL: JSONTransactionalSerializer(),
@@ -79,7 +80,7 @@ class RedisSource:
         except ImportError as error:
             raise DefinitionError(explain_missing(self.shown, f"the client {error.name}", "redis")) from error
         read_redis_url(self.url)
-        return redis.from_url(self.url)
+        return redis.from_url(self.url, socket_timeout=ANSWER, socket_connect_timeout=ANSWER)
 
     @contextmanager
     def open(self) -> Iterator[Any]:
