@@ -11,6 +11,7 @@ from trident_py.errors import StateError
 from trident_py.model.context import RunContext
 from trident_py.state import Remembered
 
+from ...diagnostics import Finding
 from ...ledger.fence import FIELDS, Fence, LedgerRow
 from ...ledger.format import NAME, check_format
 from ...ledger.owner import Owner
@@ -205,6 +206,24 @@ class RedisLedger(Ledger[LedgerRow]):
 
     def _fence_of(self, conf: dict) -> RedisFence | None:
         return RedisFence.of(conf)
+
+    def check(self) -> list[Finding]:
+        """Return what the server keeps, and what is wrong with the keys of the state and of its last owner."""
+        findings = durability.findings(self._place.server)
+        for work in (self._place.check_type, self._check_owner):
+            try:
+                work()
+            except StateError as error:
+                findings.append(Finding("error", str(error)))
+        return findings
+
+    def _check_owner(self) -> None:
+        place = self._place
+        owner = RedisLedgerStore(place, "", "").owners()[place.owner]
+        if owner is not None:
+            store = RedisLedgerStore(place, owner.topology, owner.state)
+            store.trace()
+            place.server.ask(lambda client: client.hlen(store.keys[1]), "read the marks")
 
     def remembered(self, conf: dict) -> Remembered:
         """Raise StateError also if the server cannot hold a state."""
