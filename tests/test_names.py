@@ -93,7 +93,7 @@ VERBS = {"feed", "need", "seed"}
 NAMES_KEPT = {
     "chainedAgg": "Storm's", "mixed": "Storm's, of JoinType", "slidingWindow": "Storm's", "tumblingWindow": "Storm's",
     "sharedWithTasks": "spouts implement it",
-    "published": "participants of states implement it", "remembered": "participants of states implement it",
+    "remembered": "participants of states implement it",
     "stored": "states implement it, and tests call it", "held": "as `stored`: the waiting rows of a sequence",
     "collected": "tests call it", "collected_by_partition": "tests call it", "failing": "tests call it",
     **dict.fromkeys((

@@ -159,7 +159,8 @@ def test_a_states_secret_is_shown_nowhere(
     if kind == "window":
         return
     topology = TridentTopology()
-    stream = topology.newStream("s", FixedBatchSpout("word", 2, ["a"]))
+    fields = ["word", "n"] if kind == "sequence" else ["word"]
+    stream = topology.newStream("s", FixedBatchSpout(fields, 2, ["a", 1][: len(fields)]))
     if "map" in kind or kind == "compacted-topic":
         stream.groupBy("word").persistentAggregate(factory, Count(), "count")
     else:
@@ -168,7 +169,7 @@ def test_a_states_secret_is_shown_nowhere(
             if kind == "redis"
             else states.sql.RowUpdater()
         )
-        stream.partitionPersist(factory, ["word"], updater)
+        stream.partitionPersist(factory, fields, updater)
     look_everywhere(topology, tmp_path, watched)
 
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
+from trident_py.databases.options import check_options
 from trident_py.databases.sessions import driver_of, pin_engine
 from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError
 from trident_py.model import secrets
@@ -262,7 +263,9 @@ def parse_url(url: str) -> URL:
         database_url = make_url(url)
     except Exception:
         raise DefinitionError("not a database URL; an example for SQLite is sqlite:///counts.db") from None
-    return dialect_of(database_url).absolute(database_url)
+    dialect = dialect_of(database_url)
+    check_options(database_url)
+    return dialect.absolute(database_url)
 
 
 def needs_of_store(url: str) -> Needs:

@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from ..errors import DefinitionError
 from .requirements import Needs, address_of
 
 SCHEMES = ("redis", "rediss", "unix")
 _HERE = ("localhost", "127.0.0.1", "::1", "")
+
+
+class _Option(NamedTuple):
+    """What the value of an option must be, and whether a text is that."""
+
+    expected: str
+    fits: Callable[[str], bool]
+
+
+def _is_duration(text: str) -> bool:
+    try:
+        return 0 < float(text) < 1e9
+    except ValueError:
+        return False
+
+
+_TEXT = _Option("a text", bool)
+_SECONDS = _Option("a number of seconds above 0", _is_duration)
+_NUMBER = _Option("a whole number", str.isdecimal)
+_SIZE = _Option("a whole number from 1 on", lambda text: text.isdecimal() and int(text) > 0)
+_SWITCH = _Option(
+    "true or false", lambda text: text.lower() in ("true", "false", "1", "0", "yes", "no", "t", "f", "y", "n")
+)
+_EVERYWHERE = {
+    "db": _NUMBER, "username": _TEXT, "password": _TEXT, "client_name": _TEXT, "socket_timeout": _SECONDS,
+    "socket_connect_timeout": _SECONDS, "retry_on_timeout": _SWITCH, "max_connections": _SIZE,
+    "health_check_interval": _NUMBER, "protocol": _Option("2 or 3", ("2", "3").__contains__),
+}  # fmt: skip
+_TCP = {"socket_keepalive": _SWITCH}
+_TLS = {
+    "ssl_ca_certs": _TEXT, "ssl_ca_path": _TEXT, "ssl_ca_data": _TEXT, "ssl_certfile": _TEXT, "ssl_keyfile": _TEXT,
+    "ssl_password": _TEXT, "ssl_check_hostname": _SWITCH,
+    "ssl_cert_reqs": _Option("none, optional or required", ("none", "optional", "required").__contains__),
+}  # fmt: skip
+OPTIONS = {"redis": _EVERYWHERE | _TCP, "rediss": _EVERYWHERE | _TCP | _TLS, "unix": _EVERYWHERE}
+"""The options that a URL may have, by scheme: every version of redis-py takes them, and they do not change what is
+read."""
 
 
 class RedisAddress(NamedTuple):
@@ -38,12 +77,44 @@ def is_redis_url(url: str) -> bool:
 
 
 def read_redis_url(url: str) -> RedisAddress:
-    """Read what follows the scheme. Raises ValueError, whose text may show a part of the password: for a URL whose
-    password has a sign that ends it, redis-py would take a part of it for the port or the database."""
-    parts = urlsplit(url)
-    if "@" in parts.fragment or "@" in parts.query.partition("=")[0]:
+    """Read what follows the scheme. Raises DefinitionError, whose text has no secrets of the URL, for one that Redis
+    clients cannot read, and for an option that they would not take, or that changes what is read."""
+    try:
+        parts = urlsplit(url)
+        given = parse_qsl(parts.query, keep_blank_values=True)
+        database = next((value for name, value in given if name == "db" and value), "")
+        address = _read_address(parts, given, database)
+    except ValueError:
+        raise DefinitionError(
+            "the URL of Redis is not readable: percent-encode / # ? and @ in a password (%2F %23 %3F %40). An example: "
+            "redis://host:6379/0"
+        ) from None
+    for name, value in given:
+        _check_option(parts.scheme, name, value)
+    return address._replace(database=str(int(database or address.database)))
+
+
+def _read_address(parts: SplitResult, given: Sequence[tuple[str, str]], database: str) -> RedisAddress:
+    """Read all but the options; a ``database`` among them counts, not the path. Raises ValueError if a password has a
+    sign that ends it: redis-py would take a part of it for the port, the database or an option."""
+    strange = any(name not in OPTIONS[parts.scheme] for name, _ in given)
+    if "@" in parts.fragment or (strange and "@" in parts.query):
         raise ValueError("the password has a ? or #")
-    path, asked = unquote(parts.path), parse_qs(parts.query).get("db", [""])[0]
+    path = unquote(parts.path)
     if parts.scheme == "unix":
-        return RedisAddress("", 0, str(int(asked or 0)), path)
-    return RedisAddress(parts.hostname or "", parts.port or 6379, str(int(asked or path.strip("/") or 0)), "")
+        return RedisAddress("", 0, "0", path)
+    number = "0" if database else str(int(path.strip("/") or 0))
+    return RedisAddress(parts.hostname or "", parts.port or 6379, number, "")
+
+
+def _check_option(scheme: str, name: str, value: str) -> None:
+    """Raise DefinitionError, which does not show the value: it may be a secret. An empty one counts as none, as in
+    redis-py."""
+    options = OPTIONS[scheme]
+    if name not in options:
+        raise DefinitionError(
+            f"the URL of Redis has the option {name!r}. Here, {scheme}:// takes only {', '.join(options)}"
+        )
+    expected, fits = options[name]
+    if value and not fits(value):
+        raise DefinitionError(f"the URL of Redis has a wrong value for its option {name!r}: it must be {expected}")

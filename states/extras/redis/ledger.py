@@ -11,6 +11,7 @@ from trident_py.errors import StateError
 from trident_py.model.context import RunContext
 from trident_py.state import Remembered
 
+from ...diagnostics import Finding
 from ...ledger.fence import FIELDS, Fence, LedgerRow
 from ...ledger.format import NAME, check_format
 from ...ledger.owner import Owner
@@ -51,15 +52,22 @@ redis.call('SET', KEYS[1], ARGV[2])
 return 1
 """
 
+KEPT = "kept"
+"""The field of the ledger that names a key which the state has written to stay: the hash, or one of the strings."""
+MISSING = -1
+
 # KEYS: ledger, marks, then the hash, or one key for each value. ARGV: the row that has admitted the task ("" without a
 # driver), txid ("" for none), the partition, its mark, milliseconds until the values expire ("" for never), "hash" or
-# "strings", then the values; in a hash each behind its name.
+# "strings", then the values; in a hash each behind its name. Returns MISSING if the key that was to stay is not there.
+# A hash may have an expiry of an earlier run; it stays where the user may not PERSIST.
 COMMIT = f"""
-local txid, expire, first = tonumber(ARGV[7]), ARGV[10], 11
+local txid, expire, first, kept = tonumber(ARGV[7]), ARGV[10], 11, false
 if ARGV[1] ~= '' then
   for i, field in ipairs(redis.call('HMGET', KEYS[1], {_ROW_FIELDS})) do
     if (field or '') ~= ARGV[i] then return 0 end
   end
+  kept = redis.call('HGET', KEYS[1], '{KEPT}')
+  if kept and redis.call('EXISTS', kept) == 0 then return {MISSING} end
 end
 if ARGV[first] == 'strings' then
   for i = 3, #KEYS do redis.call('STRLEN', KEYS[i]) end
@@ -72,6 +80,13 @@ else
     redis.call('HSET', KEYS[3], unpack(ARGV, from, math.min(from + 4999, #ARGV)))
   end
   if expire ~= '' and #ARGV > first then redis.call('PEXPIRE', KEYS[3], expire) end
+end
+if ARGV[1] ~= '' and #ARGV > first then
+  if expire ~= '' then redis.call('HDEL', KEYS[1], '{KEPT}')
+  elseif not kept then
+    if ARGV[first] == 'hash' then redis.pcall('PERSIST', KEYS[3]) end
+    redis.call('HSET', KEYS[1], '{KEPT}', KEYS[3])
+  end
 end
 if ARGV[1] ~= '' and txid then
   redis.call('HSET', KEYS[2], ARGV[8], ARGV[9])
@@ -115,16 +130,36 @@ class RedisLedgerStore(LedgerStore[LedgerRow]):
 
     def __init__(self, place: RedisPlace, topology: str, state: str) -> None:
         self._place = place
+        self._of = f"state {state!r} of topology {topology!r}"
         self.keys = [place.ledger(topology, state), place.marks(topology, state)]
 
     def read(self) -> LedgerRow | None:
         return self._read()[0]
 
     def trace(self) -> Trace:
-        found = self._place.server.ask(lambda client: client.hget(self.keys[0], NAME), "read the ledger")
+        """Return the trace. Raises StateError also if all values are gone that were to stay."""
+        asked = [NAME, KEPT]
+        found, kept = self._place.server.ask(lambda client: client.hmget(self.keys[0], asked), "read the ledger")
         check_format(self._place.shown, found)
+        if kept is not None and not self._place.has(kept) and self._place.is_empty():
+            raise self._values_loss()
         row, written = self._read()
         return Trace(row, max(written, row.txid if row else 0), max(written, row.last if row else 0))
+
+    def miss(self) -> None:
+        """Called when the key that was to stay is not there. Raises StateError unless it was one string of several:
+        then the next commit names another one."""
+        if self._place.hash is not None or self._place.is_empty():
+            raise self._values_loss()
+        self._place.server.ask(lambda client: client.hdel(self.keys[0], KEPT), "change the ledger")
+
+    def _values_loss(self) -> StateError:
+        return StateError(
+            f"{self._of}: nothing is left in {self._place.shown}. The state has written batches up to "
+            f"{self._read()[1]} there, and they are not sent again: somebody has deleted or renamed the values, or let "
+            "them expire. Nothing more is written. Restore them; or, to begin without, delete the state's ledger, the "
+            f"key {self.keys[0]!r}: the next start then lists your options"
+        )
 
     def _read(self) -> tuple[LedgerRow | None, int]:
         """Return the row, and the highest txid of which there is data."""
@@ -171,6 +206,24 @@ class RedisLedger(Ledger[LedgerRow]):
 
     def _fence_of(self, conf: dict) -> RedisFence | None:
         return RedisFence.of(conf)
+
+    def check(self) -> list[Finding]:
+        """Return what the server keeps, and what is wrong with the keys of the state and of its last owner."""
+        findings = durability.findings(self._place.server)
+        for work in (self._place.check_type, self._check_owner):
+            try:
+                work()
+            except StateError as error:
+                findings.append(Finding("error", str(error)))
+        return findings
+
+    def _check_owner(self) -> None:
+        place = self._place
+        owner = RedisLedgerStore(place, "", "").owners()[place.owner]
+        if owner is not None:
+            store = RedisLedgerStore(place, owner.topology, owner.state)
+            store.trace()
+            place.server.ask(lambda client: client.hlen(store.keys[1]), "read the marks")
 
     def remembered(self, conf: dict) -> Remembered:
         """Raise StateError also if the server cannot hold a state."""

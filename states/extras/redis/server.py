@@ -22,8 +22,8 @@ _PASSING = ("LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUS
 _ADVICE = {
     "NOAUTH": "Check the user and the password in the URL",
     "WRONGPASS": "Check the user and the password in the URL",
-    "NOPERM": "Allow this user EVAL, EVALSHA, SCRIPT, INFO, SCAN, DEL, EXISTS, PEXPIRE and the commands of hashes and "
-              "strings, on the state's keys and on trident:*",
+    "NOPERM": "Allow this user EVAL, EVALSHA, SCRIPT, INFO, SCAN, DEL, EXISTS, PEXPIRE, PERSIST and the commands of "
+              "hashes and strings, on the state's keys and on trident:*",
     "WRONGTYPE": "A key of the state holds another type of Redis: give the state another hash or database",
     "OOM": "Redis has reached maxmemory: raise it, and leave maxmemory-policy at noeviction",
     "MISCONF": "Redis cannot write its snapshot: its log says why",
@@ -33,17 +33,11 @@ _ADVICE = {
 
 
 def check_url(url: str) -> str:
-    """Return the URL. Raises DefinitionError, whose text has no secrets of the URL, for one that Redis clients cannot
-    read."""
-    example = "redis://host:6379/0"
+    """Return the URL. Raises DefinitionError, whose text has no secrets of the URL, if it is not one of Redis."""
     if not isinstance(url, str) or not is_redis_url(url):
-        raise DefinitionError(f"not a URL of Redis; its scheme must be {', '.join(SCHEMES)}. An example: {example}")
-    try:
-        read_redis_url(url)
-    except ValueError:
-        raise DefinitionError(
-            f"the URL of Redis is not readable: percent-encode / # ? and @ in a password. An example: {example}"
-        ) from None
+        schemes = ", ".join(SCHEMES)
+        raise DefinitionError(f"not a URL of Redis; its scheme must be {schemes}. An example: redis://host:6379/0")
+    read_redis_url(url)
     return url
 
 
@@ -62,15 +56,18 @@ class RedisDatabase:
         self._secrets = secrets.secrets_in(url)
         self._redis = redis
         once_more = Retry(NoBackoff(), 1)  # the server may have closed an idle connection
-        options: dict[str, Any] = {"socket_timeout": ANSWER, "socket_connect_timeout": CONNECT, "retry": once_more}
-        self.client: Any = redis.Redis.from_url(url, **options)
+        self.client: Any = self._make_client(url, socket_timeout=ANSWER, retry=once_more)
+        self._first: Any = self._make_client(url, socket_timeout=CONNECT, retry=Retry(NoBackoff(), 0))
+        self._unspoken = ", or speaks no TLS" if url.startswith("rediss:") else ""
         self._scripts: dict[str, Any] = {}
+
+    def _make_client(self, url: str, **options: Any) -> Any:
+        return self._redis.Redis.from_url(url, socket_connect_timeout=CONNECT, **options)
 
     def run(self, text: str, keys: Sequence[str], arguments: Sequence[Any], doing: str) -> Any:
         """Run a Lua script, which Redis runs atomically. Raises FailedException if the outcome is unknown."""
         script = self._scripts.setdefault(text, self.client.register_script(text))
-        with self.errors(doing):
-            return script(keys, arguments)
+        return self.ask(lambda client: script(keys, arguments), doing)
 
     def run_until_answered(self, text: str, keys: Sequence[str], arguments: Sequence[Any], doing: str) -> Any:
         """Run a script that changes nothing when it runs again: repeats it while its outcome is unknown."""
@@ -83,7 +80,18 @@ class RedisDatabase:
     def ask(self, work: Callable[[Any], T], doing: str) -> T:
         """Call ``work`` with the client and translate its errors."""
         with self.errors(doing):
+            if self._first is not None:
+                self._await_first_answer(self._first)
             return work(self.client)
+
+    def _await_first_answer(self, client: Any) -> None:
+        """Called before the first command. A server that accepts connections and says nothing, as one without TLS to a
+        client with it, is noticed as soon as one that accepts none."""
+        try:
+            client.info("server")
+        finally:
+            client.close()
+        self._first, self._unspoken = None, ""
 
     @contextlib.contextmanager
     def errors(self, doing: str) -> Iterator[None]:
@@ -98,7 +106,7 @@ class RedisDatabase:
             lost = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError)
             if code in _PASSING or (lost and not isinstance(error, errors.AuthenticationError)):
                 kind = ReadOnlyStore if code == "READONLY" else FailedException
-                raise kind(f"{text}. The server is gone, or cannot do this now") from error
+                raise kind(f"{text}. The server is gone, or cannot do this now{self._unspoken}") from error
             raise StateError(f"{text}. {_ADVICE[code]}" if code in _ADVICE else text) from error
 
 

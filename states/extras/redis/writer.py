@@ -7,7 +7,7 @@ from typing import Any
 from trident_py.errors import DefinitionError, StateError
 
 from ...ledger.fence import LedgerRow
-from .ledger import COMMIT, RedisFence, as_arguments, mark
+from .ledger import COMMIT, MISSING, RedisFence, as_arguments, mark
 from .location import RedisPlace
 
 MOST = 400_000
@@ -52,21 +52,24 @@ class RedisWriter:
                 f"Redis takes {MOST:,}. Give the state more partitions, or make the batches smaller"
             )
         if fence is not None or self.pending:
-            while not self._try_commit(txid, int(expire * 1000) or ""):
+            while (done := self._try_commit(txid, int(expire * 1000) or "")) != 1:
                 assert fence is not None
+                if done == MISSING:
+                    fence.store(place).miss()
                 self._row = fence.begins(place, txid)  # the ledger has changed since: mostly, it refuses the task now
         self.discard()
         return many
 
-    def _try_commit(self, txid: int | None, expire: int | str) -> bool:
-        """Return whether the commit was made: only if the row is still the one that has admitted the task."""
+    def _try_commit(self, txid: int | None, expire: int | str) -> int:
+        """Return 1 if the commit was made: only if the row is still the one that has admitted the task; MISSING if the
+        state's values are."""
         place, fence = self.place, self.fence
         keys = ["", ""] if fence is None else fence.store(place).keys
         attempt = 0 if fence is None else fence.attempt
         own = [*as_arguments(self._row), txid or "", self.partition, mark(txid, attempt), expire]
         more, values = self._values()
         doing = f"commit to {place.what}"
-        return bool(place.server.run_until_answered(COMMIT, [*keys, *more], [*own, *values], doing))
+        return int(place.server.run_until_answered(COMMIT, [*keys, *more], [*own, *values], doing))
 
     def _values(self) -> tuple[list[str], list[str | bytes]]:
         """Further keys and arguments of the script."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis as client
+from contracts.crashing import Driver
+from redis_contract import COUNT
 
 import states
-from states.redis import FieldMapper, RedisMapState, RedisState
+from states.extras.redis.server import close_servers
+from states.redis import FieldMapper, RedisMapState, RedisState, RedisStateUpdater
 from trident_py.errors import DefinitionError
 from trident_py.state import Needs
+from trident_py.tuples import Fields, TridentTuple
 
 
 def load(folder: Path, text: str) -> dict[str, Any]:
@@ -77,6 +85,37 @@ def test_a_look_at_the_store_says_what_it_keeps(tmp_path: Path, redis: str) -> N
     assert look.stops and "The server is gone" in look.findings[0].text and "hush" not in look.findings[0].text
 
 
+@pytest.mark.parametrize("key", ["hash", "owner", "ledger", "marks"])
+@pytest.mark.parametrize("make", [RedisMapState.opaque, RedisState])
+def test_a_look_names_a_key_of_another_type(redis: str, key: str, make: Callable[..., Any]) -> None:
+    factory = make(redis, f"look-{os.getpid()}-{next(COUNT)}")
+    place = factory.place
+    name = {"hash": place.hash, "owner": place.owner, "ledger": place.ledger("t", "s"), "marks": place.marks("t", "s")}
+    with client.Redis.from_url(redis) as admin:
+        admin.set(place.owner, json.dumps(["t", "s", ""]))
+        assert [finding.level for finding in factory.check()] == ["ok"]
+        admin.delete(name[key])
+        admin.rpush(name[key], "a list")
+        finding = factory.check()[-1]
+        admin.delete(*name.values())
+    assert finding.level == "error"
+    assert "WRONGTYPE" in finding.text and "A key of the state holds another type of Redis" in finding.text
+    assert {"hash": f"hash {place.hash!r}"}.get(key, key) in finding.text
+    close_servers()
+
+
+def test_a_look_says_that_the_values_are_gone(redis: str) -> None:
+    factory = RedisState(redis, f"look-{os.getpid()}-{next(COUNT)}")
+    updater = RedisStateUpdater(FieldMapper("word", "n", factory.hash))
+    Driver(factory, updater).batch([TridentTuple.of(Fields("word", "n"), ("a", 1))], 1)
+    assert [finding.level for finding in factory.check()] == ["ok"]
+    with client.Redis.from_url(redis) as admin:
+        admin.delete(factory.hash)
+    kept, finding = factory.check()
+    assert (kept.level, finding.level) == ("ok", "error") and "nothing is left in hash" in finding.text
+    close_servers()
+
+
 def test_the_guarantee_names_the_condition_that_redis_sets() -> None:
     from trident_py import TridentTopology
     from trident_py.operations.builtin import Count
@@ -97,7 +136,7 @@ def test_the_guarantee_names_the_condition_that_redis_sets() -> None:
     [
         ("redis://localhost", "localhost:6379/0", ("localhost:6379",)),
         ("redis://:hush@127.0.0.1:6379/0", "localhost:6379/0", ("127.0.0.1:6379",)),
-        ("rediss://me:hush@Redis.Example:7/3?timeout=1", "redis.example:7/3", ("redis.example:7",)),
+        ("rediss://me:hush@Redis.Example:7/3?socket_timeout=1", "redis.example:7/3", ("redis.example:7",)),
         ("redis://[::1]:7?db=2", "localhost:7/2", ("[::1]:7",)),
     ],
 )

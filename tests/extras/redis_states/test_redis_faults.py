@@ -158,6 +158,28 @@ def test_a_server_that_loses_its_last_batches_ends_the_run_and_goes_on_when_told
     assert start.differences(2) == {}
 
 
+@pytest.mark.parametrize("state", STATES)
+def test_a_hash_deleted_under_a_driver_is_not_begun_anew(start: RedisStart, state: str) -> None:
+    """The run ends, the next start is refused, and with the hash put back all is exact."""
+    driver = Driver(replace(start, faults=(ask("begin", 4, state),)))
+    with client.Redis.from_url(start.url) as admin:
+        try:
+            assert driver.next() == "at"
+            kept = admin.dump(start.hash(state))
+            admin.delete(start.hash(state))
+            driver.go_on()
+            assert driver.next() == ""
+        finally:
+            driver.close()
+        for ended in (driver, run(start)):
+            assert ended.told[-1][:2] == ("error", "StateError")
+            assert f"nothing is left in hash '{start.hash(state)}'" in ended.told[-1][2]
+        assert not admin.exists(start.hash(state))
+        admin.restore(start.hash(state), 0, kept)
+    assert run(start).told[-1] == ("done", 6)
+    assert start.differences(6) == {}
+
+
 def test_connections_cut_around_commit_lose_and_double_nothing(redis: str, tmp_path: Path) -> None:
     """The next message of a state's commit is cut: not sent, sent and not answered, or answered too late."""
     host, _, port = redis.removeprefix("redis://").partition("/")[0].partition(":")

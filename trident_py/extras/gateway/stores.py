@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from ...databases.options import check_options
 from ...errors import DefinitionError
 from ...model.redis_url import is_redis_url, read_redis_url
 from ...model.requirements import Needs, address_of
@@ -28,9 +29,12 @@ def store_of(url: str, expiry: float | None = None, table: str = "trident_events
     if is_redis_url(url):
         return RedisClaims(url, expiry, table)
     try:
-        return SqlClaims(make_url(url), table)
+        where = make_url(url)
     except ArgumentError:
         raise DefinitionError("the store is not a URL such as sqlite:///events.db or redis://host:6379/0") from None
+    if where.get_backend_name() in _SERVERS:
+        check_options(where)
+    return SqlClaims(where, table)
 
 
 def needs_of_store(url: str) -> Needs:

@@ -25,6 +25,7 @@ from .storm_values import Key, check_form, decode
 
 OURS = b"trident:"  # begins the names of our ledger's keys
 REDIS = ("redis://", "rediss://", "unix://")
+ANSWER = 5.0  # seconds; older versions of redis-py would wait for ever
 SERIALIZERS: dict[StateType, Any] = {
     StateType.NON_TRANSACTIONAL: JSONNonTransactionalSerializer(),
     StateType.TRANSACTIONAL: JSONTransactionalSerializer(),
@@ -78,24 +79,15 @@ class RedisSource:
     def location(self) -> Location:
         """That of a state of ours that keeps its values here."""
         name = "strings" if self.hash is None else f"hash {self.hash}"
-        with self._read_url():
-            return Location(frozenset([read_redis_url(self.url).spelling]), frozenset([name]), shown=self.shown)
-
-    @contextmanager
-    def _read_url(self) -> Iterator[None]:
-        try:
-            yield
-        except ValueError:  # its message shows a part of the password
-            raise unreadable(self.what, "redis://host:6379/0") from None
+        return Location(frozenset([read_redis_url(self.url).spelling]), frozenset([name]), shown=self.shown)
 
     def connect(self) -> Any:
         try:
             import redis
         except ImportError as error:
             raise DefinitionError(explain_missing(self.shown, f"the client {error.name}", "redis")) from error
-        with self._read_url():
-            read_redis_url(self.url)
-            return redis.from_url(self.url)
+        read_redis_url(self.url)
+        return redis.from_url(self.url, socket_timeout=ANSWER, socket_connect_timeout=ANSWER)
 
     @contextmanager
     def open(self) -> Iterator[Any]:

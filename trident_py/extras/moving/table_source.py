@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ...databases.options import check_options
 from ...databases.sessions import driver_of, pin_engine
 from ...errors import DefinitionError, TridentError
 from ...model.secrets import hide, redact_url, secrets_in
@@ -70,6 +71,7 @@ class TableSource:
             url = sa.make_url(self.url)
             if "@" in (url.host or ""):
                 raise ValueError("a part of the password")
+            check_options(url)
             with driver_of(url):
                 engine = sa.create_engine(url)
         except DefinitionError:
