@@ -86,7 +86,7 @@ TYPED = {
 STATES_MAY_IMPORT = {
     "errors", "entry_points", "tuples", "operations", "state", "rpc", "documents", "kafka", "databases", "filesystems",
     "windowing", "model/canonical", "model/chunks", "model/context", "model/names",
-    "model/redis_url", "model/requirements", "model/retry", "model/secrets",
+    "model/redis_url", "model/requirements", "model/retry", "model/secrets", "model/user_traceback",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {

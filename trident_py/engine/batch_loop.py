@@ -16,6 +16,7 @@ from ..model.context import RunContext
 from ..model.fault_points import steps_of_driver
 from ..model.plan import SpoutNode, describe
 from ..model.retry import TOLD, Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
+from ..model.user_traceback import text_of
 from ..report.progress import RunningTopology, Stopwatch
 from ..spouts.coordination import Coordination, Descriptor
 from .attempts import Attempted, ChosenTuples, Execute, Work, make_policy
@@ -318,7 +319,7 @@ class BatchLoop:
             self.tell("moved", batch, str(failure.error))
             return
         if isinstance(failure.error, ReportedFailedException):
-            self.tell("reported", batch, str(failure.error))
+            self.tell("reported", batch, text_of(failure.error))
         why = work.read_only.too_long(failure.error)
         if failure.replay and not why and not self.is_last(work):
             self.replay(work, attempted)
@@ -336,7 +337,7 @@ class BatchLoop:
         assert failure is not None
         work.failures += 1
         at = "" if failure.partition is None else f" in partition {failure.partition}"
-        reason = f"{failure.operation} failed{at}: {failure.error}"
+        reason = f"{failure.operation} failed{at}: {text_of(failure.error)}"
         reason += f" (at {failure.origin})" if failure.origin else ""
         log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason, extra=TOLD)
         self.tell("replay", batch, reason)
