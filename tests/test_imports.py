@@ -34,7 +34,7 @@ LAYERS = [
     {"operations", "checkpoints/metadata_store"},
     {"state", "spouts", "checkpoints/append_log", "checkpoints/versioned_store", "checkpoints/uri_folder"},
     {"windowing"},
-    {"engine/store_position"},
+    {"engine/store_position", "engine/empty_batches"},
     {"engine/recovery"},
     {"kafka"},
     {"model/partitioning"},
