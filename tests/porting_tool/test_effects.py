@@ -192,6 +192,13 @@ def test_a_method_of_javas_classes_is_known_as_what_it_does(kind: type, name: st
     assert {effect.parameters[at - 1] for at in found if at} <= {one for one, _ in effect.changed}
 
 
+def test_no_class_of_java_is_left_out() -> None:
+    samples = tuple(type(make()) for make in SAMPLES)
+    kinds = {name: kind for name in java.__all__ if isinstance(kind := getattr(java, name), type) and known_of(kind)}
+    left = {name for name, kind in kinds.items() if not any(issubclass(sample, kind) for sample in samples)}
+    assert left == {"StateFactoryOf", "ValueUpdaterOf"}  # which call what they are given
+
+
 PLAIN = ("numbers", "decimals", "strings", "dates", "logs", "storm")
 FUNCTIONS = [
     name

@@ -48,8 +48,10 @@ class Effect(NamedTuple):
         """Yield what a call changes. A new object holds its own parts, and those that were given to it."""
         for name, attribute in self.changed:
             for atom in given.get(name, NOTHING):
-                inside = attribute and isinstance(atom, NewObject) and not atom.held
-                yield from atom.attributes.get(attribute, NOTHING) if inside else (atom,)
+                if attribute and isinstance(atom, NewObject) and not atom.held:
+                    yield from atom.attributes.get(attribute, NOTHING)
+                else:
+                    yield atom
 
 
 class Surroundings(NamedTuple):
@@ -94,8 +96,8 @@ class FunctionEffects:
                 return self._part(node.value)
             case ast.Call(func=ast.Name(id="super")):
                 return (self.owner, "")
-            case ast.Call(func=ast.Attribute()):
-                return self._part(node.func.value)
+            case ast.Call(func=ast.Attribute(value=owner)):
+                return self._part(owner)
             case ast.IfExp():
                 return self._part(node.body) or self._part(node.orelse)
         return None
