@@ -440,3 +440,23 @@ def test_a_factory_that_checks_itself_is_asked(tmp_path: Path, monkeypatch: pyte
     assert (done.code, done.out) == (0, "a (checked): S(${SECRET})\n  creates: a topic, ${SECRET}\n")
     (tmp_path / "s.yaml").write_text("states:\n  a: {type: checked, secret: boom}\n")
     assert run("check", str(tmp_path / "s.yaml")) == Done(1, "a (checked): S(boom)\n  error:   OSError: no boom\n", "")
+
+
+def test_the_stores_of_a_topology_in_a_module_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "checked_counting.py").write_text(
+        "from states.sql import SqlMapState\nfrom trident_py import TridentTopology\n"
+        "from trident_py.operations.builtin import Count\n"
+        "from trident_py.testing import FixedBatchSpout\n"
+        "def build():\n"
+        "    counts = SqlMapState.opaque('sqlite:///c.db', 'counts', 'w string', 'n bigint')\n"
+        "    topology = TridentTopology()\n"
+        "    topology.newStream('words', FixedBatchSpout('w', 1, ('a',))).groupBy('w')"
+        ".persistentAggregate(counts, Count(), 'n')\n"
+        "    return topology\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    done = run("check", "checked_counting:build")
+    assert (done.code, done.err) == (0, "") and f"creates: the file {tmp_path}/c.db" in done.out
+    assert not (tmp_path / "c.db").exists()
+    assert "`trident explain` shows what is guaranteed" in " ".join(run("check", "--help").out.split())

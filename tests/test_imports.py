@@ -34,7 +34,7 @@ LAYERS = [
     {"operations", "checkpoints/metadata_store"},
     {"state", "spouts", "checkpoints/append_log", "checkpoints/versioned_store", "checkpoints/uri_folder"},
     {"windowing"},
-    {"engine/store_position"},
+    {"engine/store_position", "engine/empty_batches"},
     {"engine/recovery"},
     {"kafka"},
     {"model/partitioning"},
@@ -86,7 +86,7 @@ TYPED = {
 STATES_MAY_IMPORT = {
     "errors", "entry_points", "tuples", "operations", "state", "rpc", "documents", "kafka", "databases", "filesystems",
     "windowing", "model/canonical", "model/chunks", "model/context", "model/names",
-    "model/redis_url", "model/requirements", "model/retry", "model/secrets",
+    "model/redis_url", "model/requirements", "model/retry", "model/secrets", "model/user_traceback",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {

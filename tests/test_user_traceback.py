@@ -16,7 +16,7 @@ from users_code import PLACES, RAISING, WITH_THE_TUPLE, fail, interrupt, leave, 
 
 import trident_py
 from states.kafka.append.records import RecordForm
-from trident_py import LocalCluster, TopologyError, TridentTopology, TridentTuple
+from trident_py import FailedException, LocalCluster, TopologyError, TridentTopology, TridentTuple
 from trident_py.model.chunks import CHUNK_ROWS
 from trident_py.model.user_traceback import LONGEST, NOTHING_LEFT, arguments, notes_of
 from trident_py.state import BaseStateUpdater
@@ -64,6 +64,46 @@ def test_a_function_without_python_frames_is_told_with_its_values() -> None:
     topology.newStream("texts", FixedBatchSpout(["a", "b"], 5, ("1", 10), ("x", 16))).each(["a", "b"], int, "number")
     with LocalCluster() as cluster, pytest.raises(TopologyError, match=r"with a='x', b=16\n"):
         cluster.submitTopology("t", {}, topology.build()).awaitTermination(30)
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise AttributeError("no text")
+
+
+class WordlessFailure(Wordless, FailedException):
+    pass
+
+
+def refuse(word: str) -> Any:
+    raise Wordless
+
+
+def test_an_error_that_has_no_text_is_that_of_its_function() -> None:
+    topology = TridentTopology()
+    topology.newStream("texts", FixedBatchSpout("a", 5, ("1",))).each("a", refuse, "number")
+    with LocalCluster() as cluster, pytest.raises(TopologyError) as caught:
+        cluster.submitTopology("t", {}, topology.build()).awaitTermination(30)
+    assert str(caught.value).startswith("Wordless: its text is unknown, as __str__ raised AttributeError\n")
+    assert "spout" not in caught.value.operation and isinstance(caught.value.__cause__, Wordless)
+
+
+def test_a_failed_batch_whose_error_has_no_text_is_replayed() -> None:
+    words: list[str] = []
+
+    def refused_once(word: str) -> list[int]:
+        words.append(word)
+        if len(words) == 1:
+            raise WordlessFailure
+        return [len(words)]
+
+    topology = TridentTopology()
+    topology.newStream("texts", FixedBatchSpout("a", 5, ("1",))).each("a", refused_once, "number")
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {}, topology.build())
+        assert running.awaitTermination(30)
+    (replayed,) = [event for event in running.events if event.kind == "replay"]
+    assert "failed in partition 0: its text is unknown, as __str__ raised AttributeError" in replayed.reason
 
 
 def test_the_values_can_be_left_out() -> None:

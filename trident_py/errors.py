@@ -109,9 +109,11 @@ class LineageError(StateError):
 
     The message lists the options as you must type them. docs/reliability.md, "Checkpoint and store", has the table.
     ``momentary``: a driver that goes on meanwhile looks the same, so only who owns the checkpoint can tell.
+    ``finding``: the message without the options; "" if there are none.
     """
 
     momentary = False
+    finding = ""
 
 
 class MissingValueError(TridentError, IndexError):

@@ -14,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 from trident_py.documents import Document, Where, close, describe_errors, open_to_variables, read
 from trident_py.errors import TridentError
 from trident_py.model.secrets import hide
+from trident_py.model.user_traceback import describe_error
 from trident_py.state import StateFactory
 from trident_py.state.roles import location_of
 
@@ -213,4 +214,4 @@ def _create(document: Document, where: Where, settings: StateSettings) -> StateF
 
 def _describe(error: Exception) -> str:
     """Return the text of an error, with its type unless it is ours."""
-    return str(error) if isinstance(error, TridentError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, TridentError) else describe_error(error)

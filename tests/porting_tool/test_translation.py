@@ -405,3 +405,22 @@ def test_json_is_written_as_by_json_simple_org_json_and_jackson(
     assert java.to_json([value]) == f"[{simple}]"
     assert str(java.OrgJSONArray([value])) == f"[{org}]"
     assert java.ObjectMapper().writeValueAsString([value]) == f"[{jackson}]"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, [1.0, math.nan], {"a": math.nan}], ids=str)
+def test_org_json_takes_only_finite_numbers(value: Any) -> None:
+    for put in (lambda: java.OrgJSONObject().put("a", value), lambda: java.OrgJSONArray().put(value)):
+        with pytest.raises(java.JSONError, match=r"^JSON does not allow non-finite numbers\.$"):
+            put()
+
+
+def test_org_json_reads_what_java_reads_of_numbers_that_are_none() -> None:
+    found = java.OrgJSONObject.parse('{"a": NaN, "b": Infinity, "c": -Infinity}')
+    assert str(found) == '{"a":"NaN","b":"Infinity","c":"-Infinity"}'
+    assert str(java.OrgJSONArray.parse("[NaN, -Infinity, 1e999]")) == '["NaN","-Infinity",1E+999]'
+    assert math.isnan(found.getDouble("a")) and found.optDouble("c", 1.0) == 1.0
+
+
+def test_org_json_takes_no_null_as_key() -> None:
+    with pytest.raises(TypeError, match="Null key"):
+        java.OrgJSONObject().put(None, 1)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`trident check FILE`: what the store of each state says before a start.
+"""`trident check FILE` or `MODULE:build`: what the store of each state says before a start.
 
 Exit codes: 0 the states can start; 1 a finding would stop the start; 2 the file is wrong.
 """
@@ -17,28 +17,29 @@ from ..model.plan import Plan, ProcessorNode
 from ..topology.user_modules import states_loading as loading
 from .display import now
 from .failures import run_guarded
-from .targets import Target, leaving_no_trace
+from .targets import Target, is_file, leaving_no_trace, target_argument
 
 STOPS = 1
 
 
 @click.command()
-@click.argument("file", metavar="[FILE]", required=False)
+@target_argument
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(file: str | None, as_json: bool) -> None:
-    """Check the store of each state in a states file or a topology file: what exists, and what would be created.
+def check(target: str | None, as_json: bool) -> None:
+    """Check the store of each state in a states file or of a topology: what exists, and what would be created.
 
-    Writes nothing. Without FILE: the trident.yml of this folder, or of the nearest one above it.
+    Writes nothing. `trident explain` shows what is guaranteed. Without FILE: the trident.yml of this folder, or of the
+    nearest one above it.
     """
-    sys.exit(run_guarded(lambda: show_looks(_looks_at(file), "list" if as_json else "text"), full=False))
+    sys.exit(run_guarded(lambda: show_looks(_looks_at(target), "list" if as_json else "text"), full=False))
 
 
-def _looks_at(file: str | None) -> list[Any]:
+def _looks_at(target: str | None) -> list[Any]:
     files = find("topology_files")
-    if file is not None and (files is None or not files.is_topology(file)):
-        return loading().look(file)
+    if target is not None and is_file(target) and (files is None or not files.is_topology(target)):
+        return loading().look(target)
     with leaving_no_trace():
-        loaded = Target.of(file).load()
+        loaded = Target.of(target).load()
     return looks_of(loaded.topology.plan, loaded.hide)
 
 

@@ -11,14 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ..checkpoints.metadata_store import read_kept
 from ..errors import ReportedFailedException, StateError, TopologyError
 from ..model.context import RunContext
 from ..model.fault_points import steps_of_driver
 from ..model.plan import SpoutNode, describe
 from ..model.retry import TOLD, Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
+from ..model.user_traceback import text_of
 from ..report.progress import RunningTopology, Stopwatch
 from ..spouts.coordination import Coordination, Descriptor
 from .attempts import Attempted, ChosenTuples, Execute, Work, make_policy
+from .empty_batches import EmptyBatches
 from .execution_mode import NeedsExecutors
 from .hooks import Start, StartInfo, wrap_start
 from .phases import REPORTED, Seen, phase, take
@@ -86,6 +89,7 @@ class BatchLoop:
         plan = program.lowered.plan
         self._names = {node.id: state.name for node, state in plan.updates()}
         self._spouts = {node.id: node.spout_id for node in plan.nodes if isinstance(node, SpoutNode)}
+        self._empty = EmptyBatches(read_kept(program.conf))
 
     def open(self, standing: CheckpointState) -> Agreement:
         """Called once before the first batch: checks the stores against the checkpoint and raises every generation.
@@ -279,9 +283,16 @@ class BatchLoop:
         log.warning("txid %d: %s", batch.txid, reason, extra=TOLD)
         self.tell("unsteady", batch, reason)
 
+    def _notice_empty(self, txid: int, outcome: AttemptOutcome) -> None:
+        tuples = sum(report.value for report in outcome.reports if report.kind == "emitted")
+        always_ready = self._empty.add(tuples, self.coordination.woken_by, time.monotonic())
+        if always_ready is not None:
+            self._warn(txid, always_ready)
+
     def _record_success(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
         progress = self.progress
         progress.receipts, progress.commits = {}, {}
+        self._notice_empty(batch.txid, outcome)
         for report in outcome.reports:
             if report.kind == "emitted":
                 spout = self._spouts[report.node]
@@ -318,7 +329,7 @@ class BatchLoop:
             self.tell("moved", batch, str(failure.error))
             return
         if isinstance(failure.error, ReportedFailedException):
-            self.tell("reported", batch, str(failure.error))
+            self.tell("reported", batch, text_of(failure.error))
         why = work.read_only.too_long(failure.error)
         if failure.replay and not why and not self.is_last(work):
             self.replay(work, attempted)
@@ -336,7 +347,7 @@ class BatchLoop:
         assert failure is not None
         work.failures += 1
         at = "" if failure.partition is None else f" in partition {failure.partition}"
-        reason = f"{failure.operation} failed{at}: {failure.error}"
+        reason = f"{failure.operation} failed{at}: {text_of(failure.error)}"
         reason += f" (at {failure.origin})" if failure.origin else ""
         log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason, extra=TOLD)
         self.tell("replay", batch, reason)

@@ -142,6 +142,7 @@ def _refuse(case: Recovery, refused: Mapping[str, StorePosition]) -> None:
     others = [f"{name!r} (batch {case.answers[name].highest})" for name in names[1:]]
     also = f"The same holds for {', '.join(others)}. " if others else ""
     error = LineageError(f"{state} {finding}. {also}{_list_choices(*choices)}")
+    error.finding = f"{state} {finding}"
     error.momentary = case.standing.is_new or set(refused.values()) <= _MOMENTARY
     raise error
 

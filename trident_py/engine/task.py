@@ -433,6 +433,6 @@ class _Failed(Exception):
     """Carries the failing node through the calls between the processors of one task."""
 
     def __init__(self, node: Node, error: BaseException) -> None:
-        super().__init__(str(error))
+        super().__init__()
         self.node = node
         self.error = error

@@ -62,9 +62,17 @@ def blame(error: BaseException, values: bool = True) -> Blame:
     return Blame(tuple(users_own), arguments(error) if values else "", _trace(error), hint)
 
 
+def text_of(error: BaseException) -> str:
+    """Return the text of an error. Raises nothing, whatever its own `__str__` does."""
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"its text is unknown, as __str__ raised {type(broken).__name__}"
+
+
 def describe_error(error: BaseException) -> str:
     """Return the type of an error and its text, if any."""
-    text = str(error)
+    text = text_of(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -58,6 +58,8 @@ class Coordination:
         self._spouts = tuple(spouts)
         self.has_committer = any(isinstance(info.spout, ICommitterTridentSpout) for info in spouts)
         self._next = 1
+        self.woken_by = ""
+        """The spout that was ready for the last batch."""
         self._store = store
         self._initialized: dict[int, tuple[dict | None, dict]] = {}
         self._emitted: dict[int, tuple[int, dict, list[Descriptor]]] = {}
@@ -84,7 +86,10 @@ class Coordination:
     def ready(self, txid: int) -> bool:
         """Return whether a batch can start: any spout that has not ended is ready."""
         self._next = max(self._next, txid)
-        return any(not c.has_ended(txid) and c.ready(txid) for c in self._coordinators)
+        ready = (info.id for info, spout in self._pairs() if not spout.has_ended(txid) and spout.ready(txid))
+        found = next(ready, None)
+        self.woken_by = found or self.woken_by
+        return found is not None
 
     def is_pending(self) -> bool:
         """Return whether a spout that is not ready expects tuples, or cannot tell at the moment."""

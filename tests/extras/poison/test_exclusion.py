@@ -94,6 +94,23 @@ def test_the_tuple_is_named_and_the_rest_commits(cluster: Any, tmp_path: Path) -
     assert running.progress["words"].seconds["check"] > 0
 
 
+class Wordless(ValueError):
+    def __str__(self) -> str:
+        raise AttributeError("no text")
+
+
+def test_a_tuple_whose_error_has_no_text_is_excluded_too(cluster: Any, tmp_path: Path) -> None:
+    def check(word: Any) -> Any:
+        if word == "bad":
+            raise Wordless
+        return word
+
+    words = Words(tmp_path, check)
+    run(cluster, words.topology)
+    assert words.found == {"a": 3, "b": 1, "c": 1}
+    assert [row[4] for row in words.letters] == ["Wordless: its text is unknown, as __str__ raised AttributeError"]
+
+
 def test_without_the_setting_the_tuple_ends_the_run(cluster: Any, tmp_path: Path) -> None:
     assert "bad word" in fails(cluster, Words(tmp_path, not_bad).topology, {})
 

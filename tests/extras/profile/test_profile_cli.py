@@ -9,7 +9,7 @@ from pathlib import Path
 from test_cli import folder, trident
 
 from trident_py.engine.phases import BatchPhases
-from trident_py.extras.profile.cli import NO_BATCH, SHOWN, lines
+from trident_py.extras.profile.cli import NO_BATCH, OTHER_TABLE, SHOWN, lines
 from trident_py.extras.profile.report import Profile
 
 __all__ = ["folder"]
@@ -52,6 +52,32 @@ def test_a_component_without_a_new_batch_is_named(folder: Path) -> None:
     assert trident(folder, *command).returncode == 0
     done = trident(folder, *command)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: good/words: {NO_BATCH}\n")
+
+
+COUNTING = """
+from states.sql import SqlMapState
+from trident_py import TridentTopology
+from trident_py.operations.builtin import Count
+from trident_py.testing import FixedBatchSpout
+
+def build():
+    counts = SqlMapState.opaque("sqlite:///counts.db", "counts", "word string", "count bigint")
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout("word", 1, ("a",), ("b",)))
+    words.groupBy("word").persistentAggregate(counts, Count(), "count")
+    return topology
+"""
+
+
+def test_over_a_table_of_another_run_it_advises_another_table(folder: Path) -> None:
+    (folder / "counting.py").write_text(COUNTING)
+    assert trident(folder, "run", "counting:build", "--local", "--checkpoint", "kept").returncode == 0
+    done = trident(folder, "profile", "counting:build", "--local")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "remembers batch 2, written under another checkpoint" in done.stderr and "txid.base" not in done.stderr
+    assert done.stderr.rstrip().endswith(f"counted twice. {OTHER_TABLE}")
+    named = trident(folder, "profile", "counting:build", "--local", "--checkpoint", "other")
+    assert "--set topology.txid.base=2" in named.stderr
 
 
 def test_phases_that_are_all_too_short_to_show_leave_the_whole_batch() -> None:

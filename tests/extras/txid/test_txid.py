@@ -148,7 +148,7 @@ def test_a_refusal_is_told_in_the_words_of_the_start(tmp_path: Path) -> None:
 
 def test_where_nothing_is_nothing_is_made(tmp_path: Path) -> None:
     found = looked(sqlite(tmp_path, only=ONLY))
-    assert found.next.sentence == "begins with txid 1, in a new checkpoint"
+    assert found.next.sentence == f"begins with txid 1: there is no checkpoint in {found.place}, so it makes one"
     assert list(tmp_path.iterdir()) == []
 
 

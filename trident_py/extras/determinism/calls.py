@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from . import diagnostics, tables
+from . import diagnostics, libraries, tables
 from .atoms import (
     ENTRIES,
     FRESH,
@@ -47,10 +47,12 @@ from .atoms import (
     wrap,
 )
 from .diagnostics import CodePlace
+from .effects import Effect
 from .origins import Origins
 from .sources import is_ours, is_users
 
 _METACLASSES = ("builtins.type", "abc.ABCMeta", "enum.EnumType", "typing.NamedTupleMeta")
+_PARTS = Args((frozenset([Data(callables=True, held=True)]),) * 2, unknown=True)
 _PLAIN_KINDS = (str, bytes, int, float, list, dict, tuple, set, frozenset, np.ndarray)
 
 
@@ -122,7 +124,7 @@ class CallReader(Origins):
         if is_users(thing):
             return self.function(thing, args)
         if is_ours(thing):
-            return READ
+            return self._call_ours(thing, args, place)
         wrapped = attribute_of(thing, "__wrapped__")
         if wrapped is not None and thing.__code__.co_filename == contextlib.contextmanager.__code__.co_filename:
             return self._call_known(wrapped, args, place)
@@ -155,7 +157,7 @@ class CallReader(Origins):
 
     def _construct(self, kind: type, args: Args, place: CodePlace | None) -> Value:
         if is_ours(kind):
-            return PLAIN
+            return self._construct_ours(kind, args, place)
         if not is_users(kind):
             return self._construct_library(kind, args, place)
         if tables.name_of(type(kind)) not in _METACLASSES:
@@ -179,6 +181,18 @@ class CallReader(Origins):
             return frozenset([Data(iterator=True, callables=_passes_callables(args))])
         return PLAIN if name in tables.SCALARS else value
 
+    def _construct_ours(self, kind: type, args: Args, place: CodePlace | None) -> Value:
+        if not libraries.belongs(kind):
+            return PLAIN
+        instance = NewObject(kind, place.node if place else None)
+        effect = libraries.effect_on(kind, "__init__")
+        if effect is not None:
+            self._check_arguments(tables.name_of(kind), args, place)
+            self.apply(effect, args, place, instance)
+            given = effect.bind(args)
+            instance.attributes.update({name: given[value] for name, value in effect.stored if value in given})
+        return frozenset([instance])
+
     def _by_name(self, kind: type, args: Args, place: CodePlace | None) -> None:
         """Handle ``methodcaller("now")``, which calls the named method, and ``attrgetter``, which may lead to it."""
         names = [node.value for node in args.nodes[:1] if isinstance(node, ast.Constant)]
@@ -195,6 +209,34 @@ class CallReader(Origins):
                 self._call_known(method.__get__(None, atom.value), UNKNOWN, place)
 
     # -- libraries --------------------------------------------------------------------------------------------------
+
+    def _call_ours(self, function: types.FunctionType, args: Args, place: CodePlace | None) -> Value:
+        if not libraries.belongs(function):
+            return READ
+        self._check_arguments(tables.name_of(function), args, place)
+        return self.apply(libraries.effect_of(function), args, place)
+
+    def apply(self, effect: Effect, args: Args, place: CodePlace | None, owner: Atom | None = None) -> Value:
+        """Report what a function of a library does, and return its result: a part of an argument may be in it."""
+        given = effect.bind(args, owner)
+        if effect.asks_clock(args):
+            self.report(diagnostics.calls(effect.chance, place))
+        if place is not None and any(outlives(atom) and not self._begins(atom) for atom in effect.list_changed(given)):
+            self.report(diagnostics.keeps(place))
+        held = any(_leads_out(atom) for value in given.values() for atom in value)
+        if held:
+            self._pass_parts(args, place)
+        return frozenset([Data(callables=True, held=held)])
+
+    def _pass_parts(self, args: Args, place: CodePlace | None) -> None:
+        """Read the functions that a library calls with parts of what outlives the call."""
+        for atom in union(args.values):
+            if isinstance(atom, Bound | Local):
+                self.call(atom, _PARTS, place)
+
+    def _begins(self, owner: Atom) -> bool:
+        """Return whether it may change now, since it is made here: `__init__` or `prepare` is read."""
+        return self.starting is not None and (isinstance(owner, Data | NewObject) or owner == self.starting)
 
     def _library(self, thing: Any, args: Args, place: CodePlace | None) -> Value:
         name = tables.name_of(thing)
@@ -246,7 +288,12 @@ class CallReader(Origins):
             return frozenset([NewObject(kind, None)])
         if isinstance(owner, Argument):
             return self._method_of_argument(owner, name, args, place)
+        effect = libraries.effect_on(kind, name)
+        if effect is not None:
+            return self.apply(effect, args, place, owner)
         self._check_method(owner, name, args, place)
+        if outlives(owner) and isinstance(owner, Data) and owner.callables:
+            self._pass_parts(args, place)
         return _method_result(owner, name, args)
 
     def _method_of_argument(self, owner: Argument, name: str, args: Args, place: CodePlace | None) -> Value:
@@ -278,7 +325,7 @@ class CallReader(Origins):
             if is_unordered(atom) and place is not None:
                 self.report(diagnostics.set_order(place))
             if isinstance(atom, NewObject) and is_users(atom.kind):
-                for name in sorted(tables.data_methods() & set(dir(atom.kind))):
+                for name in sorted(libraries.data_methods() & set(dir(atom.kind))):
                     method = inspect.getattr_static(atom.kind, name)
                     if isinstance(method, types.FunctionType) and is_users(method):
                         self.function(method, UNKNOWN, atom)
@@ -286,7 +333,7 @@ class CallReader(Origins):
     def _check_method(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> None:
         plain = isinstance(owner, Data) or (isinstance(owner, KnownObject) and isinstance(owner.value, _PLAIN_KINDS))
         special = name.startswith("__") and name.endswith("__")
-        fits = special or (name in tables.data_methods() if plain else not name.startswith("_"))
+        fits = special or (name in libraries.data_methods() if plain else not name.startswith("_"))
         local = tables.machine_method(owner, name, args) if plain else None
         if local or (name in tables.CLOCK and (plain or isinstance(owner, NewObject))):
             self.report(diagnostics.calls(local or name, place))
@@ -294,8 +341,7 @@ class CallReader(Origins):
             self.unseen(f"method {name}", place)
         if place is None:
             return
-        starting = self.starting is not None and (isinstance(owner, Data | NewObject) or owner == self.starting)
-        if name in tables.MUTATORS and outlives(owner) and not starting:
+        if name in libraries.mutators() and outlives(owner) and not self._begins(owner):
             self.report(diagnostics.keeps(place))
         through = name in tables.GO_THROUGH and any(is_unordered(atom) for value in args.values for atom in deep(value))
         if through or (name == "pop" and is_unordered(owner)):
@@ -322,6 +368,14 @@ def _method_result(owner: Atom, name: str, args: Args) -> Value:
     callables = _passes_callables(args) or (isinstance(owner, Data) and owner.callables)
     part = outlives(owner) and isinstance(owner, Data) and owner.inner  # the result may be a part of the owner
     return frozenset([Data(callables=callables, held=part)])
+
+
+def _leads_out(atom: Atom) -> bool:
+    """Return whether a change of its contents is visible in the next call."""
+    if isinstance(atom, NewObject) and not atom.held:
+        return any(map(_leads_out, union(atom.attributes.values())))
+    function = isinstance(atom, KnownObject) and callable(atom.value)
+    return outlives(atom) and not function and not libraries.is_empty(kind_of(atom))
 
 
 def _by_address(atom: Atom) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from . import diagnostics, tables
+from . import diagnostics, libraries, tables
 from .atoms import (
     CONTAINERS,
     FRESH,
@@ -143,7 +143,7 @@ class Origins:
         if is_users(type(value)):
             return self._of_instance(owner, type(value), name, place)
         stored = attributes_of(value)
-        if is_ours(type(value)):
+        if is_ours(type(value)) and not (libraries.belongs(type(value)) and name not in stored):
             return wrap(stored[name]) if name in stored else READ
         if name in _INSIDE and callable(value):
             return self.unseen(name, place)
@@ -215,7 +215,8 @@ class Origins:
             present = {name: slot.__get__(owner.value)}
         if owner != self.starting:
             self._origin_of_arguments(type(owner.value))
-        if owner == self.starting and isinstance(present[name], list | dict | set):
+        value = present[name]
+        if owner == self.starting and (isinstance(value, list | dict | set) or libraries.belongs(type(value))):
             return stored or FRESH
         return wrap(present[name]) | (stored if key in self.prepared else NOTHING)
 
@@ -228,6 +229,8 @@ class Origins:
             users = isinstance(getter, types.FunctionType) and is_users(getter) and not self.is_declared(getter, place)
             return self.function(getter, Args(), owner) if users else PLAIN
         if isinstance(member, types.FunctionType):
+            if libraries.belongs(member):
+                return frozenset([Method(owner, name)])
             if not is_users(member):
                 return READ if is_ours(member) or tables.same_again(tables.name_of(member)) else wrap(member)
             return READ if is_generated(member, kind) else frozenset([Bound(member, owner)])

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...operations.base import CombinerAggregator, Prepared, ReducerAggregator
 from ...operations.determinism import DECLARED, nearest, own_declaration
-from . import diagnostics, tables
+from . import diagnostics, libraries, tables
 from .atoms import (
     CONTAINERS,
     IMMUTABLE,
@@ -158,7 +158,7 @@ class Reader(CallReader):
         elif isinstance(atom, Bound | Local):
             self.call(atom, UNKNOWN, place)
         elif isinstance(atom, Method):
-            plain = isinstance(atom.owner, Data) and atom.name not in tables.data_methods() | set(tables.CLOCK)
+            plain = isinstance(atom.owner, Data) and atom.name not in libraries.data_methods() | set(tables.CLOCK)
             if not plain and not isinstance(atom.owner, NewObject):
                 self.method(atom.owner, atom.name, UNKNOWN, place)
 

@@ -137,7 +137,7 @@ _DATA_TYPES = (
 _UNSTEADY_NAMES = frozenset([*CLOCK, *_words("sample tofile dump to_csv to_parquet to_pickle to_sql to_excel")])
 MUTATORS = _set(
     "append extend insert pop popitem remove clear update setdefault add discard sort reverse appendleft "
-    "extendleft popleft rotate subtract intersection_update difference_update symmetric_difference_update "
+    "extendleft popleft rotate set subtract intersection_update difference_update symmetric_difference_update "
     "move_to_end write writelines read readline readlines seek truncate send throw fill put resize itemset "
     "setfield frombytes fromlist __next__ __setitem__ __delitem__ __setattr__ setflags writerow writerows"
 )
@@ -178,10 +178,10 @@ SCALARS = frozenset(
 def data_methods() -> frozenset[str]:
     """Return the methods that a plain value may have. Includes pandas if the user's code has loaded it."""
     pandas = sys.modules.get("pandas")
-    return (_methods_with(pandas) if pandas is not None else _METHODS) - _UNSTEADY_NAMES
+    return (_methods_with(pandas) if pandas is not None else METHODS) - _UNSTEADY_NAMES
 
 
-_METHODS = _names(*_DATA_TYPES)
+METHODS = _names(*_DATA_TYPES)
 
 
 @functools.lru_cache(maxsize=1)
@@ -190,7 +190,7 @@ def _methods_with(pandas: Any) -> frozenset[str]:
     groups = (frame.groupby("a"), frame["a"].groupby(frame["a"]), frame.rolling(1), frame["a"].rolling(1))
     kinds = [pandas.DataFrame, pandas.Series, pandas.Index, pandas.Timestamp, pandas.Timedelta, *map(type, groups)]
     texts = (pandas.Series(["a"]).str, pandas.Series([pandas.Timestamp(0)]).dt)
-    return _METHODS | _names(*kinds, *map(type, texts))
+    return METHODS | _names(*kinds, *map(type, texts))
 
 
 FILE_METHODS = _names(pathlib.Path) - _names(pathlib.PurePath)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from ...cli.display import terminable
 from ...cli.failures import run_guarded
 from ...cli.run import RunCommand, cluster_on_spark, run_options
 from ...engine.phases import PROFILE
+from ...errors import LineageError, TopologyError
 from ...local import LocalCluster
 from ...report.progress import RunningTopology
 from .phases import PHASES
@@ -23,6 +25,10 @@ SHOWN = 0.00005  # seconds; what takes less is in the JSON only
 MOST = 300  # batches; Spark forgets older jobs
 COLUMNS = ("phase", "ms", "share", "who: what")
 ON = {PROFILE: True}
+OTHER_TABLE = (
+    "A profile writes to its states as a run does, and begins at txid 1: let them name new tables or topics for it. "
+    "Nothing was changed"
+)
 NO_BATCH = "there was no new batch to measure; profile with --checkpoint NEW and a new table, or add input"
 
 
@@ -46,7 +52,20 @@ def run_profiled(command: RunCommand, batches: int, warm_up: int) -> int:
     name, loaded, conf = command.load()
     with LocalCluster(loaded.storage) if command.local else cluster_on_spark(loaded.storage) as cluster:
         running = command.submit(cluster, name, conf, loaded)
-        return tell_profiles(name, measure(running, batches, warm_up), command.as_json)
+        with _advising(loaded.storage):
+            found = measure(running, batches, warm_up)
+        return tell_profiles(name, found, command.as_json)
+
+
+@contextmanager
+def _advising(checkpoint: str | None) -> Iterator[None]:
+    """Of a table that another run writes, say what a profile can do: to go on there would be to write into it."""
+    try:
+        yield
+    except TopologyError as error:
+        if checkpoint is None and isinstance(error.__cause__, LineageError) and error.__cause__.finding:
+            raise LineageError(f"{error.__cause__.finding}. {OTHER_TABLE}") from None
+        raise
 
 
 def measure(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:

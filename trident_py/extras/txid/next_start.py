@@ -21,7 +21,7 @@ def predict(standing: CheckpointState, decision: Mapping[str, Any] | None) -> Ne
     """Return what the log alone tells."""
     txid = standing.committed + 1
     if standing.is_new:
-        return _begins(txid)
+        return _begins(txid, standing.where)
     if decision is not None:
         attempt = decision["attempt"]
         return NextStart(PUBLISHES, f"publishes txid {txid} as attempt {attempt} has decided it, and goes on after it")
@@ -30,8 +30,8 @@ def predict(standing: CheckpointState, decision: Mapping[str, Any] | None) -> Ne
     return NextStart(CONTINUES, f"continues after txid {standing.committed}")
 
 
-def _begins(txid: int) -> NextStart:
-    return NextStart(BEGINS, f"begins with txid {txid}, in a new checkpoint")
+def _begins(txid: int, where: str) -> NextStart:
+    return NextStart(BEGINS, f"begins with txid {txid}: there is no checkpoint in {where}, so it makes one")
 
 
 def examine(opening: Startup, states: Sequence[StateEvidence], after: NextStart) -> NextStart:
@@ -48,7 +48,7 @@ def examine(opening: Startup, states: Sequence[StateEvidence], after: NextStart)
     except TridentError as error:
         return NextStart(REFUSED, f"is refused: {error}")
     if after.kind == BEGINS:
-        return _begins(agreed.txid + 1)
+        return _begins(agreed.txid + 1, opening.standing.where)
     if after.kind != REPEATS or not states:
         return after
     have = "; ".join(f"{state.state} {state.of(agreed.txid + 1)}" for state in states)

@@ -118,10 +118,10 @@ class _Pattern:
             else:
                 raise ValueError(f"the letters {token!r} of the pattern {pattern!r} have no counterpart")
 
-    def write(self, moment: datetime.date) -> str:
+    def text_of(self, moment: datetime.date) -> str:
         return "".join(part if kind == "text" else _write(part, moment) for kind, part in self._parts)
 
-    def read(self, text: str, whole: bool) -> tuple[dict[str, str], str]:
+    def match(self, text: str, whole: bool) -> tuple[dict[str, str], str]:
         pattern = "".join(re.escape(part) if kind == "text" else _reader(part) for kind, part in self._parts)
         match = re.compile(pattern + ("$" if whole else ""), re.IGNORECASE).match(text)
         if match is None:
@@ -195,11 +195,11 @@ class SimpleDateFormat:
 
     def format(self, date: Date | int) -> str:
         millis = date if isinstance(date, int) else date.getTime()
-        return self._pattern.write(_moment(millis).astimezone(self._zone))
+        return self._pattern.text_of(_moment(millis).astimezone(self._zone))
 
     def parse(self, text: str) -> Date:
         try:
-            moment, zone = _assemble(self._pattern.read(text, whole=False)[0])
+            moment, zone = _assemble(self._pattern.match(text, whole=False)[0])
         except ValueError as error:
             raise ParseError(f'Unparseable date: "{text}"') from error
         aware = moment.replace(tzinfo=_offset(zone) if zone else self._zone)
@@ -218,11 +218,11 @@ class DateTimeFormatter:
             if self._zone is None:
                 raise ValueError("an Instant needs a formatter with a zone")
             moment = moment.moment().astimezone(self._zone)
-        return self._pattern.write(moment)
+        return self._pattern.text_of(moment)
 
     def parse(self, text: str) -> datetime.datetime:
         try:
-            return _assemble(self._pattern.read(text, whole=True)[0])[0]
+            return _assemble(self._pattern.match(text, whole=True)[0])[0]
         except ValueError as error:
             raise DateTimeParseError(f"Text '{text}' could not be parsed at index 0") from error
 

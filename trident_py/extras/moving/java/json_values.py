@@ -42,8 +42,8 @@ def _pairs(kind: Any) -> Any:
     return make
 
 
-def _load(text: str, kind: Any) -> Any:
-    return json.loads(text, object_pairs_hook=_pairs(kind))
+def _load(text: str, kind: Any, **numbers: Any) -> Any:
+    return json.loads(text, object_pairs_hook=_pairs(kind), **numbers)
 
 
 class JSONParser:
@@ -85,6 +85,18 @@ def _number_by_org(value: float | Decimal) -> str:
     return text if "E" in text or "." not in text else text.rstrip("0").rstrip(".")
 
 
+def _number_of_org(text: str) -> float | Decimal:
+    return float(text) if math.isfinite(float(text)) else Decimal(text)
+
+
+def _check_finite(value: Any) -> None:
+    """Raise JSONError for NaN and Infinity, also in a list or a map, as org.json does."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise JSONError("JSON does not allow non-finite numbers.")
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_finite(one)
+
+
 class _Style(NamedTuple):
     """How a library writes a text, and a number with a fraction."""
 
@@ -122,7 +134,7 @@ class _Lookup:
     @classmethod
     def parse(cls, text: str) -> Self:
         try:
-            found = _wrap_values(_load(text, HashMap))
+            found = _wrap_values(_load(text, HashMap, parse_constant=str, parse_float=_number_of_org))
         except ValueError as error:
             raise JSONError(str(error)) from error
         if not isinstance(found, cls):
@@ -217,6 +229,9 @@ class OrgJSONObject(_Lookup):
         return self._values.get(key) is None
 
     def put(self, key: str, value: Any) -> OrgJSONObject:
+        if key is None:
+            raise TypeError("Null key.")
+        _check_finite(value)
         if value is None:
             self._values.pop(key, None)
         else:
@@ -245,6 +260,7 @@ class OrgJSONArray(_Lookup):
         return self._values[key]
 
     def put(self, value: Any) -> OrgJSONArray:
+        _check_finite(value)
         self._values.append(value)
         return self
 

@@ -12,14 +12,14 @@ from .numbers import to_int, to_long
 __all__ = ["Random", "shuffle"]
 
 _MASK = (1 << 48) - 1
-_unique = count(time.time_ns())
+_unique = count(1)
 
 
 class Random:
     """Without a seed, the numbers differ in each process, as in Java."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self.setSeed(next(_unique) * 1181783497276652981 if seed is None else seed)
+        self.setSeed(next(_unique) * 1181783497276652981 ^ time.time_ns() if seed is None else seed)
 
     def setSeed(self, seed: int) -> None:
         self._seed = (seed ^ 0x5DEECE66D) & _MASK
