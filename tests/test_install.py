@@ -39,6 +39,7 @@ EXTRAS = {
     "trident_py/extras/gateway": ("events", "redis"),
     "trident_py/extras/avro": ("avro",),
     "trident_py/extras/moving": ("moving", "kafka", "redis"),
+    "trident_py/databases/options": ("mysql", "postgresql"),
     "trident_py/kafka": ("kafka",),
     "trident_py/extras/hdfs": ("hdfs",),
     "trident_py/testing/pytest_plugin": ("testing",),
