@@ -7,6 +7,7 @@ whatever transaction is open when it arrives, as long as the producer's epoch is
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,7 +21,7 @@ from states.kafka.marks import MarkPlace
 from states.kafka.sender import Witness
 from trident_py.errors import FailedException, StateError
 from trident_py.state import SILENT, persist
-from trident_py.testing.proxy import HOST, CuttingProxy, end_txn_of
+from trident_py.testing.proxy import HOST, CuttingProxy
 from trident_py.tuples import TridentTuple
 
 TXN_OFFSET_COMMIT = b"\x00\x1c\x00\x03"  # key and version
@@ -43,7 +44,8 @@ class Run:
         self.proxy: CuttingProxy = broker.proxy
         topic = broker.create_topic()
         self.factory = TransactionalTopicState(broker.bootstrap, topic, value="v", settings=settings)
-        self.end_txn = end_txn_of(MarkPlace(self.factory.cluster, topic, "contract", "s").transactional_id(0))
+        producer = MarkPlace(self.factory.cluster, topic, "contract", "s").transactional_id(0)
+        self.end_txn = struct.pack(">ihh", 30 + len(producer.encode()), 26, 1)  # size, key and version of an EndTxn
         self.start()
 
     def start(self) -> None:
