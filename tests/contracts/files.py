@@ -18,10 +18,10 @@ from unittest import mock
 
 import pytest
 
+from states.extras.files.folder import StateFolder
+from states.extras.files.ledger import STAGING
+from states.extras.files.participant import FileParticipant
 from states.files import FileState
-from states.files.folder import StateFolder
-from states.files.ledger import STAGING
-from states.files.participant import FileParticipant
 from trident_py.errors import DefinitionError
 
 from .crashing import INSIDE

@@ -82,6 +82,7 @@ def test_without_topology_files_a_states_file_is_checked(installed: dict[str, En
 
 
 @pytest.mark.parametrize("line", [
+    "from states.files import DelimitedRecordFormat, FileState, RecordFormat",
     "from states.redis import *",
     "from states.redis import RedisMapState, RedisStoreMapper",
     "from trident_py.drpc import DRPCClient",

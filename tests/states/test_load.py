@@ -16,9 +16,9 @@ import jsonschema
 import pytest
 
 import states
+from states.extras.files.models import FileSettings
 from states.extras.redis.models import RedisMap, RedisTexts
 from states.loading import StateSettings, find_types
-from states.loading.file_models import FileSettings
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap, Window
 from states.sql import InsertIgnoreState, SqlMapState

@@ -6,10 +6,10 @@ import enum
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ...files import formats
-from ...files.formats import RecordFormat
-from ...files.state import LARGEST, FileState
 from ...rows import RowUpdater
+from ..files import formats
+from ..files.formats import RecordFormat
+from ..files.state import LARGEST, FileState
 from .builders import make_setter
 
 __all__ = [

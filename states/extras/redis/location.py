@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from trident_py.errors import DefinitionError
+from trident_py.extras.redis.url import read_redis_url
 from trident_py.model import secrets
-from trident_py.model.redis_url import read_redis_url
 from trident_py.state import Location, Needs, Reading
 
 from ...diagnostics import Finding

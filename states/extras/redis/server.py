@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError, explain_missing
+from trident_py.extras.redis.url import SCHEMES, is_redis_url, read_redis_url
 from trident_py.model import secrets
-from trident_py.model.redis_url import SCHEMES, is_redis_url, read_redis_url
 from trident_py.model.retry import again_for
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from trident_py.extras.gateway import redisstore
 from trident_py.extras.gateway.stores import store_of
 from trident_py.extras.moving import sources
 from trident_py.extras.moving.sources import RedisSource
-from trident_py.model.redis_url import OPTIONS, read_redis_url
+from trident_py.extras.redis.url import OPTIONS, read_redis_url
 from trident_py.operations.builtin import Sum
 from trident_py.state import MapCombinerAggStateUpdater, OpaqueValue, StateType
 from trident_py.tuples import Fields, TridentTuple

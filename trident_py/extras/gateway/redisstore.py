@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...errors import DefinitionError, explain_missing
-from ...model.redis_url import read_redis_url
 from ...model.secrets import hide, redact_url, secrets_in
+from ..redis.url import read_redis_url
 from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 
 CLAIM = """

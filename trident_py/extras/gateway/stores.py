@@ -7,8 +7,8 @@ from sqlalchemy.exc import ArgumentError
 
 from ...databases.options import check_options
 from ...errors import DefinitionError
-from ...model.redis_url import is_redis_url, read_redis_url
 from ...model.requirements import Needs, address_of
+from ..redis.url import is_redis_url, read_redis_url
 from .claims import ClaimStore
 from .redisstore import RedisClaims
 from .sqlstore import SqlClaims

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...errors import DefinitionError, StateError, TridentError, explain_missing
-from ...model.redis_url import read_redis_url
 from ...model.secrets import hide, redact_url, secrets_in
 from ...state import (
     JSONNonTransactionalSerializer,
@@ -21,6 +20,7 @@ from ...state import (
     Location,
     StateType,
 )
+from ..redis.url import read_redis_url
 from .storm_values import Key, check_form, decode
 
 OURS = b"trident:"  # begins the names of our ledger's keys

@@ -11,10 +11,10 @@ from typing import Any
 from trident_py.errors import FailedException, StateError, TridentError
 from trident_py.model.context import RunContext
 
-from ..ledger.fence import Fence
-from ..ledger.owner import Owner
-from ..ledger.protocol import Ledger
-from ..ledger.store import LedgerStore, Trace
+from ...ledger.fence import Fence
+from ...ledger.owner import Owner
+from ...ledger.protocol import Ledger
+from ...ledger.store import LedgerStore, Trace
 from . import clock, spark_listing
 from .folder import HIDDEN, StateFolder
 from .ledger import LEDGER, STAGING, DataFile, FileLedger, Record

@@ -16,8 +16,8 @@ from trident_py.model.chunks import TupleList, arrow_type, convert
 from trident_py.state import State
 from trident_py.tuples import Fields, TridentTuple
 
-from ..columns.arrow import gather_columns
-from ..columns.values import short
+from ...columns.arrow import gather_columns
+from ...columns.values import short
 from .folder import StateFolder
 from .formats import ROWS_AT_ONCE, FileFormat, explain_refusal, strange
 from .ledger import STAGING, FileFence, FileLedger

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from trident_py.errors import FailedException, StateError
 from trident_py.filesystems.base import is_number
 
-from ..ledger.fence import Fence, LedgerRow
-from ..ledger.format import NAME, check_format
-from ..ledger.store import Transition, utc_now
+from ...ledger.fence import Fence, LedgerRow
+from ...ledger.format import NAME, check_format
+from ...ledger.store import Transition, utc_now
 from .folder import HIDDEN, StateFolder
 
 LEDGER = f"{HIDDEN}/ledger"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from ..errors import DefinitionError
-from .requirements import Needs, address_of
+from ...errors import DefinitionError
+from ...model.requirements import Needs, address_of
 
 SCHEMES = ("redis", "rediss", "unix")
 _HERE = ("localhost", "127.0.0.1", "::1", "")

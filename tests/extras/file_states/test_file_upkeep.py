@@ -15,10 +15,10 @@ from file_readers import by_manifest, by_spark_list, counted, listed, manifest, 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from states.extras.files.folder import StateFolder
+from states.extras.files.ledger import DataFile
+from states.extras.files.upkeep import AT_LEAST, due
 from states.files import FileState, RecordFormat, RowUpdater
-from states.files.folder import StateFolder
-from states.files.ledger import DataFile
-from states.files.upkeep import AT_LEAST, due
 from trident_py.errors import FailedException, ZombieError
 from trident_py.tuples import TridentTuple
 
@@ -39,7 +39,7 @@ def driver(factory: FileState) -> Driver:
 
 @pytest.fixture
 def clock() -> Iterator[Any]:
-    with mock.patch("states.files.clock.now", return_value=1000.0) as now:
+    with mock.patch("states.extras.files.clock.now", return_value=1000.0) as now:
         yield now
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from trident_py.errors import StateError, TridentError, ZombieError
 from trident_py.tuples import Fields
 
-from ..ledger.protocol import Ledger
+from ...ledger.protocol import Ledger
 from . import clock, spark_listing
 from .folder import StateFolder
 from .ledger import STAGING, DataFile, Record

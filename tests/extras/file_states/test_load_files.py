@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import states
+from states.extras.files.models import FileSettings
 from states.files import FileState
-from states.loading.file_models import FileSettings
 from trident_py.errors import DefinitionError
 
-PAGE = Path(__file__).parents[2] / "docs" / "states.md"
+PAGE = Path(__file__).parents[3] / "docs" / "states.md"
 
 
 def loaded(folder: Path, settings: str) -> FileState:

@@ -15,8 +15,8 @@ from trident_py.state import BatchParticipant, Location, Needs, StateFactory, St
 from trident_py.state.roles import StoredRows
 from trident_py.tuples import Fields, FieldsLike
 
-from ..diagnostics import Finding
-from ..rows import RowUpdater
+from ...diagnostics import Finding
+from ...rows import RowUpdater
 from .folder import StateFolder, can_rename_folders, location_of, needs_of, normalize_uri, open_folder
 from .formats import FileFormat, RecordFormat, format_of
 from .ledger import FileFence, FileLedger, Record

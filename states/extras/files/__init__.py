@@ -1,0 +1,5 @@
+"""The states in files. `states.files` has the public names."""
+
+from ...rows import RowUpdater
+from .formats import DelimitedRecordFormat, RecordFormat
+from .state import FileState
