@@ -92,6 +92,7 @@ STATES_MAY_IMPORT = {
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
+    "trident_py/testing/faults/driver_process.py": "a run on LocalCluster must not load pyspark",
     "trident_py/cli/run.py": "`--local` must not load pyspark",
     "trident_py/extras/moving/shadow_comparison.py": "only a picture needs matplotlib",
     "trident_py/extras/moving/source_options.py": "`trident --help` loads no SQLAlchemy",

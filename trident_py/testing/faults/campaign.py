@@ -33,6 +33,7 @@ def everywhere(
     stores: Sequence[StorePlace] = ("sqlite",),
     readings: Readings | None = None,
     conf: Mapping[str, Any] | None = None,
+    cluster: str = "local",
     faults: Collection[str] = tuple(FAULTS),
     unreached: Collection[str] = (),
     smoke: bool = False,
@@ -55,6 +56,7 @@ def everywhere(
 
     ``faults``: only these ways to disturb. ``unreached``: state partitions ("counts/1") that no batch need reach.
     ``smoke``: a sample that takes seconds. ``seed``: of the order and the sample. ``point``, ``rows``: only this case.
+    ``cluster``: "local"; "spark" is untested.
 
     Raises FaultFound for the first case that fails, with the fewest rows found that show it, and how to repeat it;
     Undisturbed if the topology fails without a disturbance or does not reach a state's partition; DefinitionError.
@@ -69,7 +71,7 @@ def everywhere(
         folder = Path(stack.enter_context(scratch("trident-faults-")))
         drivers = stack.enter_context(Drivers(folder / "drivers", build, readings or {}))
         settings = tuple((conf or {}).items())
-        lab = Laboratory(drivers, folder, name_stores(stores), settings)
+        lab = Laboratory(drivers, folder, name_stores(stores), cluster, settings)
         campaign = Campaign(lab, feed, drawn, tuple(faults), tuple(unreached), smoke, rerun or Rerun())
         return campaign.only(FaultCase.of(point), rows) if point else campaign.run()
 

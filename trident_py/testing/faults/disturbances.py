@@ -41,6 +41,7 @@ class Trial:
     feed: Feed
     folder: Path
     url: str
+    cluster: str = "local"
     conf: tuple[tuple[str, Any], ...] = ()
     notes: list[str] = field(default_factory=list)
     _starts: int = 0
@@ -50,7 +51,7 @@ class Trial:
         self._starts += 1
         point = self.case.point if action else None
         wire = KillPoint(str(self.folder), point=point, action=action or "kill")
-        made = Run(str(self.folder), self.url, self.feed, wire, self._starts, self.conf)
+        made = Run(str(self.folder), self.url, self.feed, wire, self._starts, self.cluster, self.conf)
         return replace(made, **more)
 
     def disturb(self, action: str, **more: Any) -> Driving:

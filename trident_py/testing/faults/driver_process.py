@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,7 @@ class Run:
     feed: Feed
     tripwire: KillPoint
     number: int = 1
+    cluster: str = "local"
     conf: tuple[tuple[str, Any], ...] = ()
     wider: bool = False
     other: int = 0
@@ -102,14 +105,34 @@ def _run_to_end(run: Run, build: Build, readings: Readings) -> Outcome:
         raise DefinitionError(f"build must return a built topology (topology.build()), got {type(topology).__name__}")
     if run.wider:
         topology = Topology(_wider(topology.plan))
-    with LocalCluster(str(Path(run.folder) / CHECKPOINTS)) as cluster:
-        wire = replace(run.tripwire, labels=tuple(_labels(topology).items()))
+    with _cluster(run) as (cluster, processes):
+        wire = replace(run.tripwire, processes=processes, labels=tuple(_labels(topology).items()))
         conf = with_context(dict(run.conf), watcher=wire)
         running = cluster.submitTopology(NAME, conf, topology)
         if not running.awaitTermination(run.seconds):
             raise TridentError(f"the run did not end in {run.seconds:g} s. Its spouts must be finite")
         contents = _contents(topology, run.store, readings) if run.read else {}
     return Outcome(contents=contents, promises=_promises(topology, dict(run.conf), readings))
+
+
+@contextmanager
+def _cluster(run: Run) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    """The cluster, and the processes that die with this one."""
+    checkpoints = str(Path(run.folder) / CHECKPOINTS)
+    if run.cluster == "local":
+        with LocalCluster(checkpoints) as local:
+            yield local, ()
+        return
+    from ...spark.cluster import SparkCluster
+    from ...spark.internals import java_process
+    from ...spark.session import OwnSession
+
+    own = OwnSession({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"})
+    try:
+        with SparkCluster(own.spark, checkpoints) as spark:
+            yield spark, (os.getpid(), java_process(own.spark).pid)
+    finally:
+        own.stop()
 
 
 def _contents(topology: Topology, store: str, readings: Readings) -> Contents:

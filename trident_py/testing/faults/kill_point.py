@@ -111,7 +111,7 @@ class KillPoint:
     """A `trident_py.model.fault_points.Watcher`. Made in the driver, picklable, goes to the workers.
 
     ``record``: writes every step that is reached to a file. ``point``: there, once, ``action`` happens: "kill" sends
-    SIGKILL to this process, "fail" raises FailedException, "hold" waits for a file of the test.
+    SIGKILL to ``processes`` and this one, "fail" raises FailedException, "hold" waits for a file of the test.
     ``labels``: other names for states.
     """
 
@@ -119,6 +119,7 @@ class KillPoint:
     record: bool = False
     point: Point | AnyPoint | None = None
     action: str = "kill"
+    processes: tuple[int, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
 
     def at(self, step: str, name: str, partition: int, txid: int) -> None:
@@ -149,7 +150,7 @@ class KillPoint:
         except FileExistsError:
             return  # it comes once
         if self.action == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
+            end_now(self.processes)
         if self.action == "fail":
             raise FailedException(f"asked by the test: {self.point}")
         wait_for(Path(self.folder) / GO)
@@ -159,6 +160,15 @@ def read_points(folder: Path) -> list[Point]:
     """Return the points that a recorded run has reached, in order, each once."""
     lines = (folder / REACHED).read_text(encoding="utf-8").splitlines()
     return list(dict.fromkeys(Point(**json.loads(line)) for line in lines))
+
+
+def end_now(processes: tuple[int, ...]) -> None:
+    """Send SIGKILL: no process of the run does anything after this."""
+    for process in (*processes, os.getpid()):
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            continue  # it was quicker
 
 
 def wait_for(file: Path) -> None:

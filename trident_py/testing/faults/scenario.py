@@ -25,7 +25,7 @@ class Story:
             story.feed([("a",)]).crash_at("committed", "counts").run()
             story.run().expect("counts", {("a",): 2, ("b",): 1})
 
-    ``build``, ``fields``, ``kind``, ``store``, ``readings`` and ``conf`` are as for `everywhere`.
+    ``build``, ``fields``, ``kind``, ``store``, ``readings``, ``conf`` and ``cluster`` are as for `everywhere`.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class Story:
         store: StorePlace = "sqlite",
         readings: Readings | None = None,
         conf: Mapping[str, Any] | None = None,
+        cluster: str = "local",
     ) -> None:
         self._closing = ExitStack()
         self._folder = Path(self._closing.enter_context(scratch("trident-story-")))
@@ -47,7 +48,7 @@ class Story:
         except BaseException:
             self._closing.close()
             raise
-        self._fields, self._kind, self._conf = fields, kind, tuple((conf or {}).items())
+        self._fields, self._kind, self._cluster, self._conf = fields, kind, cluster, tuple((conf or {}).items())
         self._batches: list[list[Any]] = []
         self._point: tuple[str, str | None, int | None, int | None, str] | None = None
         self._starts = 0
@@ -109,7 +110,7 @@ class Story:
         self._starts += 1
         wire, self._point = self._wire(), None
         feed = Feed.of(self._batches, self._fields, self._kind)
-        run = Run(str(self._folder), self._store, feed, wire, self._starts, self._conf)
+        run = Run(str(self._folder), self._store, feed, wire, self._starts, self._cluster, self._conf)
         driving = self._drivers.run(run, warm=True)
         self._outcome = driving.outcome
         if wire.point is not None and not was_hit(self._folder):

@@ -125,6 +125,7 @@ class Laboratory:
     drivers: Drivers
     folder: Path
     stores: dict[str, StorePlace]
+    cluster: str = "local"
     conf: tuple[tuple[str, Any], ...] = ()
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -139,7 +140,7 @@ class Laboratory:
         """Return one undisturbed run. Raises Undisturbed if it fails."""
         folder = self._folder()
         with empty_store(self.stores[store], folder) as url:
-            run = Run(str(folder), url, feed, KillPoint(str(folder), True), 1, self.conf)
+            run = Run(str(folder), url, feed, KillPoint(str(folder), True), 1, self.cluster, self.conf)
             outcome = self.drivers.run(run, warm=True).ending
             if outcome.error:
                 raise Undisturbed(f"undisturbed, on {store}, the run fails: {outcome.error}")
@@ -156,7 +157,7 @@ class Laboratory:
         """Run the case and compare."""
         folder = self._folder()
         with empty_store(self.stores[case.store], folder) as url:
-            trial = Trial(self.drivers, case, reference.feed, folder, url, self.conf)
+            trial = Trial(self.drivers, case, reference.feed, folder, url, self.cluster, self.conf)
             try:
                 outcome = carry_out(trial)
             except (NotReached, NeverEnds) as error:
