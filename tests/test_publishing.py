@@ -41,7 +41,7 @@ class Participant(BatchParticipant):
         if self.errors:
             raise self.errors.pop(0)
 
-    def give_up(self, txid: int, attempt: int) -> bool:
+    def give_up(self, txid: int) -> bool:
         if isinstance(self.shown, Exception):
             raise self.shown
         return not self.shown

@@ -132,11 +132,11 @@ class Ledger(BatchParticipant, Generic[Row]):
         for index in reversed(range(len(self._stores))):
             self._change(index, partial(self._go_back, txid=txid), transition)
 
-    def give_up(self, txid: int, attempt: int) -> bool:
-        """Shut out an end of this attempt that is still under way. Return False if the batch is complete. Raises
+    def give_up(self, txid: int) -> bool:
+        """Shut out an end of this batch that is still under way. Return False if the batch is complete. Raises
         ZombieError for an older driver."""
-        rule, transition = partial(self._give_up, txid=txid, attempt=attempt), Transition("give up the batch")
-        return bool(self._change(0, rule, transition).txid < txid)
+        transition = Transition("give up the batch", begins=True)
+        return bool(self._change(0, partial(self._give_up, txid=txid), transition).txid < txid)
 
     def newest(self) -> Row:
         """Return the row. Raises ZombieError for an older driver."""
@@ -185,9 +185,11 @@ class Ledger(BatchParticipant, Generic[Row]):
         late = {} if self.records_each_attempt else {"started": txid, "attempt": attempt + 1}
         return self.fence.admits(row, txid, attempt).evolve(txid=txid, **late)
 
-    def _give_up(self, row: Row | None, txid: int, attempt: int) -> Row:
+    def _give_up(self, row: Row | None, txid: int) -> Row:
+        """Let in the next attempt, which after a start is the first one of this driver."""
         row = self.fence.newest(row)
-        return row if row.txid >= txid else row.evolve(started=txid, attempt=attempt + 1)
+        following = row.attempt + 1 if row.started == txid else 0
+        return row if row.txid >= txid else row.evolve(started=txid, attempt=following)
 
     def _go_back(self, row: Row | None, txid: int) -> Row:
         """Go back to a batch. What another checkpoint has written stays; a row of this run has gone back."""

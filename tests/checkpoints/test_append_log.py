@@ -77,7 +77,7 @@ def test_a_process_killed_before_any_call_to_the_disk_loses_nothing_that_has_ret
         for path, txid in returned.items():
             there = max(found.get(path, {0: None}))
             assert there in (txid, txid + 1), (number, path, txid, there)
-    assert killed == number - 1 > 40
+    assert killed == number - 1 > 25
 
 
 # -- power ------------------------------------------------------------------------------------------------------------

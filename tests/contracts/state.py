@@ -207,7 +207,7 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
         assert copy == factory == self.make(database)
         assert hash(copy) == hash(factory)
         assert factory.kind and factory.stateName
-        for url in ("sqlite:///place.db?password=hush&timeout=5", "mysql+pymysql://me:hush@place/x"):
+        for url in ("postgresql+psycopg://place/x?user=me&password=hush", "mysql+pymysql://me:hush@place/x"):
             secret = repr(replace(factory, url=url))
             assert "hush" not in secret and "place" in secret
         with pytest.raises(Exception) as told:

@@ -91,8 +91,8 @@ class WeakParticipant(BatchParticipant):
     def abort(self, txid: int, attempt: int) -> None:
         self.inner.abort(txid, attempt)
 
-    def give_up(self, txid: int, attempt: int) -> bool:
-        return self.inner.give_up(txid, attempt)
+    def give_up(self, txid: int) -> bool:
+        return self.inner.give_up(txid)
 
 
 class Quiet(Weak):

@@ -114,7 +114,7 @@ class Publisher:
         will be."""
         first = self.participants[self.deciding[0]]
         try:
-            if not first.give_up(batch.txid, batch.attempt):
+            if not first.give_up(batch.txid):
                 return False
             self._store.remove(DECIDED, batch.txid)
         except Exception:

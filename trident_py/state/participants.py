@@ -100,9 +100,11 @@ class BatchParticipant(ABC):
     @abstractmethod
     def abort(self, txid: int, attempt: int) -> None: ...
 
-    def give_up(self, txid: int, attempt: int) -> bool:
-        """Make sure that no `publish` of this attempt shows the batch later, and return True; False if it is visible.
-        Called only if it ``decides``, when it has refused the batch and the decision is to be withdrawn."""
+    def give_up(self, txid: int) -> bool:
+        """Make sure that no `publish` that is under way shows the batch later, and return True; False if it is
+        visible, or that is unknown. Called only if it ``decides``, when it has refused the batch and the decision is to
+        be withdrawn."""
+        return False
         raise NotImplementedError
 
 

@@ -312,7 +312,7 @@ def test_what_a_withdrawn_decision_has_placed_is_not_left(tmp_path: Path, mode: 
 
     with mock.patch.object(StateFolder, "rename", refusing), pytest.raises(StateError, match="no right"):
         running.publish(2, 0, receipts)
-    assert running.participant.give_up(2, 0)
+    assert running.participant.give_up(2)
     running.batch(batch(2)[:5], 2, of=1, attempt=1)
     expected = Counter(map(tuple, [*batch(1), *batch(2)[:5]]))
     assert factory.stored() == counted(by_manifest(tmp_path / "rows")) == expected
