@@ -27,6 +27,7 @@ from testbed.hdfs import HdfsServer
 from testbed.kafka_broker import KafkaBroker
 from testbed.redis_server import RedisServer
 from testbed.s3 import S3Server
+from trident_py.model import pickling
 
 # Tests start Java dozens of times, each for a few seconds: its second compiler would cost more than it gives.
 # Their batches are small, and most are about Spark's tasks, so none runs in a driver unless a test asks for it.
@@ -64,6 +65,7 @@ def forget_modules_of_the_test(tmp_path_factory: pytest.TempPathFactory) -> Iter
     for name in {*sys.modules} - known:
         if str(getattr(sys.modules[name], "__file__", None)).startswith(folder):
             del sys.modules[name]
+            pickling._WHOLE.pop(name, None)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -73,15 +72,13 @@ def double(n):
 
 
 @pytest.fixture
-def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A module of the user's that other machines do not have."""
     (tmp_path / "own_parts.py").write_text(PARTS)
     monkeypatch.syspath_prepend(str(tmp_path))
     import own_parts  # type: ignore[import-not-found]
 
-    yield own_parts
-    sys.modules.pop("own_parts")
-    pickling._WHOLE.pop("own_parts", None)
+    return own_parts
 
 
 def worker(block: bytes) -> tuple[str, bytes]:
