@@ -71,6 +71,7 @@ SCRIPTS: list[Any] = [
     (("opaque", "opaque", True), [
         (*END, "late"), ("spout", "end of 1", "other"), ("write", "begin the batch in the ledger", "deliver")]),
     (("batch", "opaque", False), [(*END, "late"), (*END, "refuse"), ("log", "log decided 1", "deliver")]),
+    (("batch", "opaque", False), [("log", "log decided 1", "die"), (*END, "refuse")]),
     (("opaque", "transactional", True), [
         ("task", "commit partition 0", "twice"), (*END, "go"), ("task", "commit partition 0", "back 1"),
         ("task", "commit partition 1", "deliver")]),

@@ -337,6 +337,8 @@ def _judge_error(cell: Cell, world: World, faults: set[str]) -> None:
         return
     if not faults & DENIED or (isinstance(driver.error, LineageError) and not faults & BACK):
         raise Violation(f"a run has ended, and nothing had failed for good: {driver.error!r}")
+    if "ZombieError" in str(driver.error) and not faults & {*BACK, "start", "wake"}:
+        raise Violation(f"a driver was shut out, and there was no other one: {driver.error!r}")
     decided = max((key[1] for key in world.log.content if key[0] == DECIDED), default=0)
     late = any(name == "give up the batch" for _, _, name, _ in world.taken)  # what is under way may still arrive
     held = decided and not late and faults <= {"refuse", "deny"}
