@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ class TestInsertIgnore(RowContract):
 class TestInsertIgnoreInThreeFiles(RowContract):
     def make(self, url: str) -> InsertIgnoreState:
         return InsertIgnoreState(url, "rows", "word", ["word string", "n bigint"], files=3)
+
+    def on_server(self, factory: InsertIgnoreState, url: str) -> InsertIgnoreState:
+        return replace(factory, url=url, files=1)
 
 
 @pytest.fixture

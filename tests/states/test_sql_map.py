@@ -6,6 +6,7 @@ import datetime
 import decimal
 import multiprocessing
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,9 @@ class TestTransactional(MapContract):
 class TestOpaqueInThreeFiles(MapContract):
     def make(self, url: str) -> SqlMapState:
         return SqlMapState.opaque(url, "counts", "word string", "count bigint", files=3)
+
+    def on_server(self, factory: SqlMapState, url: str) -> SqlMapState:
+        return replace(factory, url=url, files=1)
 
 
 @pytest.fixture
