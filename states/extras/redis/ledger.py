@@ -8,8 +8,9 @@ from dataclasses import astuple
 from typing import Any, ClassVar
 
 from trident_py.errors import StateError
+from trident_py.extras.redis.url import read_redis_url
 from trident_py.model.context import RunContext
-from trident_py.state import Remembered
+from trident_py.state import Location, Needs, Reading, Remembered
 
 from ...diagnostics import Finding
 from ...ledger.fence import FIELDS, Fence, LedgerRow
@@ -234,6 +235,42 @@ class RedisLedger(Ledger[LedgerRow]):
         """Log what a crash of Redis may lose, and take over."""
         durability.tell(self._place.server)
         return super().open(conf)
+
+
+class RedisFactory:
+    """Inherited before StateFactory by the factories, which are frozen dataclasses with these fields."""
+
+    url: str
+    hash: str | None
+    remark = durability.REMARK
+    """The condition of the guarantee, for the table."""
+    reading = Reading.CURRENT
+
+    @property
+    def stateName(self) -> str:
+        return "strings" if self.hash is None else self.hash
+
+    @property
+    def needs(self) -> Needs:
+        return read_redis_url(self.url).needs
+
+    @property
+    def location(self) -> Location:
+        return self.place.location
+
+    @property
+    def place(self) -> RedisPlace:
+        return RedisPlace(self.url, self.hash)
+
+    def participant(self) -> RedisLedger:
+        return RedisLedger(self.place, self._last_txid)
+
+    def check(self) -> Sequence[Finding]:
+        return self.participant().check()
+
+    def _last_txid(self) -> int:
+        """Return the highest txid among the values, 0 if there is none."""
+        return 0
 
 
 def as_arguments(row: LedgerRow | None) -> list[str | int]:

@@ -15,43 +15,9 @@ from urllib.parse import quote
 from trident_py.errors import DefinitionError
 from trident_py.extras.redis.url import read_redis_url
 from trident_py.model import secrets
-from trident_py.state import Location, Needs, Reading
+from trident_py.state import Location
 
-from ...diagnostics import Finding
-from . import durability
 from .server import AT_ONCE, RedisDatabase, server_of
-
-
-class RedisFactory:
-    """Inherited before StateFactory by the factories, which are frozen dataclasses with these fields."""
-
-    url: str
-    hash: str | None
-    remark = durability.REMARK
-    """The condition of the guarantee, for the table."""
-    reading = Reading.CURRENT
-
-    @property
-    def stateName(self) -> str:
-        return "strings" if self.hash is None else self.hash
-
-    @property
-    def needs(self) -> Needs:
-        return read_redis_url(self.url).needs
-
-    @property
-    def location(self) -> Location:
-        return self.place.location
-
-    @property
-    def place(self) -> RedisPlace:
-        return RedisPlace(self.url, self.hash)
-
-    def check(self) -> Sequence[Finding]:
-        participant: Any = self.participant()  # type: ignore[attr-defined]  # the factory's
-        found: Sequence[Finding] = participant.check()
-        return found
-
 
 OURS = "trident:"
 
@@ -78,8 +44,7 @@ class RedisPlace:
 
     @property
     def location(self) -> Location:
-        name = "strings" if self.hash is None else f"hash {self.hash}"
-        return Location(frozenset([read_redis_url(self.url).spelling]), frozenset([name]), shown=self.shown)
+        return read_redis_url(self.url).locate(self.hash, self.shown)
 
     @property
     def _tag(self) -> str:

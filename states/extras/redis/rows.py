@@ -15,7 +15,6 @@ from trident_py.model.chunks import encodable
 from trident_py.model.secrets import redact_url
 from trident_py.operations.base import TridentCollector
 from trident_py.state import (
-    BatchParticipant,
     QueryFunction,
     State,
     StateFactory,
@@ -24,8 +23,8 @@ from trident_py.state import (
 from trident_py.state.serializers import json_text
 from trident_py.tuples import Fields, TridentTuple
 
-from .ledger import RedisFence, RedisLedger
-from .location import OURS, RedisFactory, RedisPlace, check_hash
+from .ledger import RedisFactory, RedisFence
+from .location import OURS, RedisPlace, check_hash
 from .server import check_url
 from .writer import RedisWriter, check_expiry
 
@@ -252,9 +251,6 @@ class RedisState(RedisFactory, StateFactory):
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> RedisRows:
         return RedisRows(RedisWriter(self.place, RedisFence.of(conf), partitionIndex))
-
-    def participant(self) -> BatchParticipant:
-        return RedisLedger(self.place, lambda: 0)
 
     def stored(self) -> dict[tuple, Any]:
         """Return all texts: (name,) -> text."""

@@ -58,7 +58,6 @@ class RedisDatabase:
         once_more = Retry(NoBackoff(), 1)  # the server may have closed an idle connection
         self.client: Any = self._make_client(url, socket_timeout=ANSWER, retry=once_more)
         self._first: Any = self._make_client(url, socket_timeout=CONNECT, retry=Retry(NoBackoff(), 0))
-        self._unspoken = ", or speaks no TLS" if url.startswith("rediss:") else ""
         self._scripts: dict[str, Any] = {}
 
     def _make_client(self, url: str, **options: Any) -> Any:
@@ -91,7 +90,7 @@ class RedisDatabase:
             client.info("server")
         finally:
             client.close()
-        self._first, self._unspoken = None, ""
+        self._first = None
 
     @contextlib.contextmanager
     def errors(self, doing: str) -> Iterator[None]:
@@ -106,7 +105,9 @@ class RedisDatabase:
             lost = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError)
             if code in _PASSING or (lost and not isinstance(error, errors.AuthenticationError)):
                 kind = ReadOnlyStore if code == "READONLY" else FailedException
-                raise kind(f"{text}. The server is gone, or cannot do this now{self._unspoken}") from error
+                silent = self._first is not None and self.shown.startswith("rediss:")
+                hint = ", or speaks no TLS" if silent else ""
+                raise kind(f"{text}. The server is gone, or cannot do this now{hint}") from error
             raise StateError(f"{text}. {_ADVICE[code]}" if code in _ADVICE else text) from error
 
 

@@ -78,8 +78,7 @@ class RedisSource:
     @property
     def location(self) -> Location:
         """That of a state of ours that keeps its values here."""
-        name = "strings" if self.hash is None else f"hash {self.hash}"
-        return Location(frozenset([read_redis_url(self.url).spelling]), frozenset([name]), shown=self.shown)
+        return read_redis_url(self.url).locate(self.hash, self.shown)
 
     def connect(self) -> Any:
         try:

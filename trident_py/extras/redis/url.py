@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ...errors import DefinitionError
 from ...model.requirements import Needs, address_of
+from ...state import Location
 
 SCHEMES = ("redis", "rediss", "unix")
 _HERE = ("localhost", "127.0.0.1", "::1", "")
@@ -63,6 +64,11 @@ class RedisAddress(NamedTuple):
         """One spelling, for comparison: ``host:port/database``."""
         host = "localhost" if self.host in _HERE else self.host.lower()
         return f"{self.socket or f'{host}:{self.port}'}/{self.database}"
+
+    def locate(self, hash: str | None, shown: str) -> Location:
+        """Return the place of values in a hash, or (None) in the strings of the database."""
+        name = "strings" if hash is None else f"hash {hash}"
+        return Location(frozenset([self.spelling]), frozenset([name]), shown=shown)
 
     @property
     def needs(self) -> Needs:

@@ -16,7 +16,6 @@ from trident_py.model.requirements import role
 from trident_py.model.secrets import redact_url
 from trident_py.state import (
     BackingMap,
-    BatchParticipant,
     ITupleCollection,
     JSONNonTransactionalSerializer,
     JSONOpaqueSerializer,
@@ -37,8 +36,8 @@ from trident_py.tuples import Fields
 
 from ....rows import check_asked_behind
 from ....rows import share_rows as shared_rows
-from ..ledger import RedisFence, RedisLedger
-from ..location import OURS, RedisFactory, RedisPlace, check_hash
+from ..ledger import RedisFactory, RedisFence
+from ..location import OURS, RedisPlace, check_hash
 from ..server import check_url
 from ..writer import RedisWriter, check_expiry
 
@@ -357,9 +356,6 @@ class RedisMapState(RedisFactory, StateFactory):
         """Raise DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, self.place.what)
 
-    def participant(self) -> BatchParticipant:
-        return RedisLedger(self.place, self._last_txid)
-
     def stored(self) -> dict[tuple, Any]:
         """Return all values: (name,) -> plain value, TransactionalValue or OpaqueValue."""
         return {ExactKey(key): value for key, value in self._layout.read_all()}
@@ -368,7 +364,6 @@ class RedisMapState(RedisFactory, StateFactory):
         return StoredRedisValues(self._layout)
 
     def _last_txid(self) -> int:
-        """Return the highest txid among the values, 0 if there is none."""
         if self.type is StateType.NON_TRANSACTIONAL:
             return 0
         return max((int(value[0] or 0) for _, value in self._layout.read_all()), default=0)
