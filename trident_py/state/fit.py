@@ -29,8 +29,10 @@ def next_step(call: str, kind: type) -> str:
     return f"{needed}; rows are written by partitionPersist with an updater, such as states.RowUpdater()"
 
 
-def refuse_global(where: str, key: Fields) -> dict[str, str]:
-    """Return the calls that the states of a map with key fields refuse, each with the reason."""
+def refuse_global(where: str, key: Fields | None) -> dict[str, str]:
+    """Return the calls that the states of a map with key fields refuse, each with the reason; without, none."""
+    if key is None:
+        return {}
     why = f"{where} has the key {key}; a global aggregate needs key=None"
     return dict.fromkeys(("get", "update", "set"), why)
 

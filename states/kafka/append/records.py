@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import repeat
 from json.encoder import encode_basestring
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -280,7 +281,7 @@ class RecordForm:
             )
         return cls(topic, **fields, mapper=mapper, selector=selector, json=json)
 
-    @property
+    @cached_property
     def needed(self) -> Fields:
         """The fields that tuples must have."""
         names = [name for fields in (self.key, self.value, self.headers) for name in fields or ()]

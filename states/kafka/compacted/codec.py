@@ -32,7 +32,6 @@ from trident_py.tuples import Fields
 from ...columns.values import Column, RefusedValue, advice, position, row_text, short, transpose
 
 GLOBAL_KEY = ("$GLOBAL$",)
-SINGLE_KEY = "k string"
 NOT_IN_JSON = ("infinity",)
 Text = str | bytes
 
@@ -45,10 +44,15 @@ class Codec:
     keys: Fields | None
     value: Fields
 
-    @property
+    @cached_property
     def fields(self) -> Fields:
         """The fields of a row."""
         return (self.keys or Fields()).concat(self.value)
+
+    @property
+    def key_fields(self) -> Fields:
+        """The fields of a key; without any, of the one text that it then is."""
+        return self.keys or Fields("k string")
 
     def check_fields(self, fields: Fields) -> None:
         """Raise DefinitionError unless rows of these fields can be written."""
@@ -60,7 +64,7 @@ class Codec:
 
     @cached_property
     def key_columns(self) -> list[Column]:
-        fields = self.keys or Fields(SINGLE_KEY)
+        fields = self.key_fields
         return [Column(n, fields.types.get(n, "json"), n in fields.types, NOT_IN_JSON) for n in fields]
 
     @cached_property

@@ -32,7 +32,7 @@ from ..marks import ANSWER, Mark, MarkPlace
 from ..settings import cluster_of, for_producers, location_of, pairs
 from ..topic_admin import make, partition_count, partitions_of, reach, run_when_available, settings_of, unless_missing
 from .backing import PLAIN, CompactedMap, FencedWriter, KeyWriter, PlainWriter, TopicBacking
-from .codec import SINGLE_KEY, Codec
+from .codec import Codec
 from .local_table import table_of
 
 KEYS = "keys"
@@ -301,7 +301,7 @@ class CompactedTopicState(StateFactory):
 
     @property
     def key_fields(self) -> Fields | None:
-        return self.codec.keys or Fields(SINGLE_KEY)
+        return self.codec.key_fields
 
     @property
     def row_fields(self) -> Fields:
@@ -309,8 +309,7 @@ class CompactedTopicState(StateFactory):
 
     @property
     def refused_calls(self) -> Mapping[str, str]:
-        where = f"topic {self.topic!r}"
-        refused = {} if self.codec.keys is None else refuse_global(where, self.codec.keys)
+        refused = refuse_global(f"topic {self.topic!r}", self.codec.keys)
         return refused if self.type != PLAIN else {**dict.fromkeys(("update", "multiUpdate"), _PLAIN), **refused}
 
     @property

@@ -116,9 +116,7 @@ class SqlMapState(TableFactory):
     state_type = SqlMapRows
 
     def __post_init__(self) -> None:
-        where = parse_url(self.url).render_as_string(hide_password=False)
-        object.__setattr__(self, "url", where)  # absolute: a worker may run in another folder
-        self.place  # noqa: B018 (raises DefinitionError)
+        super().__post_init__()
         for name in [*(self.key or ()), *self.value]:
             nameable("column", name)
         if len(self.value) == 0 or (self.key is not None and len(self.key) == 0):
@@ -170,7 +168,7 @@ class SqlMapState(TableFactory):
 
     @property
     def refused_calls(self) -> Mapping[str, str]:
-        return {} if self.key is None else refuse_global(f"table {self.table!r}", self.key)
+        return refuse_global(f"table {self.table!r}", self.key)
 
     @property
     def keys(self) -> Fields | None:

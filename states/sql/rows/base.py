@@ -87,6 +87,11 @@ class TableFactory(StateFactory):
     table: str
     files: int = 1
 
+    def __post_init__(self) -> None:
+        where = parse_url(self.url).render_as_string(hide_password=False)
+        object.__setattr__(self, "url", where)  # absolute: a worker may run in another folder
+        self.place  # noqa: B018 (raises DefinitionError)
+
     @property
     def location(self) -> Location:
         return location_of(self.place)
@@ -121,9 +126,8 @@ class RowFactory(TableFactory):
     own_updater = RowUpdater()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", parse_url(self.url).render_as_string(hide_password=False))
+        super().__post_init__()
         object.__setattr__(self, "columns", self._fields)
-        self.place  # noqa: B018 (raises DefinitionError)
         for name in (*(self._fields or ()), *self._txid):
             nameable("column", name)
         self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
