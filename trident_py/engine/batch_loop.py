@@ -283,8 +283,7 @@ class BatchLoop:
         log.warning("txid %d: %s", batch.txid, reason, extra=TOLD)
         self.tell("unsteady", batch, reason)
 
-    def _notice_empty(self, txid: int, outcome: AttemptOutcome) -> None:
-        tuples = sum(report.value for report in outcome.reports if report.kind == "emitted")
+    def _notice_empty(self, txid: int, tuples: int) -> None:
         always_ready = self._empty.add(tuples, self.coordination.woken_by, time.monotonic())
         if always_ready is not None:
             self._warn(txid, always_ready)
@@ -292,17 +291,18 @@ class BatchLoop:
     def _record_success(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
         progress = self.progress
         progress.receipts, progress.commits = {}, {}
-        self._notice_empty(batch.txid, outcome)
+        tuples = 0
         for report in outcome.reports:
             if report.kind == "emitted":
-                spout = self._spouts[report.node]
-                progress.count(progress.emitted, spout, report.partition, report.value)
+                progress.count(progress.emitted, self._spouts[report.node], report.partition, report.value)
+                tuples += report.value
             elif report.kind == "persisted":
                 name, (count, new_values, receipt, took) = self._names[report.node], report.value
                 progress.count(progress.persisted, name, report.partition, count)
                 progress.commits[name] = max(took, progress.commits.get(name, 0.0))
                 progress.new_values[name] = progress.new_values.get(name, 0) + new_values
                 progress.receipts.setdefault(name, []).append(receipt)
+        self._notice_empty(batch.txid, tuples)
         progress.txid, progress.seconds = batch.txid, seconds
         progress.dead_letters += len(batch.excluded)
         progress.backlog = self.coordination.backlog()

@@ -105,7 +105,6 @@ class BatchParticipant(ABC):
         visible, or that is unknown. Called only if it ``decides``, when it has refused the batch and the decision is to
         be withdrawn."""
         return False
-        raise NotImplementedError
 
 
 def participant_of(factory: StateFactory) -> BatchParticipant | None:

@@ -154,4 +154,4 @@ class DeadLettersProcessor(Processor[DeadLetters]):
     """Emits the letters of its spout partition at the end of the batch."""
 
     def finish(self) -> None:
-        self.emit_rows(LETTER, list(self.context.letters(self.spec.spout)))
+        self.emit_rows(LETTER, self.context.letters(self.spec.spout))
