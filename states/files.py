@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from trident_py.entry_points import answer, names_of
 
 if TYPE_CHECKING:
-    from .extras.files import DelimitedRecordFormat, FileState, RecordFormat, RowUpdater
+    from trident_py.extras.files import DelimitedRecordFormat, FileState, RecordFormat, RowUpdater
 
 __all__ = ["DelimitedRecordFormat", "FileState", "RecordFormat", "RowUpdater"]
 

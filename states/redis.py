@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from trident_py.entry_points import answer, names_of
 
 if TYPE_CHECKING:
-    from .extras.redis import (
+    from trident_py.extras.redis.public_names import (
         DefaultKeyFactory,
         FieldMapper,
         KeyFactory,

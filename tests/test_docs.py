@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
-from states.extras.redis.models import RedisMap, RedisTexts
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from states.loading.settings import StateSettings
+from trident_py.extras.redis.models import RedisMap, RedisTexts
 from trident_py.report.guarantees import _cell
 from trident_py.topology import ChainedAggregatorDeclarer, GroupedStream, Stream, TridentState, TridentTopology
 from trident_py.topology.graph import Graph

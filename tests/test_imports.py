@@ -197,7 +197,7 @@ def _room(parts: list[str]) -> str:
 
 def extra(name: str) -> str | None:
     """`trident_py/extras/gateway/app.py` or `trident_py.extras.gateway.app` -> `gateway`; None for what is none."""
-    found = re.match(r"(?:trident_py|states)\.extras\.(\w+)", name.removesuffix(".py").replace("/", "."))
+    found = re.match(r"trident_py\.extras\.(\w+)", name.removesuffix(".py").replace("/", "."))
     return found[1] if found else None
 
 
@@ -267,16 +267,16 @@ def test_nothing_names_a_module_of_another_extra() -> None:
 
 
 def test_every_extra_is_found_by_an_entry_point() -> None:
-    tops = [ROOT / package / "extras" for package in ("trident_py", "states")]
-    folders = {path.parent.name for top in tops for path in top.glob("*/__init__.py")}  # one may be in both
+    folders = {path.parent.name for path in (ROOT / "trident_py" / "extras").glob("*/__init__.py")}
     points = [point for group in (EXTRAS, COMMANDS, FILESYSTEMS, MONITORS) for point in find_points(group)]
     found = {extra(point.module) for point in points} - {None}
     assert found == folders, "trident_py/entry_points.txt lacks one"
     assert all(callable(point.load()) for point in find_points(COMMANDS))
 
 
-def test_trident_py_never_imports_states() -> None:
-    assert [f.where for f in all_imports() if f.file.startswith("trident_py/") and our(f.module, "states")] == []
+def test_the_core_never_imports_states() -> None:
+    core = [found for found in all_imports() if found.file.startswith("trident_py/") and extra(found.file) is None]
+    assert [found.where for found in core if our(found.module, "states")] == []
 
 
 def test_states_import_only_the_state_api() -> None:
@@ -286,7 +286,7 @@ def test_states_import_only_the_state_api() -> None:
         if found.file.startswith("states/")
         and our(found.module, "trident_py") is not None
         and our(found.module, "trident_py") not in STATES_MAY_IMPORT
-        and extra(found.module) != (extra(found.file) or "")
+        and extra(found.module) != TYPED.get(found.file, "")
     ]
     assert wrong == []
 

@@ -45,7 +45,7 @@ EXTRAS = {
     "trident_py/testing/pytest_plugin": ("testing",),
     "trident_py/extras/s3": ("s3",),
     "states/kafka": ("kafka",),
-    "states/extras/redis": ("redis",),
+    "trident_py/extras/redis": ("redis",),
     "states/sql/dialects/mysql": ("mysql",),
     "trident_py/extras/monitor": ("monitor",),
     "trident_py/extras/opentelemetry": ("opentelemetry",),

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from states.extras.redis import models as redis_models
 from states.loading import kafka_models, models
 from states.loading.settings import StateSettings
 from trident_py.documents.problems import describe_wanted
 from trident_py.extras.gateway import settings as events
+from trident_py.extras.redis import models as redis_models
 
 MODELS = [
     model

@@ -1,4 +1,4 @@
-"""Extras, found by entry point: in ``trident_py/extras``, ``states/extras`` or another package. No core imports one.
+"""Extras, found by entry point: in ``trident_py/extras`` or another package. No core imports one.
 
 An entry point of the group ``trident_py.extras`` refers to the module of an extra; the core calls it under its name.
 One of the group ``trident_py.commands`` refers to a click command. An extra that pip installs libraries for is named

@@ -53,7 +53,7 @@ def _type_of(name: str, points: list[EntryPoint]) -> Installed:
         target: Any = points[0].load()
     except Exception as error:  # a third-party package may raise anything when imported
         missing = f"{error.name}" if isinstance(error, ModuleNotFoundError) else ""
-        if missing.startswith("states.") and is_absent(points[0], missing):
+        if missing.startswith(("states.", "trident_py.")) and is_absent(points[0], missing):
             return Installed(name, packages, None, explain_missing_extra("it", points[0].module))
         return Installed(name, packages, None, f"{points[0].value} cannot be loaded: {type(error).__name__}: {error}")
     if not (isinstance(target, type) and issubclass(target, StateSettings)):

@@ -18,11 +18,11 @@ from unittest import mock
 
 import pytest
 
-from states.extras.files.folder import StateFolder
-from states.extras.files.ledger import STAGING
-from states.extras.files.participant import FileParticipant
 from states.files import FileState
 from trident_py.errors import DefinitionError
+from trident_py.extras.files.folder import StateFolder
+from trident_py.extras.files.ledger import STAGING
+from trident_py.extras.files.participant import FileParticipant
 
 from .crashing import INSIDE
 from .state import PlainContract

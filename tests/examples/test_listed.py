@@ -10,7 +10,7 @@ import pytest
 from ported import ROOT, printed, printed_on_spark
 
 from examples import trident_redis
-from states.extras.redis.server import close_servers
+from trident_py.extras.redis.server import close_servers
 
 # The Trident topologies and states in examples/ of Storm's repository, and two that it has dropped.
 STORMS = {

@@ -10,8 +10,8 @@ import redis as client
 from ported import finished, printed
 
 from examples import trident_redis, trident_redis_map
-from states.extras.redis.server import close_servers
 from trident_py import LocalCluster
+from trident_py.extras.redis.server import close_servers
 
 WORDS = ("storm", "trident", "needs", "javadoc")
 

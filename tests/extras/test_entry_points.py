@@ -22,7 +22,7 @@ from trident_py.entry_points import COMMANDS, EXTRAS
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"confluent_kafka", "fastapi", "pydantic", "pyspark", "redis", "sqlalchemy", "sqlglot", "uvicorn", "yaml"}
-HOMES = ("trident_py.extras.", "states.extras.")
+HOME = "trident_py.extras."
 LACKS = "needs topology_files, which this installation lacks: pip install --force-reinstall trident-py"
 
 
@@ -95,7 +95,7 @@ def test_without_topology_files_a_states_file_is_checked(installed: dict[str, En
 def test_the_public_names_are_those_of_the_extra(line: str) -> None:
     found: dict[str, Any] = {}
     exec(line, found)
-    assert all(getattr(value, "__module__", HOMES[0]).startswith(HOMES) for value in found.values() if callable(value))
+    assert all(getattr(value, "__module__", HOME).startswith(HOME) for value in found.values() if callable(value))
     with pytest.raises(ImportError, match="cannot import name 'nothing'"):
         exec(f"{line.partition('import')[0]} import nothing")
 
@@ -120,8 +120,9 @@ def run_without_ours(code: str, ours: Path, folder: Path) -> subprocess.Complete
 
 
 def test_without_the_extras_of_states_the_others_are_made(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "states", tmp_path / "states", ignore=shutil.ignore_patterns("extras", "__pycache__"))
-    (tmp_path / "trident_py").symlink_to(ROOT / "trident_py")
+    without = shutil.ignore_patterns("redis", "moving", "__pycache__")
+    shutil.copytree(ROOT / "trident_py", tmp_path / "trident_py", ignore=without)
+    (tmp_path / "states").symlink_to(ROOT / "states")
     url = f"sqlite:///{tmp_path}/c.db"
     for name, keys in {"sql": f"sql-map, url: '{url}', table: t", "redis": "redis-map, url: 'redis://h:1/0'"}.items():
         (tmp_path / name).write_text(f"states: {{c: {{type: {keys}, kind: opaque}}}}")
@@ -136,9 +137,9 @@ def test_without_the_extras_of_states_the_others_are_made(tmp_path: Path) -> Non
     state, *told = done.stdout.splitlines() or [""]
     assert (done.stderr, told) == ("", [
         "{}",
-        f"redis:1: states.c.type: type redis-map: it {lacks.format('states.extras.redis.models')}",
-        f"states.redis {lacks.format('states.extras.redis')}",
-        f"{state} {lacks.format('states.extras.moving.sql_values')}",
+        f"redis:1: states.c.type: type redis-map: it {lacks.format('trident_py.extras.redis.models')}",
+        f"states.redis {lacks.format('trident_py.extras.redis.public_names')}",
+        f"{state} {lacks.format('trident_py.extras.moving.sql_values')}",
     ])  # fmt: skip
 
 

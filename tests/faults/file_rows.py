@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from states.extras.files.folder import StateFolder
 from states.files import FileState
+from trident_py.extras.files.folder import StateFolder
 
 from . import steps
 from .stores import ROW

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from states.extras.moving import hdfs, jdbc
 from states.files import FileState
 from trident_py import Fields
 from trident_py.errors import DefinitionError, StateError
+from trident_py.extras.moving.connectors import hdfs, jdbc
 from trident_py.extras.moving.port.modules import Module, translate_files
 from trident_py.tuples import TridentTuple
 

@@ -16,13 +16,13 @@ import jsonschema
 import pytest
 
 import states
-from states.extras.files.models import FileSettings
-from states.extras.redis.models import RedisMap, RedisTexts
 from states.loading import StateSettings, find_types
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap, Window
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py.errors import DefinitionError
+from trident_py.extras.files.models import FileSettings
+from trident_py.extras.redis.models import RedisMap, RedisTexts
 
 OURS = {
     "append": Append, "batch": Batch, "insert-ignore": InsertIgnore, "sequence": Sequenced, "sql-map": SqlMap,
@@ -421,8 +421,8 @@ def test_a_type_that_cannot_be_used_says_why_and_harms_no_other(
 @pytest.mark.parametrize(
     ("missing", "told"),
     [
-        ("states.extras.redis", "needs states.extras.redis.models, which this installation lacks"),
-        ("states.extras.redis.models", "needs states.extras.redis.models, which this installation lacks"),
+        ("trident_py.extras.redis", "needs trident_py.extras.redis.models, which this installation lacks"),
+        ("trident_py.extras.redis.models", "needs trident_py.extras.redis.models, which this installation lacks"),
         ("states.sql.naems", "cannot be loaded: ModuleNotFoundError: No module named 'states.sql.naems'"),
     ],
 )

@@ -7,13 +7,13 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from states.extras.redis.rows import FieldMapper, RedisState, RedisStateQuerier, RedisStateUpdater
 from states.loading.settings import NamesFields, find_types
 from states.rows import RowUpdater
 from states.sql import SqlMapState, SqlQuery
 from trident_py import Fields, TridentTopology
 from trident_py.errors import DefinitionError
 from trident_py.extras.gateway.processed import ProcessedState
+from trident_py.extras.redis.rows import FieldMapper, RedisState, RedisStateQuerier, RedisStateUpdater
 from trident_py.operations.builtin import Count, MapGet, SnapshotGet
 from trident_py.state import StateFactory
 from trident_py.state.updaters import MapCombinerAggStateUpdater

@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from properties.values import DOUBLES, INSTANTS, INTEGERS, OF_TYPE, TEXT_EDGES, anything, is_same
 
-from states.extras.redis.maps.state import text_of, value_of
 from states.kafka.compacted.codec import Codec
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
 from trident_py import Fields, TridentError
 from trident_py.errors import StateError
+from trident_py.extras.redis.maps.state import text_of, value_of
 from trident_py.model.canonical import identity
 from trident_py.model.chunks import Chunk, TupleList
 from trident_py.state import SILENT, StateType

@@ -16,9 +16,9 @@ import pytest
 from contracts.crashing import Driver
 from file_readers import by_manifest, by_spark_list, counted, listed, manifest, visible
 
-from states.extras.files.folder import StateFolder
 from states.files import FileState, RowUpdater
 from trident_py.errors import DefinitionError, FailedException, StateError, TridentError, ZombieError
+from trident_py.extras.files.folder import StateFolder
 from trident_py.tuples import TridentTuple
 
 pytestmark = pytest.mark.dear

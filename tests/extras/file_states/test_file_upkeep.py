@@ -15,11 +15,11 @@ from file_readers import by_manifest, by_spark_list, counted, listed, manifest, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from states.extras.files.folder import StateFolder
-from states.extras.files.ledger import DataFile
-from states.extras.files.upkeep import AT_LEAST, due
 from states.files import FileState, RecordFormat, RowUpdater
 from trident_py.errors import FailedException, ZombieError
+from trident_py.extras.files.folder import StateFolder
+from trident_py.extras.files.ledger import DataFile
+from trident_py.extras.files.upkeep import AT_LEAST, due
 from trident_py.tuples import TridentTuple
 
 COLUMNS = ["word string", "n bigint"]
@@ -39,7 +39,7 @@ def driver(factory: FileState) -> Driver:
 
 @pytest.fixture
 def clock() -> Iterator[Any]:
-    with mock.patch("states.extras.files.clock.now", return_value=1000.0) as now:
+    with mock.patch("trident_py.extras.files.clock.now", return_value=1000.0) as now:
         yield now
 
 

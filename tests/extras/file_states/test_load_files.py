@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import states
-from states.extras.files.models import FileSettings
 from states.files import FileState
 from trident_py.errors import DefinitionError
+from trident_py.extras.files.models import FileSettings
 
 PAGE = Path(__file__).parents[3] / "docs" / "states.md"
 

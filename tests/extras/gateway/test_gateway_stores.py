@@ -17,10 +17,10 @@ import databases
 import pytest
 from gateway_stores import names
 
-from states.extras.redis.server import check_url
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.extras.gateway.claims import NEW, PROCESSED, PRODUCED, Claim, ClaimAnswer
 from trident_py.extras.gateway.stores import store_of
+from trident_py.extras.redis.server import check_url
 from trident_py.model.secrets import redact_url
 
 pytestmark = pytest.mark.dear

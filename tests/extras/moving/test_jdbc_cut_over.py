@@ -17,10 +17,10 @@ from click.testing import CliRunner
 from own_spouts import dump_nodes
 
 import states
-from states.extras.moving import jdbc
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import StateError
+from trident_py.extras.moving.connectors import jdbc
 from trident_py.operations import CombinerAggregator
 from trident_py.testing import FixedBatchSpout
 

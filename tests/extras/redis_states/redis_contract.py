@@ -19,10 +19,10 @@ import pytest
 import redis as client
 from contracts.crashing import POINTS, in_child, main
 
-from states.extras.redis.location import OURS
-from states.extras.redis.server import close_servers
-from states.extras.redis.writer import RedisWriter
 from trident_py.errors import DefinitionError, StateError
+from trident_py.extras.redis.location import OURS
+from trident_py.extras.redis.server import close_servers
+from trident_py.extras.redis.writer import RedisWriter
 
 COUNT = itertools.count()
 # A publish is one script: nothing is half done inside it.

@@ -10,8 +10,8 @@ import redis as client
 from contracts.state import MapContract, RowContract
 from redis_contract import RedisContract, plainly
 
-from states.extras.redis.server import close_servers
 from states.redis import FieldMapper, RedisMapState, RedisState, RedisStateUpdater
+from trident_py.extras.redis.server import close_servers
 from trident_py.operations.base import CombinerAggregator
 from trident_py.state import MapCombinerAggStateUpdater
 

@@ -17,10 +17,10 @@ from redis.retry import Retry
 from redis_contract import COUNT
 from servers.waiting import soon
 
-from states.extras.redis.ledger import CHANGE, COMMIT, as_arguments, mark
-from states.extras.redis.server import close_servers
 from states.redis import RedisMapState
 from trident_py.errors import FailedException, StateError, ZombieError
+from trident_py.extras.redis.ledger import CHANGE, COMMIT, as_arguments, mark
+from trident_py.extras.redis.server import close_servers
 from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, OpaqueValue
 from trident_py.testing.proxy import CuttingProxy

@@ -11,7 +11,6 @@ import redis as client
 from contracts.crashing import Driver
 from redis_contract import COUNT
 
-from states.extras.redis.server import close_servers
 from states.redis import (
     FieldMapper,
     RedisDataType,
@@ -24,6 +23,7 @@ from states.redis import (
 )
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, StateError, ZombieError
+from trident_py.extras.redis.server import close_servers
 from trident_py.state import SILENT
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import TridentTuple

@@ -11,14 +11,14 @@ import redis as client
 from contracts.crashing import Driver
 from redis_contract import RedisContract
 
-from states.extras.redis import server
-from states.extras.redis.server import close_servers
 from states.redis import RedisMapState, RedisState
 from trident_py.errors import DefinitionError, FailedException
 from trident_py.extras.gateway import redisstore
 from trident_py.extras.gateway.stores import store_of
 from trident_py.extras.moving import sources
 from trident_py.extras.moving.sources import RedisSource
+from trident_py.extras.redis import server
+from trident_py.extras.redis.server import close_servers
 from trident_py.extras.redis.url import OPTIONS, read_redis_url
 from trident_py.operations.builtin import Sum
 from trident_py.state import MapCombinerAggStateUpdater, OpaqueValue, StateType

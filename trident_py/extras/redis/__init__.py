@@ -1,1 +1,1 @@
-"""What the states in Redis, the gateway and an import have in common: a URL of Redis."""
+"""States in Redis, in the bytes of storm-redis; its URL serves the gateway and an import, too."""

@@ -10,7 +10,7 @@ import keyword
 STORM_MODULES = (
     "trident_py", "trident_py.operations", "trident_py.operations.builtin", "trident_py.testing",
     "trident_py.state", "trident_py.spouts", "trident_py.windowing", "trident_py.drpc", "trident_py.metrics",
-    "states.redis", "states.extras.moving.hdfs", "states.extras.moving.jdbc",
+    "states.redis", "trident_py.extras.moving.connectors.hdfs", "trident_py.extras.moving.connectors.jdbc",
 )  # fmt: skip
 RUNTIME = "trident_py.extras.moving.java"
 STANDARD = (

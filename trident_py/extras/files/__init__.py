@@ -1,5 +1,6 @@
 """The states in files. `states.files` has the public names."""
 
-from ...rows import RowUpdater
+from states.rows import RowUpdater
+
 from .formats import DelimitedRecordFormat, RecordFormat
 from .state import FileState

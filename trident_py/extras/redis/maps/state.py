@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from trident_py.errors import DefinitionError, StateError
-from trident_py.model.canonical import UnkeyableError, identity, key_of, to_plain
-from trident_py.model.chunks import encodable
-from trident_py.model.requirements import role
-from trident_py.model.secrets import redact_url
-from trident_py.state import (
+from states.rows import check_asked_behind
+from states.rows import share_rows as shared_rows
+
+from ....errors import DefinitionError, StateError
+from ....model.canonical import UnkeyableError, identity, key_of, to_plain
+from ....model.chunks import encodable
+from ....model.requirements import role
+from ....model.secrets import redact_url
+from ....state import (
     BackingMap,
     ITupleCollection,
     JSONNonTransactionalSerializer,
@@ -28,14 +31,11 @@ from trident_py.state import (
     StateType,
     TransactionalValue,
 )
-from trident_py.state.base import Key
-from trident_py.state.keys import ExactKey
-from trident_py.state.maps import MAPS
-from trident_py.state.serializers import json_text
-from trident_py.tuples import Fields
-
-from ....rows import check_asked_behind
-from ....rows import share_rows as shared_rows
+from ....state.base import Key
+from ....state.keys import ExactKey
+from ....state.maps import MAPS
+from ....state.serializers import json_text
+from ....tuples import Fields
 from ..ledger import RedisFactory, RedisFence
 from ..location import OURS, RedisPlace, check_hash
 from ..server import check_url

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from trident_py.errors import DefinitionError, StateError
+from states.ledger.fence import LedgerRow
 
-from ...ledger.fence import LedgerRow
+from ...errors import DefinitionError, StateError
 from .ledger import COMMIT, MISSING, RedisFence, as_arguments, mark
 from .location import RedisPlace
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from trident_py.filesystems.base import is_number
-
+from ...filesystems.base import is_number
 from .folder import HIDDEN
 from .ledger import STAGING
 

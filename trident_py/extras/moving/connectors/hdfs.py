@@ -6,10 +6,11 @@ import enum
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ...rows import RowUpdater
-from ..files import formats
-from ..files.formats import RecordFormat
-from ..files.state import LARGEST, FileState
+from states.rows import RowUpdater
+
+from ...files import formats
+from ...files.formats import RecordFormat
+from ...files.state import LARGEST, FileState
 from .builders import make_setter
 
 __all__ = [

@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from trident_py.errors import FailedException, StateError, TridentError
-from trident_py.model.context import RunContext
+from states.ledger.fence import Fence
+from states.ledger.owner import Owner
+from states.ledger.protocol import Ledger
+from states.ledger.store import LedgerStore, Trace
 
-from ...ledger.fence import Fence
-from ...ledger.owner import Owner
-from ...ledger.protocol import Ledger
-from ...ledger.store import LedgerStore, Trace
+from ...errors import FailedException, StateError, TridentError
+from ...model.context import RunContext
 from . import clock, spark_listing
 from .folder import HIDDEN, StateFolder
 from .ledger import LEDGER, STAGING, DataFile, FileLedger, Record

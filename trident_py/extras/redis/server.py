@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError, explain_missing
-from trident_py.extras.redis.url import SCHEMES, is_redis_url, read_redis_url
-from trident_py.model import secrets
-from trident_py.model.retry import again_for
+from ...errors import DefinitionError, FailedException, ReadOnlyStore, StateError, explain_missing
+from ...model import secrets
+from ...model.retry import again_for
+from .url import SCHEMES, is_redis_url, read_redis_url
 
 T = TypeVar("T")
 ANSWER = 30.0

@@ -10,11 +10,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from trident_py.errors import DefinitionError, FailedException, StateError, TridentError
-from trident_py.filesystems.base import AWAY, LOCAL, LOCAL_PASSES, NAMENODE_AWAY, REFUSED, FileSystem, StorageFailure
-from trident_py.filesystems.folder import StoredFolder
-from trident_py.filesystems.registry import open_filesystem
-from trident_py.filesystems.uris import (
+from ...errors import DefinitionError, FailedException, StateError, TridentError
+from ...filesystems.base import AWAY, LOCAL, LOCAL_PASSES, NAMENODE_AWAY, REFUSED, FileSystem, StorageFailure
+from ...filesystems.folder import StoredFolder
+from ...filesystems.registry import open_filesystem
+from ...filesystems.uris import (
     HDFS,
     S3,
     Storage,
@@ -25,7 +25,7 @@ from trident_py.filesystems.uris import (
     needs_of_paths,
     parse_uri,
 )
-from trident_py.state import Location, Needs
+from ...state import Location, Needs
 
 
 def normalize_uri(uri: str, storage: Storage) -> str:

@@ -1,4 +1,4 @@
-"""The states in Redis. `states.redis` has the public names."""
+"""The states in Redis. `states.redis` has these names."""
 
 from .maps.state import DefaultKeyFactory, KeyFactory, RedisMapState
 from .rows import (

@@ -6,7 +6,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from ...loading.settings import FactorySettings, FieldName, MapKind, MapSettings
+from states.loading.settings import FactorySettings, FieldName, MapKind, MapSettings
+
 from .rows import FieldMapper
 from .server import check_url
 
@@ -28,7 +29,7 @@ class RedisTexts(RedisSettings):
     """A text for each key in Redis."""
 
     kinds: ClassVar[tuple[str, ...]] = ("upsert",)
-    factory: ClassVar[str] = "states.extras.redis:RedisState"
+    factory: ClassVar[str] = "trident_py.extras.redis.rows:RedisState"
 
     hash: str | None = Hash
     key: FieldName = Field(description="Field of the key, a text")
@@ -46,7 +47,7 @@ class RedisTexts(RedisSettings):
 class RedisMap(MapSettings, RedisSettings):
     """Map states in Redis, in Storm's bytes: a value for each key, updated by persistentAggregate."""
 
-    factory: ClassVar[str] = "states.extras.redis:RedisMapState"
+    factory: ClassVar[str] = "trident_py.extras.redis.maps.state:RedisMapState"
 
     kind: MapKind
     hash: str | None = Hash

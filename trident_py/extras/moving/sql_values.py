@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from trident_py.errors import StateError
-from trident_py.state import StateType
-from trident_py.state.base import Key
-from trident_py.tuples import Fields
+from states.columns.arrow import KeyedRows
+from states.sql.maps.backing import SqlBackingMap
+from states.sql.maps.state import GLOBAL_KEY
+from states.sql.rows.table_writer import Stage
 
-from ...columns.arrow import KeyedRows
-from ...sql.maps.backing import SqlBackingMap
-from ...sql.maps.state import GLOBAL_KEY
-from ...sql.rows.table_writer import Stage
+from ...errors import StateError
+from ...state import StateType
+from ...state.base import Key
+from ...tuples import Fields
 
 FEW = 2_000  # up to so many rows are written and read one by one, as in a batch
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.errors import StateError, TridentError
-from trident_py.model.chunks import TupleList, arrow_type, convert
-from trident_py.state import State
-from trident_py.tuples import Fields, TridentTuple
+from states.columns.arrow import gather_columns
+from states.columns.values import short
 
-from ...columns.arrow import gather_columns
-from ...columns.values import short
+from ...errors import StateError, TridentError
+from ...model.chunks import TupleList, arrow_type, convert
+from ...state import State
+from ...tuples import Fields, TridentTuple
 from .folder import StateFolder
 from .formats import ROWS_AT_ONCE, FileFormat, explain_refusal, strange
 from .ledger import STAGING, FileFence, FileLedger

@@ -12,12 +12,11 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from trident_py.errors import DefinitionError
-from trident_py.extras.redis.url import read_redis_url
-from trident_py.model import secrets
-from trident_py.state import Location
-
+from ...errors import DefinitionError
+from ...model import secrets
+from ...state import Location
 from .server import AT_ONCE, RedisDatabase, server_of
+from .url import read_redis_url
 
 OURS = "trident:"
 

@@ -7,12 +7,12 @@ import secrets
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
-from trident_py.errors import FailedException, StateError
-from trident_py.filesystems.base import is_number
+from states.ledger.fence import Fence, LedgerRow
+from states.ledger.format import NAME, check_format
+from states.ledger.store import Transition, utc_now
 
-from ...ledger.fence import Fence, LedgerRow
-from ...ledger.format import NAME, check_format
-from ...ledger.store import Transition, utc_now
+from ...errors import FailedException, StateError
+from ...filesystems.base import is_number
 from .folder import HIDDEN, StateFolder
 
 LEDGER = f"{HIDDEN}/ledger"

@@ -10,10 +10,10 @@ from io import BytesIO
 from itertools import islice
 from typing import Any
 
-from trident_py.errors import StateError, TridentError, ZombieError
-from trident_py.tuples import Fields
+from states.ledger.protocol import Ledger
 
-from ...ledger.protocol import Ledger
+from ...errors import StateError, TridentError, ZombieError
+from ...tuples import Fields
 from . import clock, spark_listing
 from .folder import StateFolder
 from .ledger import STAGING, DataFile, Record

@@ -11,16 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
-from trident_py.errors import DefinitionError, StateError
-from trident_py.operations.base import TridentCollector
-from trident_py.state import QueryFunction, StateUpdater
-from trident_py.tuples import Fields, FieldsLike, TridentTuple, Values
+from states.sql.connection import execute_bound
+from states.sql.query import Select
+from states.sql.rows.batch import BatchRows, BatchState
+from states.sql.store import Store, parse_url, store_of
+from states.sql.table import describe, nearest, unknown_column
 
-from ...sql.connection import execute_bound
-from ...sql.query import Select
-from ...sql.rows.batch import BatchRows, BatchState
-from ...sql.store import Store, parse_url, store_of
-from ...sql.table import describe, nearest, unknown_column
+from ....errors import DefinitionError, StateError
+from ....operations.base import TridentCollector
+from ....state import QueryFunction, StateUpdater
+from ....tuples import Fields, FieldsLike, TridentTuple, Values
 from .builders import make_setter
 
 __all__ = [

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from trident_py.errors import DefinitionError, StateError, TridentError
-from trident_py.filesystems.uris import show_storage
-from trident_py.model.chunks import arrow_type
-from trident_py.state import BatchParticipant, Location, Needs, StateFactory, StatePlace
-from trident_py.state.roles import StoredRows
-from trident_py.tuples import Fields, FieldsLike
+from states.diagnostics import Finding
+from states.rows import RowUpdater
 
-from ...diagnostics import Finding
-from ...rows import RowUpdater
+from ...errors import DefinitionError, StateError, TridentError
+from ...filesystems.uris import show_storage
+from ...model.chunks import arrow_type
+from ...state import BatchParticipant, Location, Needs, StateFactory, StatePlace
+from ...state.roles import StoredRows
+from ...tuples import Fields, FieldsLike
 from .folder import StateFolder, can_rename_folders, location_of, needs_of, normalize_uri, open_folder
 from .formats import FileFormat, RecordFormat, format_of
 from .ledger import FileFence, FileLedger, Record

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trident_py.errors import StateError
+from states.diagnostics import Finding
 
-from ...diagnostics import Finding
+from ...errors import StateError
 from .server import RedisDatabase
 
 log = logging.getLogger("trident_py")

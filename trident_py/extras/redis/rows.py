@@ -9,20 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident_py.errors import DefinitionError, StateError
-from trident_py.model.canonical import to_plain
-from trident_py.model.chunks import encodable
-from trident_py.model.secrets import redact_url
-from trident_py.operations.base import TridentCollector
-from trident_py.state import (
+from ...errors import DefinitionError, StateError
+from ...model.canonical import to_plain
+from ...model.chunks import encodable
+from ...model.secrets import redact_url
+from ...operations.base import TridentCollector
+from ...state import (
     QueryFunction,
     State,
     StateFactory,
     StateUpdater,
 )
-from trident_py.state.serializers import json_text
-from trident_py.tuples import Fields, TridentTuple
-
+from ...state.serializers import json_text
+from ...tuples import Fields, TridentTuple
 from .ledger import RedisFactory, RedisFence
 from .location import OURS, RedisPlace, check_hash
 from .server import check_url

@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, ClassVar
 
-from trident_py.errors import StateError
-from trident_py.extras.redis.url import read_redis_url
-from trident_py.model.context import RunContext
-from trident_py.state import Location, Needs, Reading, Remembered
+from states.diagnostics import Finding
+from states.ledger.fence import FIELDS, Fence, LedgerRow
+from states.ledger.format import NAME, check_format
+from states.ledger.owner import Owner
+from states.ledger.protocol import Ledger
+from states.ledger.store import LedgerStore, Trace, Transition, utc_now
 
-from ...diagnostics import Finding
-from ...ledger.fence import FIELDS, Fence, LedgerRow
-from ...ledger.format import NAME, check_format
-from ...ledger.owner import Owner
-from ...ledger.protocol import Ledger
-from ...ledger.store import LedgerStore, Trace, Transition, utc_now
+from ...errors import StateError
+from ...model.context import RunContext
+from ...state import Location, Needs, Reading, Remembered
 from . import durability
 from .location import RedisPlace
+from .url import read_redis_url
 
 # Each script is one step of Redis: 1 if it was done, 0 if the row or a mark is not as the caller has read it. It checks
 # everything before its first write, since Redis undoes nothing, and may run twice: without an answer it is repeated.

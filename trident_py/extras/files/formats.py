@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from trident_py.errors import DefinitionError, StateError
-from trident_py.state.serializers import java_double
-from trident_py.tuples import Fields, FieldsLike, TridentTuple
+from ...errors import DefinitionError, StateError
+from ...state.serializers import java_double
+from ...tuples import Fields, FieldsLike, TridentTuple
 
 ROWS_AT_ONCE = 65_536
 

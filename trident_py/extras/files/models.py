@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ...loading.settings import FactorySettings, FieldList
+from states.loading.settings import FactorySettings, FieldList
 
 Size = Annotated[int | str, Field(examples=["128MB", 1000000])]
 Time = Annotated[int | str, Field(examples=["1h", "30d", 60])]
@@ -16,7 +16,7 @@ class FileSettings(FactorySettings):
     """Rows in files: Parquet, CSV or JSON lines in a local folder, HDFS or S3, one file per batch and partition."""
 
     kinds: ClassVar[tuple[str, ...]] = ("batch",)
-    factory: ClassVar[str] = "states.extras.files:FileState"
+    factory: ClassVar[str] = "trident_py.extras.files:FileState"
 
     uri: str = Field(min_length=1, description="Folder of the files: a local path, hdfs:// or s3://")
     format: Literal["parquet", "csv", "json"] = Field("parquet", description="Format of the files")

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-from trident_py.filesystems.base import is_number
-
+from ...filesystems.base import is_number
 from .folder import StateFolder, spark_uri
 from .ledger import KEPT, Record
 

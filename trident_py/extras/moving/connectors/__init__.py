@@ -1,0 +1,1 @@
+"""Storm's connectors by their names, for translated topologies."""
