@@ -288,6 +288,11 @@ class LocalTable:
         with self.lock:
             return int(self._rows.execute("SELECT max(txid) FROM t").fetchone()[0] or 0)
 
+    def count(self) -> int:
+        """Return how many keys have a row."""
+        with self.lock:
+            return int(self._rows.execute("SELECT count(*) FROM t").fetchone()[0])
+
     def rows(self) -> Iterator[tuple[bytes, Row]]:
         """Yield all keys that have a value, in the order of their bytes."""
         last = None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trident_py.entry_points import load
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.clients import Cluster
 from trident_py.model.context import RunContext
@@ -21,6 +22,7 @@ from trident_py.state import (
 )
 from trident_py.state.fit import refuse_global
 from trident_py.state.keys import ExactKey
+from trident_py.state.roles import StoredValues
 from trident_py.tuples import Fields, FieldsLike
 
 from ...diagnostics import Finding
@@ -354,6 +356,12 @@ class CompactedTopicState(StateFactory):
         backing = self._make_backing(PlainWriter(self.cluster, self.topic, {}))
         backing.written = 1  # waits for records committed just now
         return {ExactKey(key): value for key, value in backing.rows()}
+
+    def open_values(self) -> StoredValues:
+        """Open the values of a map. The topic is created with the first ones that are put."""
+        backing = self._make_backing(PlainWriter(self.cluster, self.topic, {}))
+        opened = load(repr(self), "topic_values").StoredTopicValues
+        return opened(backing, self._compaction, for_producers(self.settings))
 
     def ensure_topic(self) -> None:
         """Create the topic if it is missing. Raises StateError if an existing one is unsuitable."""
