@@ -59,8 +59,22 @@ def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
     if partitions is not None:
         return [Finding("ok", f"topic {topic!r} has {len(partitions)} partitions")]
     if create is not None:
-        return [Finding("creates", f"topic {topic!r} does not exist; it would be created, partitions: {create}")]
+        return [look_ahead(cluster, topic, create)]
     return [Finding("error", _describe_missing(topic))]
+
+
+def look_ahead(
+    cluster: Cluster, topic: str, partitions: int | None, replication: int | None = None,
+    config: Mapping[str, str] | None = None,
+) -> Finding:  # fmt: skip
+    """Report that a missing topic would be created, or why the brokers would refuse to. Creates nothing."""
+    try:
+        make(cluster, cluster.admin(), topic, partitions, replication, config, pretend=True)
+    except StateError as error:
+        return Finding("error", f"topic {topic!r} does not exist, and a start cannot create it. {error}")
+    kind = ", compacted" if config and "compact" in config.get("cleanup.policy", "") else ""
+    many = "the broker's default" if partitions is None else partitions
+    return Finding("creates", f"topic {topic!r} does not exist; it would be created{kind}, partitions: {many}")
 
 
 def _describe_missing(topic: str) -> str:
@@ -84,12 +98,14 @@ def unless_missing(cluster: Cluster, topic: str, work: Callable[[], T]) -> T | N
 
 def make(
     cluster: Cluster, admin: Any, topic: str, partitions: int | None = None, replication: int | None = None,
-    config: Mapping[str, str] | None = None,
+    config: Mapping[str, str] | None = None, pretend: bool = False,
 ) -> None:  # fmt: skip
-    """Create a topic, unless it exists by now. ``partitions`` and ``replication`` None: the brokers' defaults."""
+    """Create a topic, unless it exists by now. ``partitions`` and ``replication`` None: the brokers' defaults.
+    ``pretend``: the brokers only check whether they would."""
     wanted = confluent.NewTopic(topic, partitions or -1, replication or -1, config=dict(config or {}))
     with kafka_errors(cluster, f"create topic {topic!r}"):
-        futures = call_client(admin.create_topics, [wanted], operation_timeout=ANSWER, request_timeout=ANSWER)
+        limits = {"operation_timeout": ANSWER, "request_timeout": ANSWER}
+        futures = call_client(admin.create_topics, [wanted], validate_only=pretend, **limits)
         try:
             answer(futures[topic], ANSWER)
         except confluent.KafkaException as error:

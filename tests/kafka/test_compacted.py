@@ -7,6 +7,7 @@ import decimal
 import itertools
 import json
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -278,6 +279,24 @@ def test_a_topic_that_would_lose_keys_is_refused(make: Make, kafka: Any, config:
     assert [(each.level, each.text) for each in factory.check()] == [("error", str(told.value))]
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"replication": 3}, "a start cannot create it. Kafka at .*INVALID_REPLICATION_FACTOR"),
+        ({"config": {"segment.size": 1}}, "a start cannot create it. Kafka at .*INVALID_CONFIG.*segment.size"),
+        ({"config": {"cleanup.policy": "compacted"}}, "a start cannot create it. Kafka at .*INVALID_CONFIG"),
+        ({"config": {"delete.retention.ms": 1000}}, "by the state's config: .*delete.retention.ms=1000: a tombstone"),
+    ],
+)
+def test_a_topic_that_a_start_cannot_create_is_told_before(make: Make, more: dict, words: str) -> None:
+    factory = make(**more)
+    (found,) = factory.check()
+    assert found.level == "error" and re.search(words, found.text), found.text
+    assert factory._compaction.find_topic() is None
+    with pytest.raises(StateError):
+        driven(factory)
+
+
 def test_keys_that_expire_never_may_have_a_delete_policy(kafka: Any) -> None:
     topic = kafka.create_topic(cleanup_policy="compact,delete", retention_ms=-1, delete_retention_ms=2000)
     factory = CompactedTopicState(kafka.bootstrap, topic, "word string", "n bigint", restart=2)
@@ -291,10 +310,11 @@ def test_another_number_of_partitions_is_refused_while_running_and_afterwards(ma
     admin = Cluster.of(factory.bootstrap).admin()
     admin.create_partitions([NewPartitions(factory.topic, 4)])[factory.topic].result(30)
     assert soon(lambda: len(partitions_of(admin, factory.topic)) == 4)  # a broker tells it a moment later
-    for attempt in (lambda: participant.prepare(2, 0, 1), lambda: driven(CompactedTopicState(
-        factory.bootstrap, factory.topic, "word string", "n bigint"))):  # fmt: skip
-        with pytest.raises(StateError, match=r"had 2 partitions and has 4.*a key would live in two partitions"):
+    now = CompactedTopicState(factory.bootstrap, factory.topic, "word string", "n bigint")
+    for attempt in (lambda: participant.prepare(2, 0, 1), lambda: driven(now)):
+        with pytest.raises(StateError, match=r"had 2 partitions and has 4.*a key would live in two partitions") as told:
             attempt()
+    assert [(each.level, each.text) for each in now.check()] == [("error", str(told.value))]
 
 
 def test_a_record_without_a_key_is_found(kafka: Any) -> None:

@@ -116,6 +116,16 @@ def test_another_topology_asks_for_what_this_one_has_counted(make: Any) -> None:
         answered(run(cluster, asking(by_word, total, want), "asking"), want)
 
 
+def test_what_is_not_yet_counted_is_null_as_in_every_map(make: Any) -> None:
+    by_word, total = make("word string", "count bigint", "opaque"), make(None, "count bigint", "transactional")
+    with LocalCluster() as cluster:
+        running = run(cluster, asking(by_word, total, ["the"]), "early")
+        found = [running.collected(name).get(1, []) for name in ("one", "total", "all")]
+        assert found == [[("the", None)], [("the", None)], []]
+        run(cluster, counting(by_word, total))
+        answered(run(cluster, asking(by_word, total, ["the"]), "late"), ["the"])
+
+
 def test_a_query_in_the_same_topology_sees_the_batches_before(make: Any) -> None:
     by_word = make("word string", "count bigint", "opaque")
     topology = TridentTopology()

@@ -96,6 +96,16 @@ def test_a_look_at_the_topics_writes_nothing(kafka: Any, tmp_path: Path) -> None
     assert "there is no topic 'not-there'. Create it" in found[2].text
 
 
+@pytest.mark.parametrize("type", ["topic", "transactional-topic"])
+def test_a_topic_that_the_brokers_would_refuse_is_told(kafka: Any, tmp_path: Path, type: str) -> None:
+    """Kafka takes a point and an underscore for the same sign."""
+    like = f"{kafka.create_topic()}.x"
+    kafka.create_topic(like)
+    place = f"bootstrap: '{kafka.bootstrap}', topic: {like.replace('.x', '_x')}, partitions: 2"
+    ((found,),) = [each.findings for each in look(written(tmp_path, f"states:\n  out: {{type: {type}, {place}}}"))]
+    assert found.level == "error" and "a start cannot create it. Kafka at" in found.text, found.text
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_the_settings_of_a_type_fit_its_factory(name: str) -> None:
     model = OURS[name]

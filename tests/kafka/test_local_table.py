@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from compacted_reading import latest
 from confluent_kafka import Producer
+from spout_support import delete
 
 from states.kafka import CompactedTopicState
 from states.kafka.compacted.local_table import LocalTable, Row, table_of
@@ -219,7 +220,18 @@ def test_a_table_that_stood_still_while_tombstones_came_and_went_begins_anew(kaf
     assert there(still).keys() == {"stays"}
 
 
-def test_a_topic_that_is_not_there_is_told(kafka: Any) -> None:
+def test_a_topic_that_is_not_there_yet_has_no_values_and_is_warned_of_once(kafka: Any, caplog: Any) -> None:
     state = CompactedTopicState(kafka.bootstrap, "nobody-made-this", "k", "v").makeState({}, None, 0, 1)
+    assert [state.multiGet([("a",)]), list(state.getTuples())] == [[None], []]
+    assert [record.getMessage()[:40] for record in caplog.records] == ["topic 'nobody-made-this' does not exist,"]
+
+
+def test_a_topic_that_must_be_there_is_told(kafka: Any, table: LocalTable, topic: str) -> None:
+    """Inside a commit, and once it was read."""
+    missing = LocalTable(Cluster.of(kafka.bootstrap), "nobody-made-this")
     with pytest.raises(StateError, match=r"nobody-made-this.*Create the topic"):
-        state.multiGet([("a",)])
+        missing.catch_up(whole=True)
+    assert there(table) == {}
+    delete(kafka, topic)
+    with pytest.raises(StateError, match=rf"{topic}.*Create the topic"):
+        table.catch_up()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,8 +21,11 @@ from spout_support import (
     when_ready,
 )
 
+from trident_py.checkpoints.metadata_store import MemoryMetadataStore
 from trident_py.errors import FailedException, SpoutError
 from trident_py.kafka import KafkaSpout
+from trident_py.kafka.batches import TopicPosition
+from trident_py.kafka.offsets import Judge, View, settle
 
 COMPACTED = {"cleanup_policy": "compact", "segment_ms": 100, "min_cleanable_dirty_ratio": 0.01}
 
@@ -220,6 +224,36 @@ def test_an_opaque_spout_goes_on_without_a_topic_that_is_gone(kafka: Any, play: 
     produce(kafka, other, ["x"])
     assert values(when_ready(player, 2)) == ["x"]
     assert list(player.logged[2]["s0"]) == [other]
+
+
+def empty(kafka: Any, topic: str) -> None:
+    delete_records(kafka, topic, 10)
+
+
+def has_nothing(player: Player) -> bool:
+    return not (player.coordination.ready(2) or player.coordination.is_pending())
+
+
+@pytest.mark.parametrize("lose", [delete, recreate, empty], ids=["gone", "anew", "deleted records"])
+def test_a_loss_is_reported_once_even_if_no_batch_comes_before_the_next_start(
+    kafka: Any, play: Any, topic: str, lose: Any
+) -> None:
+    player = play(topic, kind="opaque")
+    player.batch(1)
+    lose(kafka, topic)
+    for told in (1, 0, 0):
+        player = restarted(play, player, 1, kind="opaque")
+        eventually(partial(has_nothing, player))
+        assert len(player.reported) == told, player.reported
+    assert refused(restarted(play, player, 1), 2), "a transactional spout does not go on behind it"
+
+
+def test_a_topic_that_comes_back_and_goes_again_is_another_loss() -> None:
+    told: list[Any] = []
+    judge = Judge("s", True, told.append, MemoryMetadataStore())
+    for at in (5, 5, 7):
+        settle({"t": TopicPosition("id", [at])}, View({}, {}, {}), lambda loss: judge(loss._replace(passing=False)))
+    assert len(told) == 2
 
 
 def test_a_replay_of_a_topic_that_is_not_to_be_seen_waits_before_it_judges(kafka: Any, play: Any, topic: str) -> None:

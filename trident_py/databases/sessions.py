@@ -15,6 +15,7 @@ from sqlalchemy import URL, Engine, event
 
 from ..errors import DefinitionError, explain_missing
 from ..model.secrets import redact_url
+from .options import check_files
 
 _POSTGRESQL = {
     "client_encoding": "UTF8",
@@ -105,7 +106,9 @@ def pin_mysql(raw: Any) -> None:
 
 @contextmanager
 def driver_of(url: URL) -> Iterator[None]:
-    """Raises DefinitionError, naming what to install, if the database's driver is missing inside."""
+    """Raises DefinitionError, naming what to install, if the database's driver is missing inside, and for a file of the
+    URL that is missing here."""
+    check_files(url)
     try:
         yield
     except ModuleNotFoundError as error:

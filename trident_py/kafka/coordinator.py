@@ -89,14 +89,17 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._id = txStateId
         self._conf = conf
         self._watch = Watch(options)
-        self._judge = Judge(txStateId, options.kind == OPAQUE, RunContext.of(conf).report or (lambda error: None))
+        context = RunContext.of(conf)
+        self._judge = Judge(
+            txStateId, options.kind == OPAQUE, context.report or (lambda error: None), context.metadata
+        )
+        self._judge.recall()
         self._absence = Absence(txStateId, start_wait(dict(conf)), self._judge.tell)
-        self._abandoned = AbandonedTopics(RunContext.of(conf).metadata, txStateId)
+        self._abandoned = AbandonedTopics(context.metadata, txStateId)
         self._rate = RateLimit(options.maxRecordsPerSecond)
         self._view: View | None = None
         self._positions: Positions | None = None
         self._initialized: tuple[int, Any] = (0, None)
-        self._behind: Any = None  # metadata of the batch before the positions
         self._final: dict[tuple[str, int], int] | None = None
         self._waiting = 0
         self._unread = True
@@ -109,7 +112,8 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
 
     def restore(self, txid: int, metadata: Any) -> None:
         if metadata is not None:
-            self._positions, self._behind = positions_of(metadata), metadata
+            self._positions, self._judge.behind = positions_of(metadata), metadata
+            self._judge.recall()
 
     def isReady(self, txid: int) -> bool:
         self._look_if_due()
@@ -139,7 +143,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         else:
             metadata = self._new(txid, self._base(prevMetadata))
         self._go_to(positions_of(metadata))
-        self._behind, self._gone_back = metadata, False
+        self._judge.behind, self._gone_back = metadata, False
         self._initialized = txid, metadata
         return metadata
 
@@ -286,7 +290,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
 
     def _base(self, previous: Any) -> Positions | None:
         """Return the positions after the previous batch, adjusted to changes of the topics since."""
-        if previous is None or previous != self._behind:
+        if previous is None or previous != self._judge.behind:
             return None if previous is None else positions_of(previous)
         return self._positions
 

@@ -3,6 +3,7 @@ that were deleted or recreated."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -43,14 +44,23 @@ class BrokenPromise(NamedTuple):
 class Judge:
     """Handles broken promises: ends the run of a transactional spout; an opaque one reports each once and goes on.
 
-    ``is_open``: the last look found a problem that may still pass. Until it is gone or counts, a spout has not ended.
+    What it has reported is stored with the metadata of the batch before: until there is another batch, each start finds
+    the same loss behind that one.
+
+    ``behind``: the metadata of the batch before. ``is_open``: the last look found a problem that may still pass. Until
+    it is gone or counts, a spout has not ended.
     """
 
-    def __init__(self, spout_id: str, opaque: bool, report: Callable[[BaseException], object]) -> None:
+    def __init__(
+        self, spout_id: str, opaque: bool, report: Callable[[BaseException], object], store: Any = None
+    ) -> None:
         self._id = spout_id
+        self._store = store
+        self._path = f"{spout_id}/kafka-told"
         self._opaque = opaque
         self._report = report
         self._reported: set[str] = set()
+        self.behind: Any = None
         self._since: dict[str, tuple[float, float]] = {}
         self.is_open = False
 
@@ -59,10 +69,19 @@ class Judge:
         if finding.passing and not self.is_lasting(finding.key):
             self.is_open = True
             return False
-        if finding.key not in self._reported:
+        loss = f"{finding.key}: {finding.text}"
+        if not self._opaque or loss not in self._reported:
             self.go_on_without(finding.text)
-            self._reported.add(finding.key)
+            self._reported.add(loss)
+            if self._store is not None:
+                self._store.put(self._path, 0, {"behind": self.behind, "told": sorted(self._reported)})
         return True
+
+    def recall(self) -> None:
+        """Called at a start: what an earlier run has reported behind the same batch is not reported again."""
+        stored = None if self._store is None else self._store.get(self._path, 0)
+        if stored is not None and stored["behind"] == json.loads(json.dumps(self.behind)):
+            self._reported.update(stored["told"])
 
     def begin_look(self) -> None:
         """Called before each look, which names all problems that still exist."""
@@ -143,7 +162,7 @@ def settle(base: Positions, view: View, judge: Callable[[BrokenPromise], bool]) 
     """Return the positions adjusted to what exists. New partitions and topics start at their beginning."""
     positions: Positions = {}
     for name, topic in base.items():
-        finding = BrokenPromise(f"gone {name} {topic.id}", f"topic {name} is gone", True)
+        finding = BrokenPromise(f"gone {name} {topic.id} {topic.next}", f"topic {name} is gone", True)
         if name not in view.topics and not judge(finding):
             positions[name] = topic
     for name, current in view.topics.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from ..model.requirements import needs_of, role
 from ..tuples import Fields
@@ -128,9 +128,17 @@ class StoredValues(Protocol):
 @role
 @runtime_checkable
 class OpensValues(Protocol):
-    """A factory that opens the stored values of its map."""
+    """A factory that opens the stored values of its map. One that also makes states of another kind, such as rows by
+    key, is asked only if its ``kind`` is that of a map (`opens_values`)."""
 
+    @property
+    def kind(self) -> Any: ...
     def open_values(self) -> StoredValues: ...
+
+
+def opens_values(factory: Any) -> TypeGuard[OpensValues]:
+    """Return whether tools can open the values of the factory's state, and fill it: it is a map."""
+    return isinstance(factory, OpensValues) and factory.kind in {kind.value for kind in StateType}
 
 
 class StoredRows(NamedTuple):

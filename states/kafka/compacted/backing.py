@@ -160,6 +160,7 @@ class TopicBacking(BackingMap):
         self.kind = kind
         self.writer = writer
         self.active = False
+        self.txid: int | None = None
         self.written = 0
         self._cluster = cluster
         self._table: LocalTable | None = None
@@ -207,8 +208,11 @@ class TopicBacking(BackingMap):
         return self._values(rows)
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
-        if len(keys) == 0:
-            return
+        if len(keys) > 0:
+            self._pending |= self.rows_of(keys, vals)
+
+    def rows_of(self, keys: Sequence[Key], vals: Sequence[Any]) -> dict[bytes, Row]:
+        """Return the rows of stored values by their keys. Raises StateError for what they cannot hold."""
         columns = self.codec.split_keys(keys)
         names = as_bytes(self.codec.key_texts(columns))
         txids, values, prevs = self._split(vals)
@@ -216,8 +220,10 @@ class TopicBacking(BackingMap):
         olds: Sequence[str | None] = [None] * len(texts)
         if self.kind == "opaque":
             olds = self.codec.value_texts(self.codec.split_values(prevs), columns)
-        for name, text, txid, old in zip(names, texts, txids, olds, strict=True):
-            self._pending[name] = Row(_bytes(text), txid, _bytes(old))
+        return {
+            name: Row(_bytes(text), txid, _bytes(old))
+            for name, text, txid, old in zip(names, texts, txids, olds, strict=True)
+        }
 
     def write(self, tuples: Sequence[TridentTuple]) -> None:
         """Send rows directly, column by column; of several rows of a key the last wins."""
@@ -239,6 +245,10 @@ class TopicBacking(BackingMap):
         while part := list(islice(rows, PAGE)):
             values = self._values([row for _, row in part])
             yield from zip([self.codec.key(name) for name, _ in part], values, strict=True)
+
+    def count(self) -> int:
+        """Return how many keys there are, with those whose value is null under a txid."""
+        return self._catch_up().count()
 
     def _catch_up(self) -> LocalTable:
         """Return the local table, read as far as needed.

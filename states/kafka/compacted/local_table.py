@@ -28,7 +28,7 @@ from trident_py.kafka.error_codes import Meaning
 
 from ..advice import kafka_errors
 from ..marks import ANSWER
-from ..topic_admin import partitions_of, settings_of
+from ..topic_admin import partitions_of, settings_of, unless_missing
 
 log = logging.getLogger("states.kafka")
 
@@ -84,6 +84,7 @@ class LocalTable:
         self._retention: float | None = None
         self._partitions = 0
         self.begun = 0
+        self._told = False
         self._begin()
 
     def _begin(self) -> None:
@@ -99,12 +100,15 @@ class LocalTable:
     def catch_up(self, settles: float = SETTLES, whole: bool = False) -> int:
         """Read all records committed by now. ``settles``: for how many seconds to wait for open transactions.
         ``whole``: a transaction that stays open for longer is an error. Returns ``begun``, the number of times the
-        table was started anew; the current one has been read to the end.
+        table was started anew; the current one has been read to the end. A topic that is not there yet has no records;
+        with ``whole``, as inside a commit, it must be there, and so must one that was read before.
 
         Raises FailedException if the broker is away, StateError for records that no state has written.
         """
         with self.lock, kafka_errors(self._cluster, f"read topic {self._topic!r} back"):
             try:
+                if not (whole or self._at) and self._is_missing():
+                    return self.begun
                 if self._stale():
                     self._begin()
                 began = self._reached if self._at else time.monotonic()
@@ -115,6 +119,13 @@ class LocalTable:
             except BaseException:
                 self._consumer = None  # drops its fetched records; the next consumer starts at ``_at``
                 raise
+
+    def _is_missing(self) -> bool:
+        there = unless_missing(self._cluster, self._topic, lambda: partitions_of(self._admin, self._topic)) is not None
+        if not (there or self._told):
+            log.warning("topic %r does not exist, or not yet: until it does, it has no values", self._topic)
+            self._told = True
+        return not there
 
     def _stale(self) -> bool:
         """Return whether a tombstone may have been written and removed since the table last reached the end."""
@@ -276,6 +287,11 @@ class LocalTable:
         """Return the highest txid of a row, 0 if there is none."""
         with self.lock:
             return int(self._rows.execute("SELECT max(txid) FROM t").fetchone()[0] or 0)
+
+    def count(self) -> int:
+        """Return how many keys have a row."""
+        with self.lock:
+            return int(self._rows.execute("SELECT count(*) FROM t").fetchone()[0])
 
     def rows(self) -> Iterator[tuple[bytes, Row]]:
         """Yield all keys that have a value, in the order of their bytes."""

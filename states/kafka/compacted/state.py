@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trident_py.entry_points import load
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.clients import Cluster
 from trident_py.model.context import RunContext
@@ -21,6 +22,7 @@ from trident_py.state import (
 )
 from trident_py.state.fit import refuse_global
 from trident_py.state.keys import ExactKey
+from trident_py.state.roles import StoredValues
 from trident_py.tuples import Fields, FieldsLike
 
 from ...diagnostics import Finding
@@ -29,14 +31,25 @@ from ..advice import kafka_errors
 from ..fence import TopicFence
 from ..ledger import RENEWED, TopicLedger, UnfencedLedger
 from ..marks import ANSWER, Mark, MarkPlace
+from ..owner import NotePlace
 from ..settings import cluster_of, for_producers, location_of, pairs
-from ..topic_admin import make, partition_count, partitions_of, reach, run_when_available, settings_of, unless_missing
+from ..topic_admin import (
+    look_ahead,
+    make,
+    partition_count,
+    partitions_of,
+    reach,
+    run_when_available,
+    settings_of,
+    unless_missing,
+)
 from .backing import PLAIN, CompactedMap, FencedWriter, KeyWriter, PlainWriter, TopicBacking
 from .codec import Codec
 from .local_table import table_of
 
 KEYS = "keys"
 HOUR = 3600.0
+_RETENTION = ("retention.ms", "retention.bytes")
 _LAGS = {
     "delete.retention.ms": "a tombstone, and with it the txid that tells a replay, may be gone before the restart",
     "max.compaction.lag.ms": "records may be compacted away while a reader is down for so long",
@@ -59,12 +72,28 @@ class Compaction:
         reach(self.cluster)
         existing = self.find_topic()
         if existing is None:
-            many = "the broker's default" if self.partitions is None else self.partitions
-            return [Finding("creates", f"topic {self.topic!r} does not exist; it would be created, compacted, "
-                                       f"partitions: {many}")]  # fmt: skip
+            return self._look_ahead()
         settings, partitions = existing
-        problems = [Finding("error", text) for text in self._problems(settings, partitions)]
+        texts = [*self._problems(settings, partitions), *self._grown(partitions)]
+        problems = [Finding("error", text) for text in texts]
         return problems or [Finding("ok", f"topic {self.topic!r} is compacted and has {partitions} partitions")]
+
+    def _look_ahead(self) -> list[Finding]:
+        """Report whether a missing topic can be created, and would then be suitable."""
+        created = look_ahead(self.cluster, self.topic, self.partitions, self.replication, self._settings)
+        suiting = dict.fromkeys(_LAGS, str(self._least)) | dict.fromkeys(_RETENTION, "-1")
+        if created.level == "error":
+            return [created]
+        unsuitable = list(self._problems({**suiting, **self._settings}, self.partitions))
+        return [Finding("error", f"by the state's config: {text}") for text in unsuitable] or [created]
+
+    def _grown(self, partitions: int) -> Iterator[str]:
+        """Report that the topic has another number of partitions than its owner has recorded."""
+        owner = NotePlace(self.cluster, self.topic, "", "").owner(settled=False)
+        place = owner and MarkPlace(self.cluster, self.topic, owner.topology, owner.state)
+        recorded = place and place.read(KEYS, settled=False)
+        if place and recorded and recorded.partitions != partitions:
+            yield _describe_growth(place, recorded.partitions, partitions)
 
     def ensure_topic(self) -> int:
         """Create a missing topic; return the number of partitions. Raises StateError for an unsuitable topic."""
@@ -84,17 +113,27 @@ class Compaction:
             self.cluster, topic, lambda: (settings_of(admin, topic), len(partitions_of(admin, topic)))
         )
 
-    def _problems(self, settings: Mapping[str, str], partitions: int) -> Iterator[str]:
+    @property
+    def _settings(self) -> dict[str, str]:
+        """The settings of a topic that is created."""
+        return {"cleanup.policy": "compact", **dict(self.config)}
+
+    @property
+    def _least(self) -> int:
+        """For how many milliseconds brokers must keep what identifies a replay."""
+        return int(self.restart * 1000)
+
+    def _problems(self, settings: Mapping[str, str], partitions: int | None) -> Iterator[str]:
         policy = settings.get("cleanup.policy", "")
         if "compact" not in policy:
             yield self._problem("cleanup.policy", policy, "it is not compacted, so old keys are dropped with their "
                                 "segments", "compact")  # fmt: skip
-        elif "delete" in policy and any(settings.get(name) != "-1" for name in ("retention.ms", "retention.bytes")):
+        elif "delete" in policy and any(settings.get(name) != "-1" for name in _RETENTION):
             yield self._problem("cleanup.policy", policy, "keys that are not written again are dropped after "
                                 f"retention.ms={settings.get('retention.ms')}, "
                                 f"retention.bytes={settings.get('retention.bytes')}", "compact")  # fmt: skip
         for name, why in _LAGS.items():
-            value, least = int(settings.get(name, 0)), int(self.restart * 1000)
+            value, least = int(settings.get(name, 0)), self._least
             if value < least:
                 reason = f"{why}: the state must survive a stop of {self.restart:g} s (restart=)"
                 yield self._problem(name, value, reason, least)
@@ -111,8 +150,7 @@ class Compaction:
         )
 
     def _create(self) -> None:
-        config = {"cleanup.policy": "compact", **dict(self.config)}
-        make(self.cluster, self.cluster.admin(), self.topic, self.partitions, self.replication, config)
+        make(self.cluster, self.cluster.admin(), self.topic, self.partitions, self.replication, self._settings)
         until = time.monotonic() + ANSWER
         while self.find_topic() is None and time.monotonic() < until:
             time.sleep(0.02)
@@ -122,6 +160,13 @@ _TWO = (
     "Their number decides the partition of a key: with another number a key would live in two partitions, where "
     "compaction never merges its records and it is unknown which is the last"
 )
+
+
+def _describe_growth(place: MarkPlace, before: int, now: int) -> str:
+    return (
+        f"{place.label}: the topic had {before} partitions and has {now}. {_TWO}. Create a new topic with {now} "
+        "partitions and write the keys again"
+    )
 
 
 class KeyedTopic:
@@ -166,10 +211,7 @@ class KeyedTopic:
 
     def _compare(self, place: MarkPlace, before: int, now: int) -> None:
         if before != now:
-            raise StateError(
-                f"{place.label}: the topic had {before} partitions and has {now}. {_TWO}. Create a new topic with "
-                f"{now} partitions and write the keys again"
-            )
+            raise StateError(_describe_growth(place, before, now))
 
     def _record(self, place: MarkPlace) -> None:
         place.write(KEYS, Mark(partitions=self._partitions), f"record the number of partitions of {place.label}")
@@ -349,11 +391,18 @@ class CompactedTopicState(StateFactory):
 
     def stored(self) -> dict[tuple, Any]:
         """Return all keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
-        if self._compaction.look()[0].level == "creates":
+        reach(self.cluster)
+        if self._compaction.find_topic() is None:
             return {}
         backing = self._make_backing(PlainWriter(self.cluster, self.topic, {}))
         backing.written = 1  # waits for records committed just now
         return {ExactKey(key): value for key, value in backing.rows()}
+
+    def open_values(self) -> StoredValues:
+        """Open the values of a map. The topic is created with the first ones that are put."""
+        backing = self._make_backing(PlainWriter(self.cluster, self.topic, {}))
+        opened = load(repr(self), "topic_values").StoredTopicValues
+        return opened(backing, self._compaction, for_producers(self.settings))
 
     def ensure_topic(self) -> None:
         """Create the topic if it is missing. Raises StateError if an existing one is unsuitable."""

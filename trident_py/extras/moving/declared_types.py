@@ -59,6 +59,16 @@ def key_fields(keys: Sequence[Key], declared: Fields | None, split: str | None) 
     return [tuple(map(_parse, parsers, key, declared)) for key in keys]
 
 
+def name_global(shown: str, own: Key, keys: Sequence[Any]) -> list[Key]:
+    """Return ``own``, the key of a global aggregate in our state, for the one that it has elsewhere. Raises StateError
+    for several."""
+    if len(keys) > 1:
+        raise StateError(
+            f"{shown} has one value, that of a global aggregate, and got {len(keys)} keys; give the state its key"
+        )
+    return [own for _ in keys]
+
+
 def _split(key: Key, split: str) -> Key:
     if len(key) != 1 or not isinstance(key[0], str) or not split:
         raise StateError(f"key {list(key)!r} cannot be cut at {split!r}: --split cuts a key that is one text")

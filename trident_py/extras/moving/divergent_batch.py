@@ -21,7 +21,7 @@ from ...model.plan import Node, ProcessorNode, SpoutNode
 from ...model.requirements import role
 from ...model.resources import close_all
 from ...model.user_traceback import describe_error
-from ...state.roles import OpensValues, location_of
+from ...state.roles import location_of, opens_values
 from ...tuples import TransactionAttempt
 from ..txid.components import Component, components_of
 from .batch_again import Emitted, Unknown, emit_again
@@ -114,7 +114,7 @@ class _Written:
                 if location_of(state) is not None and location_of(use.factory) == location_of(state):
                     left = side is sides[0]
                     names = {right: name for name, right in options.columns().items()} if left else {}
-                    key = None if isinstance(state, OpensValues) else tuple(names.get(n, n) for n in side.key or ())
+                    key = None if opens_values(state) else tuple(names.get(n, n) for n in side.key or ())
                     mapped = read_key_map(file, side.key or sides[1].key) if left and file else {}
                     return cls(component, node, key, partial(_name_key, state, mapped))
         raise DefinitionError(f"--topology {named.topology}: it writes neither {options.left} nor {options.right}")

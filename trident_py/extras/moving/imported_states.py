@@ -19,7 +19,7 @@ from ...engine.recovery import Agreement
 from ...errors import LineageError
 from ...model.plan import Plan
 from ...state import Location
-from ...state.roles import OpensValues, location_of
+from ...state.roles import location_of, opens_values
 
 MAPS = "maps"  # the checkpoint's path for the maps that the topology has, by name
 DONE = "done"  # for what became of them, by place
@@ -34,7 +34,7 @@ class MapPlace(NamedTuple):
 
 def maps_of(plan: Plan) -> dict[str, MapPlace]:
     """Return the maps that an import can fill, by the name of the state."""
-    return {use.name: map_of(use.factory) for _, use in plan.updates() if isinstance(use.factory, OpensValues)}
+    return {use.name: map_of(use.factory) for _, use in plan.updates() if opens_values(use.factory)}
 
 
 def map_of(factory: Any) -> MapPlace:

@@ -15,7 +15,7 @@ from ...cli.targets import add_options
 from ...errors import DefinitionError, TridentError
 from ...model.secrets import redact_url
 from ...state import StateType
-from ...state.roles import OpensRows, OpensValues, Shows
+from ...state.roles import OpensRows, Shows, opens_values
 from ...tuples import Fields
 from . import comparison
 from .comparison import Comparison, NotComparable, Side, SideNames
@@ -187,7 +187,7 @@ def _open_ours(named: str) -> Opened | Output:
     state = state_of(named, "")
     shown = repr(state)
     try:
-        if isinstance(state, OpensValues):
+        if opens_values(state):
             stored = state.open_values()
             key, value = stored.key or Fields(), stored.value or Fields()
             return Opened(key.names, key.concat(value), stored.kind, lambda name, _: Side.of_state(name, shown, stored))

@@ -17,7 +17,7 @@ from ...cli.targets import add_options
 from ...errors import DefinitionError
 from ...model.secrets import redact_url
 from ...state import StateType
-from ...state.roles import OpensValues
+from ...state.roles import OpensValues, opens_values
 from ...topology.user_modules import states_loading
 from ..txid.components import Component, components_in
 from .checkpoint import Moved, check_unused, find_moved
@@ -100,7 +100,7 @@ def state_of(named: str, option: str) -> Any:
 def target_of(named: str) -> OpensValues:
     """Return the factory of our state. Raises DefinitionError for one that is not in the file, or is no map."""
     state = state_of(named, "--into ")
-    if not isinstance(state, OpensValues):
+    if not opens_values(state):
         raise DefinitionError(f"--into {named}: a {type(state).__name__} is no map with values by key")
     return state
 

@@ -15,6 +15,7 @@ from ...errors import StateError
 from ...state import StateType
 from ...state.base import Key
 from ...tuples import Fields
+from .declared_types import name_global
 
 FEW = 2_000  # up to so many rows are written and read one by one, as in a batch
 
@@ -97,11 +98,4 @@ class StoredSqlValues:
             raise
 
     def _map_keys(self, keys: Sequence[Key]) -> Sequence[Key]:
-        if self.key is not None:
-            return keys
-        if len(keys) > 1:
-            raise StateError(
-                f"table {self._backing.table!r} has one value, that of a global aggregate, and got {len(keys)} keys; "
-                "give the state its key"
-            )
-        return [GLOBAL_KEY for _ in keys]
+        return keys if self.key is not None else name_global(f"table {self._backing.table!r}", GLOBAL_KEY, keys)
