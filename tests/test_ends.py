@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -532,3 +535,24 @@ def test_a_run_cleans_up_each_operation_and_state_whichever_fails(
         assert cluster.submitTopology("t", {}, topology.build()).awaitTermination(60)
     assert sorted(closed) == sorted(NAMES)
     assert caplog.text.count(f"an operation failed in cleanup: {CLOSED}") == 1
+
+
+# -- the process -------------------------------------------------------------------------------------------------------
+
+TOPOLOGY_FILE = """
+name: numbers
+states: {numbers: {type: append, url: "sqlite:///numbers.db", table: numbers}}
+streams:
+  in:
+    newStream: {spout: {className: FixedBatchSpout, constructorArgs: [n bigint, 1, [1], [2]]}}
+    operations:
+      - partitionPersist: {state: numbers, inputFields: n}
+"""
+
+
+def test_a_process_that_ends_leaves_no_log_beside_its_sqlite_file(tmp_path: Path) -> None:
+    (tmp_path / "trident.yml").write_text(TOPOLOGY_FILE)
+    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-m", "trident_py", "run", "--local"]
+    subprocess.run(command, cwd=tmp_path, env={**os.environ, **paths}, check=True, timeout=120)
+    assert [path.name for path in tmp_path.glob("numbers.db*")] == ["numbers.db"]

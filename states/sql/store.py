@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import threading
@@ -255,6 +256,7 @@ def _reset_after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_reset_after_fork)
+atexit.register(close_stores)  # the last connection to a SQLite file writes its log into it, and removes the log
 
 
 def parse_url(url: str) -> URL:

@@ -83,6 +83,8 @@ def test_a_backlog_says_how_long_it_lasts() -> None:
     more = [batch(n + 1, NOW - 59 + n, {COMMIT: 1.0}, backlog=100_000 + 20 * n) for n in range(60)]
     kind, sentence = said(batches=more, backlog={"words": 101_180})
     assert kind == "behind" and sentence.startswith("behind: 101,180 records, 20 more each second; held by commit into")
+    began = batch(1, NOW - 59.5, {COMMIT: 0.5}), *fewer  # a start: its first batch tells no backlog
+    assert said(batches=list(began), backlog={"words": 1_200_000}) == ("behind", text)
     still = said(batches=[batch(1, NOW - 600, {COMMIT: 1.0}, backlog=50)], backlog={"words": 50}, since=NOW - 600)
     assert still == ("behind", "behind: 50 records, none taken in the last minute; waiting for records")
 

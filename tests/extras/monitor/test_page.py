@@ -31,7 +31,8 @@ from trident_py.metrics import CountMetric
 from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count
 from trident_py.spouts import IBatchSpout
-from trident_py.testing import FeederBatchSpout
+from trident_py.state import BaseStateUpdater
+from trident_py.testing import FeederBatchSpout, MemoryMapState
 
 from .runs import FIELDS, counting, fetch, get, samples, until
 
@@ -53,6 +54,11 @@ def run(feeder: FeederBatchSpout) -> Iterator[Run]:
             return cluster.submitTopology("words count", conf, (topology or counting(feeder)).build())
 
         yield submit
+
+
+class Kept(BaseStateUpdater):
+    def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
+        pass
 
 
 def shown(running: Any) -> Any:
@@ -505,3 +511,16 @@ def test_the_terminal_gives_the_token(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert refused.exit_code == 1
     assert "401" in refused.output
     assert "barley" not in refused.output
+
+
+def test_the_status_tells_of_a_tuple_that_is_excluded(run: Run) -> None:
+    feeder = FeederBatchSpout(["word string"])
+    topology = TridentTopology()
+    words = topology.newStream("words", feeder)
+    words.each("word", lambda word: [int(word)], "n").partitionPersist(MemoryMapState.Factory(), ["word", "n"], Kept())
+    words.deadLetters().partitionPersist(MemoryMapState.Factory(), ["tuple"], Kept())
+    running = run(topology, topology__poison="bisect")
+    feeder.feed([("1",), ("one",), ("2",)])
+    until(lambda: told(running)["committed"] == 1)
+    last = CliRunner().invoke(trident, ["status", running.http]).stdout.splitlines()[-1]
+    assert "poison: txid 1, attempt" in last and "tuple 1 of partition 0 of spout words is excluded as poison" in last

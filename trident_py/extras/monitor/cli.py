@@ -32,7 +32,7 @@ from . import TOKEN
 
 SECONDS = 10.0
 BAD = ("failed", "stuck", "replaying", "waiting")
-FAILURES = ("replay", "task-retry", "failed")
+FAILURES = ("replay", "task-retry", "poison", "failed")
 SHOWN = 3  # of them
 
 

@@ -162,7 +162,8 @@ def _tell_backlog(view: ComponentView) -> Diagnosis | None:
     text = f"behind: {count(waiting)} records, "
     if not taken:
         return Diagnosis("behind", f"{text}none taken in the last minute; {_name(view.phase)}")
-    first, last = recent[0], recent[-1]
+    last = recent[-1]
+    first = next((batch for batch in recent if batch.backlog.keys() >= view.backlog.keys()), last)  # not all tell it
     apart = (last.ended or 0.0) - (first.ended or 0.0)
     fewer = (sum(first.backlog.values()) - waiting) / apart if apart > 0 else taken / _measure_span(view, recent)
     if fewer > 0:
