@@ -149,7 +149,7 @@ def states(bootstrap: str, rows: int, width: int, batches: int) -> dict[str, dic
     ready = [(key.encode(), value.encode()) for key, value in given]
     found: dict[str, dict[str, list[float]]] = {}
     for name, make in factories(bootstrap).items():
-        fenced = name not in ("at least once", "compacted, fence=False")
+        fenced = name != "at least once"
         sides: dict[str, Callable[[], None]] = {
             "ours": Writer(make(), given),
             "ready bytes": ByHand(bootstrap, create_topic(bootstrap), ready, None, fenced),
@@ -169,13 +169,12 @@ def factories(bootstrap: str) -> dict[str, Callable[[], Any]]:
     from states.kafka import CompactedTopicState, TopicState, TransactionalTopicState
     from testbed.kafka_broker import create_topic
 
-    def compacted(**more: Any) -> Any:
+    def compacted() -> Any:
         topic = create_topic(bootstrap, config={"cleanup.policy": "compact"})
-        return CompactedTopicState(bootstrap, topic, "key string", "value string", restart=60, **more)
+        return CompactedTopicState(bootstrap, topic, "key string", "value string", restart=60)
 
     return {
         "transactional": lambda: TransactionalTopicState(bootstrap, create_topic(bootstrap), value="value", key="key"),
         "at least once": lambda: TopicState(bootstrap, create_topic(bootstrap), value="value", key="key"),
         "compacted": compacted,
-        "compacted, fence=False": lambda: compacted(fence=False),
     }

@@ -53,7 +53,6 @@ SAME = [
     (counts("sqlite:////data/a.db"), counts("sqlite:////data/a.db", "COUNTS")),
     (counts("sqlite:////data/a.db"), SqlMapState.opaque("sqlite:////data/a.db", "counts", "word string")),
     (counts("sqlite:////data/a.db"), Crashing(counts("sqlite:////data/a.db"), "commit", set())),
-    (counts("sqlite:////data/a.db", files=2), counts("sqlite:////data/a.1.db")),
     (counts("sqlite:////data/a.db"), AppendState("sqlite:////data/a.db", "counts", ROW)),
     (counts("sqlite:////a.db", "rows_rejected"), AppendState("sqlite:////a.db", "rows", ROW, onBadRow="dead-letter")),
     (counts("sqlite:////a.db", "rows_held"), SequenceState("sqlite:////a.db", "rows", "word string", "n bigint", ROW)),

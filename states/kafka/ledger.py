@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.kafka.clients import Cluster, is_fenced
@@ -287,54 +287,30 @@ class TopicLedger(BatchParticipant):
             raise newer_driver(place.label, self._mark.generation, mark.generation)
 
 
-class CheckedTopic(Protocol):
-    """Checks the topic of a state; one object for each run."""
-
-    cluster: Cluster
-
-    def open(self, conf: dict) -> None:
-        """Check the topic, or creates it if the state's options say so. Raises StateError for an unsuitable topic."""
-
-    def check_unchanged(self) -> None:
-        """Called before each attempt. Raises StateError if the topic has changed."""
-
-
-class AppendedTopic:
-    """The topic of a state that only adds records. ``create``: the number of partitions of a missing topic."""
-
-    def __init__(self, cluster: Cluster, topic: str, create: int | None) -> None:
-        self.cluster = cluster
-        self._topic = topic
-        self._create = create
-
-    def open(self, conf: dict) -> None:
-        check_there(MarkPlace.of(self.cluster, self._topic, conf), self.cluster.admin(), self._create)
-
-    def check_unchanged(self) -> None:
-        """Do nothing: a writer's errors show a change."""
-
-
 class UnfencedLedger(BatchParticipant):
-    """The driver's side of a state without a fence; one object for each run."""
+    """The driver's side of a TopicState; one object for each run. ``create``: the number of partitions of a missing
+    topic."""
 
     stays = STAYS
 
-    def __init__(self, topic: CheckedTopic, location: Location) -> None:
-        self._topic = topic
-        self._owner = TopicOwner(topic.cluster, location, {}, fenced=False)
+    def __init__(self, cluster: Cluster, location: Location, create: int | None) -> None:
+        self._cluster = cluster
+        (self._topic,) = location.names
+        self._create = create
+        self._owner = TopicOwner(cluster, location, {}, fenced=False)
         self._written: float | None = None
 
     def remembered(self, conf: dict) -> Remembered | None:
-        run_when_available(self._topic.cluster, lambda: self._owner.check(conf))
+        run_when_available(self._cluster, lambda: self._owner.check(conf))
         return None
 
     def open(self, conf: dict) -> int:
-        run_when_available(self._topic.cluster, lambda: self._topic.open(conf))
+        place = MarkPlace.of(self._cluster, self._topic, conf)
+        run_when_available(self._cluster, lambda: check_there(place, self._cluster.admin(), self._create))
         self._owner.register_owner(conf)
         return 0
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        self._topic.check_unchanged()
         if self._written is None:
             self._owner.claim()
         elif time.monotonic() - self._written > RENEWED:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import repeat
@@ -143,22 +141,16 @@ class Sender:
         while len(self.producer) + wanted > limit and len(self.producer) > 0:
             call_client(self.producer.poll, WAIT)
 
-    def confirm(self, label: str, seconds: float = math.inf) -> None:
-        """Wait until the brokers have confirmed every record. If one was not delivered, or not within ``seconds``,
-        raises FailedException if a replay may help, else StateError. ``label`` begins the error."""
-        until = time.monotonic() + seconds
-        while len(self.producer) > 0 and self.failures.count == 0 and time.monotonic() < until:
+    def confirm(self, label: str) -> None:
+        """Wait until the brokers have confirmed every record. If one was not delivered, raises FailedException if a
+        replay may help, else StateError. ``label`` begins the error."""
+        while len(self.producer) > 0 and self.failures.count == 0:
             call_client(self.producer.flush, 0.5)
         if self.failures.count > 0:
             text = f"{label}: {self.failures.count} of {self._sent} records were not delivered. {self.failures.text}"
             if is_passing(self.failures.first):
                 raise FailedException(f"{text}. The batch will be replayed")
             raise StateError(text)
-        if len(self.producer) > 0:
-            raise FailedException(
-                f"{label}: {len(self.producer)} of {self._sent} records were not confirmed within {seconds:g} s; the "
-                "batch will be replayed"
-            )
         self._sent = 0
 
     def begin(self) -> None:

@@ -26,10 +26,10 @@ Rule = Callable[[Any], Any]
 
 
 class Ledger(BatchParticipant, Generic[Row]):
-    """The driver's side of one state; one object for each run. A subclass says where the ledger is (`_stores_of`).
+    """The driver's side of one state; one object for each run. A subclass says where the ledger is (`_store_of`).
 
-    A ledger in several files has a row in each; the first one decides. ``valued`` returns the highest txid among the
-    values. ``records_each_attempt``: whether every attempt is recorded, not only the first one of a run and further
+    ``valued`` returns the highest txid among the values.
+    ``records_each_attempt``: whether every attempt is recorded, not only the first one of a run and further
     ones of a batch. ``ending``: what an error says of `publish`.
     """
 
@@ -41,16 +41,16 @@ class Ledger(BatchParticipant, Generic[Row]):
     def __init__(self, location: Location, valued: Callable[[], int] = lambda: 0) -> None:
         self.location = location
         self._valued = valued
-        self._stores: Sequence[LedgerStore[Row]] = ()
-        self._known: dict[int, Row] = {}
+        self._store: LedgerStore[Row]
+        self._known: Row | None = None
         self._fence: Fence | None = None
         self._repeated = False  # the last batch was complete already, so its end shut out none of its tasks
         self._joins: tuple[int, bool] | None = None
         self._tenure: Tenure | None = None
 
     @abstractmethod
-    def _stores_of(self, context: RunContext, ready: bool) -> Sequence[LedgerStore[Row]]:
-        """Return the state's ledger, one for each file. ``ready``: after missing tables are created."""
+    def _store_of(self, context: RunContext, ready: bool) -> LedgerStore[Row]:
+        """Return the state's ledger. ``ready``: after missing tables are created."""
 
     @abstractmethod
     def _fence_of(self, conf: dict) -> Fence | None:
@@ -66,20 +66,19 @@ class Ledger(BatchParticipant, Generic[Row]):
         """Read the ledger, and the txids of the values unless the ledger is this checkpoint's. Raises StateError if
         another state owns the place."""
         context, tenure = RunContext.of(conf), Tenure.of(self.location, conf)
-        stores = self._stores_of(context, ready=False)
-        owners = [owner for store in stores for owner in store.owners().values()]
+        store = self._store_of(context, ready=False)
+        owners = list(store.owners().values())
         for owner in owners:
             tenure.stays(owner)
-        traces = [store.trace() for store in stores]
-        first = traces[0].row
-        known = LedgerRow() if first is None else first
+        trace = store.trace()
+        known = trace.row or LedgerRow()
         lineage = known.lineage
         return Remembered(
             self.location.shown,
             lineage,
-            written=max(self._last_written(trace) for trace in traces),
-            whole=min(0 if trace.row is None else trace.row.txid for trace in traces),
-            last=max(trace.last for trace in traces),
+            written=self._last_written(trace),
+            whole=known.txid,
+            last=trace.last,
             valued=0 if lineage and lineage == context.lineage else self._valued(),
             run=known.run,
             generation=known.generation,
@@ -88,16 +87,11 @@ class Ledger(BatchParticipant, Generic[Row]):
         )
 
     def open(self, conf: dict) -> int:
-        """Take over: raises the generation everywhere, beginning with the first file, and returns it."""
-        context, transition = RunContext.of(conf), Transition("open the ledger")
-        self._stores = stores = self._stores_of(context, ready=True)
-        self._known = {}
-        rows = [store.read() for store in stores[1:]]
-        least = max((row.generation for row in rows if row is not None), default=0)
-        generation = self._change(0, partial(self._take_over, least=least), transition).generation
+        """Take over: raise the generation and return it."""
+        context = RunContext.of(conf)
+        self._store, self._known = self._store_of(context, ready=True), None
+        generation = self._change(self._take_over, Transition("open the ledger")).generation
         self._fence = self._fence_of(with_context(conf, generation=generation))
-        for index in range(1, len(stores)):
-            self._change(index, self._follow, transition)
         self._joins = context.txid, context.forget
         self._tenure = Tenure.of(self.location, conf)
         return generation
@@ -112,7 +106,7 @@ class Ledger(BatchParticipant, Generic[Row]):
         self._join()
         if first or attempt > 0 or self.records_each_attempt:
             transition = Transition("begin the batch in the ledger", begins=True)
-            self._change_all(partial(self._begin, txid=txid, attempt=attempt), transition, txid)
+            self._change(partial(self._begin, txid=txid, attempt=attempt), transition, txid - 1)
             self._repeated = False
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
@@ -123,28 +117,27 @@ class Ledger(BatchParticipant, Generic[Row]):
         self._join()
         self._repeated = True  # until it is known: a batch whose end is refused runs again
         transition = Transition(self.ending, attempt=attempt, receipts=receipts)
-        self._change_all(partial(self._complete, txid=txid, attempt=attempt), transition, txid)
-        self._repeated = any((row.started, row.attempt) <= (txid, attempt) for row in self._known.values())
+        row = self._change(partial(self._complete, txid=txid, attempt=attempt), transition, txid - 1)
+        self._repeated = (row.started, row.attempt) <= (txid, attempt)
 
     def rewind(self, txid: int) -> None:
-        """Undo the batches after this one, each file in one step; the first file comes last, as in `_join`."""
+        """Undo the batches after this one, in one step."""
         transition = Transition(f"go back to batch {txid}", forgets=True, back=txid)
-        for index in reversed(range(len(self._stores))):
-            self._change(index, partial(self._go_back, txid=txid), transition)
+        self._change(partial(self._go_back, txid=txid), transition)
 
     def give_up(self, txid: int) -> bool:
         """Shut out an end of this batch that is still under way. Return False if the batch is complete. Raises
         ZombieError for an older driver."""
         transition = Transition("give up the batch", begins=True)
-        return bool(self._change(0, partial(self._give_up, txid=txid), transition).txid < txid)
+        return bool(self._change(partial(self._give_up, txid=txid), transition).txid < txid)
 
     def newest(self) -> Row:
         """Return the row. Raises ZombieError for an older driver."""
-        return self.fence.newest(self._stores[0].read())
+        return self.fence.newest(self._store.read())
 
     def change(self, rule: Rule) -> Row:
         """Change the row by a rule of the state's own, and return it."""
-        return self._change(0, rule, Transition("change the ledger"))
+        return self._change(rule, Transition("change the ledger"))
 
     def abort(self, txid: int, attempt: int) -> None:
         """Do nothing: the replay repairs what a failed attempt has committed."""
@@ -152,16 +145,9 @@ class Ledger(BatchParticipant, Generic[Row]):
     # -- the rules: each returns what follows a row. An equal row is no request, so each request changes the row, and
     # one that arrives twice, or late, finds another row and changes nothing.
 
-    def _take_over(self, row: Row | None, least: int) -> Row:
+    def _take_over(self, row: Row | None) -> Row:
         old = self.row_type() if row is None else row
-        return old.evolve(generation=max(old.generation, least) + 1, attempt=NO_ATTEMPT)
-
-    def _follow(self, row: Row | None) -> Row:
-        """Follow the first file. Of two drivers that open at once, the newer one may have been here first."""
-        if row is None or row.generation < self.fence.generation:
-            old = self.row_type() if row is None else row
-            return old.evolve(generation=self.fence.generation, attempt=NO_ATTEMPT)
-        return self.fence.newest(row)
+        return old.evolve(generation=old.generation + 1, attempt=NO_ATTEMPT)
 
     def _hand_over(self, row: Row | None) -> Row:
         """Hand the ledger to this checkpoint, which has committed ``txid``. ``forget``: the batches of another one no
@@ -209,21 +195,20 @@ class Ledger(BatchParticipant, Generic[Row]):
         return self._joining[1] and row.lineage != self.fence.lineage
 
     def _join(self) -> None:
-        """Run once, before the first batch or the end of one that was decided; the first file comes last, since it
-        decides which checkpoint owns the store."""
+        """Run once, before the first batch or the end of one that was decided."""
         if self._joins is None:
             return
-        for index, store in reversed(list(enumerate(self._stores))):
-            row = self.fence.newest(store.read())
-            self._claim(store)
-            transition = Transition("join the checkpoint in the ledger", forgets=self._forgets(row))
-            self._change(index, self._hand_over, transition)
+        row = self.fence.newest(self._store.read())
+        self._claim()
+        transition = Transition("join the checkpoint in the ledger", forgets=self._forgets(row))
+        self._change(self._hand_over, transition)
         self._joins = None
 
-    def _claim(self, store: LedgerStore[Row]) -> None:
+    def _claim(self) -> None:
         """Take over from a replaced owner, which can no longer write. Raises StateError if another state owns the
         place."""
         assert self._tenure is not None
+        store = self._store
         for name, owner in store.owners().items():
             for _ in range(_TRIES):
                 if self._tenure.stays(owner) or store.claim(name, owner, self._tenure.own):
@@ -232,20 +217,17 @@ class Ledger(BatchParticipant, Generic[Row]):
             else:
                 raise FailedException(f"{self.location.shown}: others keep changing the owner of {name}")
 
-    def _change_all(self, rule: Rule, transition: Transition, txid: int) -> None:
-        for index in range(len(self._stores)):
-            known = self._known.get(index)
-            self._change(index, rule, transition, known if known is not None and known.txid == txid - 1 else None)
-
-    def _change(self, index: int, rule: Rule, transition: Transition, known: Row | None = None) -> Row:
-        """Apply the rule to the row that is there, or first to the one that this driver knows: then a change is one
-        request. Return the row as it is now."""
-        store = self._stores[index]
+    def _change(self, rule: Rule, transition: Transition, over: int | None = None) -> Row:
+        """Apply the rule to the row that is there, or first to the one that this driver knows if batch ``over`` is the
+        last complete one in it: then a change is one request. Return the row as it is now."""
+        store, known = self._store, self._known
+        if known is not None and known.txid != over:
+            known = None
         for _ in range(_TRIES):
             row = store.read() if known is None else known
             new = rule(row)
             if new == row or store.change(row, new, transition):
-                self._known[index] = new
+                self._known = new
                 return new
             known = store.read()
             if known == row and transition.receipts is not None:

@@ -98,9 +98,6 @@ class CompactedTopic(KafkaSettings):
     kind: Literal["plain", "non-transactional", "transactional", "opaque"] = Field(
         "plain", description="Kind of state: plain for rows that replace each other, or a kind of map, as in sql-map"
     )
-    fence: bool = Field(
-        True, description="Whether transactions fence older drivers; false is possible only with plain"
-    )
     replication: Count | None = Field(
         None, description="Replication factor for creating a missing topic; default: the brokers'"
     )

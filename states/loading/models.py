@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import AfterValidator, Field
 
-from trident_py.documents.models import Count
 from trident_py.tuples import Fields
 
 from ..columns.values import Column
 from ..sql.store import parse_url
-from ..sql.table import TablePlace
 from .settings import FactorySettings, FieldList, MapKind, MapSettings
 
 
@@ -34,12 +32,6 @@ def _check_types(value: list[str], key: bool) -> list[str]:
     return value
 
 
-def _files(value: int, info: ValidationInfo) -> int:
-    if value > 1 and "url" in info.data:
-        TablePlace(info.data["url"], "t", value)  # raises where a table cannot be spread over files
-    return value
-
-
 Key = Annotated[FieldList, AfterValidator(_key)]
 Columns = Annotated[FieldList, AfterValidator(_columns)]
 AllColumns = Annotated[
@@ -56,11 +48,6 @@ TxidColumn = Annotated[
     Field(description="Column that gets the txid of the row's batch, so that trident txid rewind can take rows back; "
                       "default: none"),
 ]  # fmt: skip
-Files = Annotated[
-    Count,
-    AfterValidator(_files),
-    Field(description="Number of SQLite files that the keys are spread over; fixed when the table is created"),
-]
 
 
 class SqlSettings(FactorySettings):
@@ -82,7 +69,6 @@ class SqlMap(MapSettings, SqlSettings):
         None, description="Fields of the key; default: none, for the one value of a global aggregate"
     )
     value: Columns = Field(["count bigint"], description="Field of the value, or several fields if the value is a row")
-    files: Files = 1
 
 
 class InsertIgnore(SqlSettings):
@@ -99,7 +85,6 @@ class InsertIgnore(SqlSettings):
         "drops, counts and logs it",
     )
     onBadRow: OnBadRow = "fail"
-    files: Files = 1
     txid: TxidColumn = None
 
 

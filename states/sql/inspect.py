@@ -19,9 +19,9 @@ from ..diagnostics import Finding
 from . import key_types, ledger
 from .connection import Connection
 from .dialects.sqlite.table import unopenable
+from .ledger import LAYOUT
 from .store import ReadOnlyFile, Store, store_of
 from .table import (
-    LAYOUT,
     Shape,
     TablePlace,
     column_problems,
@@ -64,15 +64,11 @@ def check(
     """
     for name in keys.concat(others or Fields()):
         nameable("column", name)
-    findings: list[Finding] = []
-    look = _Look(place, keys, others, tuple(beside), stages, usual or {})
-    for index, url in enumerate(place.urls()):
-        before = f"{Path(url.database or '').name}: " if place.files > 1 else ""
-        findings += [Finding(finding.level, before + finding.text) for finding in _in_file(look, url, index)]
-    return findings
+    return list(_find(_Look(place, keys, others, tuple(beside), stages, usual or {})))
 
 
-def _in_file(look: _Look, url: URL, index: int) -> Iterator[Finding]:
+def _find(look: _Look) -> Iterator[Finding]:
+    url = look.place.parsed_url
     sqlite = url.get_backend_name() == "sqlite"
     if sqlite:
         yield from (findings := list(_file(url)))
@@ -83,7 +79,7 @@ def _in_file(look: _Look, url: URL, index: int) -> Iterator[Finding]:
             return
     store = ReadOnlyFile(url) if sqlite else store_of(url)
     try:
-        yield from _database(look, store, index)
+        yield from _database(look, store)
     finally:
         store.close()
 
@@ -116,7 +112,7 @@ def _table(look: _Look) -> Iterator[Finding]:
         yield Finding("creates", f"table {table!r} ({', '.join(declared)}){key}")
 
 
-def _database(look: _Look, store: Store, index: int) -> Iterator[Finding]:
+def _database(look: _Look, store: Store) -> Iterator[Finding]:
     place = look.place
     with store.errors(f"look at table {place.table!r}"):
         inspector = sa.inspect(store.engine)
@@ -127,11 +123,11 @@ def _database(look: _Look, store: Store, index: int) -> Iterator[Finding]:
             yield from _table(look) if not odd else ()
         else:
             yield from _columns(look, store, inspector)
-        ours = [table.name for table in ledger.tables({})] + [LAYOUT] * (index == 0)
+        ours = [table.name for table in ledger.tables({})]
         for title, names in (("the state's further tables", look.beside), ("the ledger's tables", ours)):
             if absent := [name for name in names if name not in tables]:
                 yield Finding("creates", f"{title} {', '.join(absent)}")
-        if LAYOUT in tables and index == 0:
+        if LAYOUT in tables:
             yield from _layout(place, store)
         wanted = [place.table, *look.beside, *ours]
         present = [name for name in wanted if name in tables]

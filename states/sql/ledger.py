@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -30,7 +30,8 @@ _PART_KEY = [
 ]
 _PART_REST = [Column("attempt", "bigint"), Column("partitions", "bigint"), Column("token", "varchar(190)")]
 LAYOUT_PART = -1
-FILES = "files"  # in a receipt: the files of the store that have the partition's mark; without it, the first one
+LAYOUT = "trident_layout"  # notes which tables were created
+UNMARKED: dict[str, list] = {"files": []}  # in the receipt of a partition that has committed nothing, so has no mark
 RUN = "run"  # the column that the first version of trident_fence did not have
 OWNERS = "trident_owner"  # notes which state owns each table, further tables included
 _OWN = "WHERE topology = ? AND state = ?"
@@ -60,6 +61,8 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
                  number("partitions"), text("token"), **options),
         sa.Table(OWNERS, metadata, text("name", True), text("topology"), text("state"), text("shared"), **options),
         sa.Table(key_types.TABLE, metadata, text("name", True), text("field", True), text("kind"), **options),
+        sa.Table(LAYOUT, metadata, text("name", True), sa.Column("files", sa.Integer, nullable=False), text("routing"),
+                 **options),
     ]  # fmt: skip
 
 
@@ -80,11 +83,6 @@ def parse_ledger_row(answer: Any) -> LedgerRow | None:
     """Return the row in the answer to `select_row`."""
     row = answer.fetchone()
     return None if row is None else LedgerRow(*row)
-
-
-def note_files(files: list[int]) -> dict[str, list[int]]:
-    """Return what a receipt says of the files that have the partition's mark."""
-    return {} if files == [0] else {FILES: files}
 
 
 Beside = Callable[[Connection, LedgerRow | None, LedgerRow], None]
@@ -136,7 +134,7 @@ class SqlFence(Fence):
 
 
 class SqlLedgerStore(LedgerStore[LedgerRow]):
-    """The ledger of one state in one database, or in one file of several.
+    """The ledger of one state in one database.
 
     ``needed`` returns how many marks a transition asks for, and of which attempt (None: of any). ``beside`` returns
     what a transition writes in the same transaction; None if it is nothing: then it is one request to a server.
@@ -259,20 +257,20 @@ class SqlLedger(Ledger[LedgerRow]):
 
     A decided batch keeps the receipts of all its states (``keeps_receipts``): the next driver counts their marks, too.
 
-    ``location``: the table and its store. ``prepared`` returns the stores after creating missing tables and checking
-    existing ones; ``places`` returns the same stores and touches nothing.
+    ``location``: the table and its store. ``prepared`` returns the store after creating missing tables and checking
+    existing ones; ``opened`` returns the same store and touches nothing.
     """
 
     row_type = LedgerRow
 
     def __init__(
-        self, location: Location, prepared: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
+        self, location: Location, prepared: Callable[[], Store], opened: Callable[[], Store],
         valued: Callable[[], int] | None = None, undo: Undo | None = None,
     ) -> None:  # fmt: skip
         super().__init__(location, self._find_last_told if valued is None else valued)
         self._undo = undo
         self._prepared = prepared
-        self._places = places
+        self._opened = opened
 
     def _fence_of(self, conf: dict) -> SqlFence | None:
         return SqlFence.of(conf)
@@ -283,14 +281,10 @@ class SqlLedger(Ledger[LedgerRow]):
         assert isinstance(fence, SqlFence)
         return fence
 
-    def _stores_of(self, context: RunContext, ready: bool) -> Sequence[SqlLedgerStore]:
+    def _store_of(self, context: RunContext, ready: bool) -> SqlLedgerStore:
         own = context.topology, context.state
-        files = self._prepared() if ready else self._places()
-        return [
-            SqlLedgerStore(store, self.location, own, partial(self._count_marks, index),
-                           partial(self._beside_in, store))
-            for index, store in enumerate(files)
-        ]
+        store = self._prepared() if ready else self._opened()
+        return SqlLedgerStore(store, self.location, own, self._count_marks, partial(self._beside_in, store))
 
     def remembered(self, conf: dict) -> Remembered:
         with reading_only(RunContext.of(conf).reads_only):
@@ -298,35 +292,32 @@ class SqlLedger(Ledger[LedgerRow]):
 
     def open(self, conf: dict) -> int:
         """Take over. Raises DefinitionError for a name too long for the ledger."""
-        context, stores = RunContext.of(conf), self._places()
+        context, store = RunContext.of(conf), self._opened()
         recordable("topology", context.topology)
         recordable("state", context.state)
-        for store in stores:
-            store.ready.clear()  # an earlier run of this process may have checked another table
-        return retry_transient(stores[0], partial(super().open, conf))
+        store.ready.clear()  # an earlier run of this process may have checked another table
+        return retry_transient(store, partial(super().open, conf))
 
     def _join(self) -> None:
         if self._joins is not None:
-            retry_transient(self._places()[0], super()._join)
+            retry_transient(self._opened(), super()._join)
 
-    def _count_marks(self, index: int, transition: Transition) -> tuple[int, int | None]:
-        """Return how many marks must be in this file, and of which attempt."""
-        receipts = transition.receipts or ()
-        return sum(index in receipt.get(FILES, [0]) for receipt in receipts), transition.attempt
+    def _count_marks(self, transition: Transition) -> tuple[int, int | None]:
+        """Return how many marks must be there, and of which attempt."""
+        return sum(not UNMARKED.items() <= receipt.items() for receipt in transition.receipts or ()), transition.attempt
 
     def can_rewind(self, conf: dict, txid: int) -> str | None:
         if self._undo is None:
             return super().can_rewind(conf, txid)
         with reading_only():
-            reasons = (self._undo.why_not(store, txid) for store in self._places())
-            return next((reason for reason in reasons if reason is not None), None)
+            return self._undo.why_not(self._opened(), txid)
 
     def _find_last_told(self) -> int:
         """Return the highest batch that rows tell, which no new checkpoint may give to other rows."""
-        return 0 if self._undo is None else max(self._undo.last(store) for store in self._places())
+        return 0 if self._undo is None else self._undo.last(self._opened())
 
     def _beside_in(self, store: Store, transition: Transition) -> Beside | None:
-        """Return what is written in the transaction that changes the ledger in one of the stores."""
+        """Return what is written in the transaction that changes the ledger."""
         if transition.back is None:
             return self._beside(transition)
         undo = self._undo if self._undo is not None and self._undo.is_there(store) else None

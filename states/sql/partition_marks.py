@@ -23,7 +23,7 @@ from ..ledger.partition_layout import Layout, check_whole
 from ..ledger.store import Transition
 from .connection import Connection, Statement
 from .dialects.base import Dialect
-from .ledger import LAYOUT_PART, Beside, SqlFence, SqlLedger, SqlLedgerStore, Undo, parse_ledger_row
+from .ledger import LAYOUT_PART, Beside, SqlFence, SqlLedger, Undo, parse_ledger_row
 from .store import Store, reading_only
 
 _OPEN = ""
@@ -139,10 +139,10 @@ class AppendLedger(SqlLedger):
     records_each_attempt = True
 
     def __init__(
-        self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
+        self, location: Location, prepared: Callable[[], Store], opened: Callable[[], Store],
         undo: Undo | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(location, stores, places, undo=undo)
+        super().__init__(location, prepared, opened, undo=undo)
         self._now = self._then = Layout(0)
         self._begins = 0
         self._counted = False  # the batch was written under another spread
@@ -155,7 +155,7 @@ class AppendLedger(SqlLedger):
         """Ask as `Ledger.remembered` does. Raises StateError also if marks of the current batch are gone."""
         context = RunContext.of(conf)
         with reading_only(context.reads_only):
-            remembered, (ledger,) = super().remembered(conf), self._stores_of(context, ready=False)
+            remembered, ledger = super().remembered(conf), self._store_of(context, ready=False)
             row = ledger.trace().row if remembered.last > 0 else None
             if row is not None:
                 claim = PartitionClaim(context.topology, context.state, row.generation, row.lineage)
@@ -186,9 +186,8 @@ class AppendLedger(SqlLedger):
     def _has_all(self, txid: int, receipts: Sequence[Any]) -> bool:
         """Return whether the partitions that have written a batch, which an earlier driver has decided, hold as many
         rows as its receipts. That driver may have counted only what was written under another spread."""
-        (ledger,) = self._stores
-        assert isinstance(ledger, SqlLedgerStore)
-        with ledger.store.errors("ask the ledger"), ledger.store.reading() as connection:
+        store = self._opened()
+        with store.errors("ask the ledger"), store.reading() as connection:
             written = self.fence.read_counts(connection, txid)
         return sum(written) == sum(receipt["rows"] for receipt in receipts)
 
@@ -197,7 +196,7 @@ class AppendLedger(SqlLedger):
         row = self.fence.follows(row, txid)
         return row if row.txid >= txid or row.last > txid else super()._begin(row, txid, attempt)
 
-    def _count_marks(self, index: int, transition: Transition) -> tuple[int, int | None]:
+    def _count_marks(self, transition: Transition) -> tuple[int, int | None]:
         """Count a mark for each partition that has written rows, in whatever attempt, if it has done so in this
         spread."""
         written = sum(receipt["rows"] > 0 for receipt in transition.receipts or ())

@@ -1,8 +1,7 @@
-"""A state's table: its columns and files. A missing table is created, an existing one checked."""
+"""A state's table. A missing table is created, an existing one checked."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -13,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL
 from sqlalchemy.schema import CreateTable
 
-from trident_py.errors import DefinitionError, StateError
+from trident_py.errors import StateError
 from trident_py.state import Location
 from trident_py.tuples import Fields
 
@@ -21,45 +20,36 @@ from ..columns.values import Column, RefusedValue, build_columns, nameable
 from . import key_types, ledger
 from .connection import Connection, Statement
 from .dialects.registry import dialect_of
+from .ledger import LAYOUT
 from .store import Store, driver_error, parse_url, reads_only, redact_url, retry_transient, store_of
 
-LAYOUT = "trident_layout"
-ROUTING = "crc32-1"
+_ONE_FILE = 1, "crc32-1"  # earlier versions could spread a table of SQLite over several files
 
 
 @dataclass(frozen=True)
 class TablePlace:
-    """The place of a table: one database, or a fixed number of files."""
+    """The place of a table: a database and a name."""
 
     url: str = field(repr=False)
     table: str
-    files: int = 1
 
     def __post_init__(self) -> None:
         """Raise DefinitionError for a table that cannot be there. Opens nothing."""
         nameable("table", self.table)
-        if self.files < 1:
-            raise DefinitionError(f"table {self.table!r}: files must be at least 1, got {self.files}")
-        if self.files > 1:
-            self.urls()
 
-    def urls(self) -> list[URL]:
-        return list(_urls(self.url, self.files, Path.cwd()))
+    @property
+    def parsed_url(self) -> URL:
+        return _parse(self.url, Path.cwd())
 
-    def stores(self) -> list[Store]:
-        """Return this process's stores, one for each file."""
-        return [store_of(url) for url in self.urls()]
-
-    def file_of(self, key: Sequence[Any]) -> int:
-        """Return the file of an encoded key. It depends only on the key; trident_layout records the function."""
-        return 0 if self.files == 1 else zlib.crc32(repr(tuple(key)).encode()) % self.files
+    def store(self) -> Store:
+        """Return this process's store."""
+        return store_of(self.parsed_url)
 
 
 @lru_cache(maxsize=256)
-def _urls(url: str, files: int, here: Path) -> tuple[URL, ...]:
-    """Return the files of a place. ``here``: what a relative path is relative to."""
-    first = parse_url(url)
-    return tuple(store_of(first).dialect.part(first, index) for index in range(files))
+def _parse(url: str, here: Path) -> URL:
+    """Parse the URL. ``here``: what a relative path is relative to."""
+    return parse_url(url)
 
 
 @dataclass(frozen=True)
@@ -83,7 +73,7 @@ def shape_of(place: TablePlace, keys: Fields, others: Fields) -> Shape:
     Raises StateError if a type is neither declared nor known.
     """
     declared = all(name in fields.types for fields in (keys, others) for name in fields)
-    store = place.stores()[0]
+    store = place.store()
     type_names = {} if declared else describe(store, place.table) or {}
     types = nearest(store, type_names)
     columns: list[Column] = []
@@ -132,20 +122,16 @@ def _describe(store: Store, table: str) -> dict[str, str] | None:
 
 
 def prepare(place: TablePlace, shape: Shape) -> Shape:
-    """Create and check the table in every file, once per process and shape. Safe in several processes.
+    """Create and check the table, once per process and shape. Safe in several processes.
 
     Returns the shape with the limits of the existing table, such as the length of its texts.
     """
-    first, *_ = [_prepare(store, place, shape, index) for index, store in enumerate(place.stores())]
-    return first
-
-
-def _prepare(store: Store, place: TablePlace, shape: Shape, index: int) -> Shape:
+    store = place.store()
     checked = store.ready.get((place, shape))
     if checked is None:
         with store.errors(f"prepare table {place.table!r}"):
             if not reads_only():
-                retry_transient(store, lambda: _make_missing(store, place, shape, index))
+                retry_transient(store, lambda: _make_missing(store, place, shape))
             now = _columns_before(store, place, shape)
             checked = store.ready[place, shape] = _check(store, place, shape)
             store.ready[CheckedTable(place, checked)] = now
@@ -210,9 +196,9 @@ def _read_answer(answer: Any) -> tuple:
 
 def prepare_ledger(place: TablePlace) -> None:
     """Create only the ledger's tables; the first rows decide the columns of the state's table."""
-    for store in place.stores():
-        with store.errors("prepare the ledger"):
-            retry_transient(store, lambda s=store: _make_ledger(s))  # type: ignore[misc]
+    store = place.store()
+    with store.errors("prepare the ledger"):
+        retry_transient(store, lambda: _make_ledger(store))
 
 
 def create(store: Store, connection: Connection, table: sa.Table) -> None:
@@ -246,28 +232,27 @@ def _refuse_unfit(store: Store, table: str) -> None:
         raise StateError(f"table {table!r} in {store.shown} {problems[0]}")
 
 
-def _make_missing(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
+def _make_missing(store: Store, place: TablePlace, shape: Shape) -> None:
     """Create what is missing. Who only reads needs no server that takes writes, if nothing is."""
     try:
-        _make(store, place, shape, index)
+        _make(store, place, shape)
     except Exception as error:
         there = sa.inspect(store.engine).has_table
         if not store.dialect.is_read_only(driver_error(error) or error) or not (there(LAYOUT) and there(place.table)):
             raise
 
 
-def _make(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
+def _make(store: Store, place: TablePlace, shape: Shape) -> None:
     _refuse_unfit(store, place.table)
     _make_ledger(store)
     with store.writing() as connection:
-        has_layout = index > 0 or _has_layout(store, connection, place)
-        keyed, new = bool(shape.keys), index == 0 and not sa.inspect(store.engine).has_table(place.table)
+        has_layout = _has_layout(store, connection, place)
+        keyed, new = bool(shape.keys), not sa.inspect(store.engine).has_table(place.table)
         create(store, connection, data_table(store, connection, place.table, shape.columns, keyed))
         if not has_layout:  # after CREATE TABLE, so that a note without a table means a dropped table
-            values = (place.table, place.files, ROUTING)
+            values = (place.table, *_ONE_FILE)
             connection.execute(f"INSERT INTO {LAYOUT} (name, files, routing) VALUES (?, ?, ?)", values)
-        if index == 0:
-            key_types.note(store, connection, place.table, shape.columns, new)
+        key_types.note(store, connection, place.table, shape.columns, new)
 
 
 def _make_ledger(store: Store) -> None:
@@ -293,17 +278,7 @@ def _add_run(store: Store) -> None:
 
 
 def _has_layout(store: Store, connection: Connection, place: TablePlace) -> bool:
-    """Return whether trident_layout has this table. Raises StateError if the table is gone or has another number of
-    files."""
-    definition = sa.Table(
-        LAYOUT,
-        sa.MetaData(),
-        sa.Column("name", sa.String(190), primary_key=True),
-        sa.Column("files", sa.Integer, nullable=False),
-        sa.Column("routing", sa.String(40), nullable=False),
-        **store.dialect.table_options(connection, False),
-    )
-    create(store, connection, definition)
+    """Return whether trident_layout has this table. Raises StateError if the table is gone or in several files."""
     layout = connection.execute(f"SELECT files, routing FROM {LAYOUT} WHERE name = ?", (place.table,)).fetchone()
     if layout is not None and not sa.inspect(store.engine).has_table(place.table):
         raise StateError(
@@ -317,12 +292,12 @@ def _has_layout(store: Store, connection: Connection, place: TablePlace) -> bool
 
 
 def layout_problem(place: TablePlace, layout: Sequence[Any] | None) -> str | None:
-    """Return what is wrong with a row of trident_layout (files, routing): another number of files, another routing."""
-    if layout is None or tuple(layout) == (place.files, ROUTING):
+    """Return what is wrong with a row of trident_layout (files, routing)."""
+    if layout is None or tuple(layout) == _ONE_FILE:
         return None
     return (
-        f"table {place.table!r} lies in {layout[0]} file(s) with routing {layout[1]!r}, but the state declares "
-        f"{place.files} with {ROUTING!r}. The number is fixed when a table is created: use files={layout[0]}"
+        f"table {place.table!r} lies in {layout[0]} files with routing {layout[1]!r}: an earlier version has spread it "
+        "with the option files. Copy the rows of all files into a new table"
     )
 
 
@@ -386,10 +361,10 @@ def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
 def location_of(place: TablePlace, beside: Sequence[str] = (), shared: str = "") -> Location:
     """Return the location of a state's tables. Opens nothing. ``beside``: the suffixes of the state's further
     tables."""
-    urls = place.urls()
+    url = place.parsed_url
     names = (place.table, *(f"{place.table}{suffix}" for suffix in beside))
-    dialect, where = dialect_of(urls[0]), f"table {place.table!r} in {redact_url(urls[0])}"
-    return Location(frozenset(map(dialect.address, urls)), frozenset(map(dialect.fold_name, names)), shared, where)
+    dialect, where = dialect_of(url), f"table {place.table!r} in {redact_url(url)}"
+    return Location(frozenset([dialect.address(url)]), frozenset(map(dialect.fold_name, names)), shared, where)
 
 
 def one_key(place: TablePlace, shape: Shape) -> Shape:
@@ -397,7 +372,7 @@ def one_key(place: TablePlace, shape: Shape) -> Shape:
 
     Called when the table is prepared; checks once per process and shape. Raises StateError for a further unique index.
     """
-    store = place.stores()[0]
+    store = place.store()
     question = ("one key", place, shape)
     if not shape.keys or question in store.ready:
         return shape

@@ -1,4 +1,4 @@
-"""The fenced transaction of one state partition and batch, in each file that it touches."""
+"""The fenced transaction of one state partition and batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..columns.values import Column
 from .connection import Connection, Statement
 from .dialects.base import Untaken
 from .key_types import settle_types
-from .ledger import SqlFence
+from .ledger import UNMARKED, SqlFence
 from .store import ConnectionLost, Store
 from .table import CheckedTable
 
@@ -28,14 +28,11 @@ _SETTLE_SECONDS = 30.0
 
 
 class Transaction:
-    """A partition's transaction from beginCommit to commit.
+    """A partition's transaction from beginCommit to commit. It begins at once, so a zombie is refused before any user
+    code runs."""
 
-    With one file it begins at once, so a zombie is refused before any user code runs. With several files, each begins
-    when first touched, always in the order of the files, which prevents deadlocks.
-    """
-
-    def __init__(self, stores: list[Store], fence: SqlFence | None, partition: int = 0) -> None:
-        self.stores = stores
+    def __init__(self, store: Store, fence: SqlFence | None, partition: int = 0) -> None:
+        self.store = store
         self.fence = fence
         self.partition = partition
         self.txid: int | None = None
@@ -44,16 +41,14 @@ class Transaction:
         self.table: CheckedTable | None = None
         self._token = ""
         self._zones: dict[str, bool] = {}
-        self._open: dict[int, Connection] = {}
+        self._connection: Connection | None = None
         self._lazily = False
         self._worked = False
         if fence is not None:
-            for store in stores:
-                store.start_run(fence.run)
+            store.start_run(fence.run)
 
     def begin(self, txid: int | None, lazily: bool = False) -> None:
-        """Begin. ``lazily``: a single file, too, is locked only when first touched (its table may have to be
-        created)."""
+        """Begin. ``lazily``: with its first use, since its table may have to be created."""
         if self.active:
             self.rollback()  # a failed attempt left it open
         self.txid = txid
@@ -61,16 +56,12 @@ class Transaction:
         self._worked = False
         self._token = secrets.token_hex(8)
         self._lazily = lazily
-        if len(self.stores) == 1 and not lazily:
-            self.touch([0])
-
-    def touch(self, files: list[int]) -> None:
-        """Begin the transaction in these files. Raises ZombieError, FailedException if a file stays locked."""
-        for index in sorted(set(files) - self._open.keys()):
-            self._open[index] = self._begin(self.stores[index])
+        if not lazily:
+            self._connection = self._begin(self.store)
 
     def _begin(self, store: Store) -> Connection:
-        """Return a connection in a transaction that holds the fence, and in which the table is as it was checked."""
+        """Return a connection in a transaction that holds the fence, and in which the table is as it was checked.
+        Raises ZombieError, FailedException if the store stays locked."""
         for _ in range(_TRIES):
             fence = [] if self.fence is None else [self.fence.question(store.dialect.shared)]
             columns = [] if self.table is None else self.table.question(store)
@@ -94,19 +85,19 @@ class Transaction:
         noted stays, unless the transaction that notes it is rolled back."""
         settled = [replace(c, zoned=self._zones.get(c.name)) if c.folds else c for c in columns]
         if any(column.folds and column.zoned is None for column in settled):
-            with self.using(0) as connection:
-                settled = settle_types(self.stores[0], connection, table, columns, batch)
+            with self.using() as connection:
+                settled = settle_types(self.store, connection, table, columns, batch)
             self._zones |= {column.name: column.zoned for column in settled if column.zoned is not None}
         return settled
 
     @contextlib.contextmanager
-    def using(self, index: int) -> Iterator[Connection]:
-        """The file's connection: the transaction's own, or outside a transaction one for reading."""
-        store = self.stores[index]
+    def using(self) -> Iterator[Connection]:
+        """The transaction's own connection, or outside a transaction one for reading."""
+        store = self.store
         if self.active:
-            self.touch([index])
+            connection = self._connection = self._connection or self._begin(store)
             with store.errors("read or write"), naming(self.fence, self.txid):
-                yield self._open[index]
+                yield connection
         else:
             with store.reading() as connection, store.errors("read"):
                 yield connection
@@ -132,20 +123,19 @@ class Transaction:
                 restart()
         return work()
 
-    def commit(self, *last: Statement) -> list[int]:
-        """Commit durably, after the ``last`` statements; return the files that have a mark now. Raises FailedException
-        if the outcome is unknown; the replay finds out."""
-        files = sorted(self._open)
-        for index in files:
-            store, connection = self.stores[index], self._open[index]
+    def commit(self, *last: Statement) -> dict[str, list]:
+        """Commit durably, after the ``last`` statements; return what the receipt says of the mark. Raises
+        FailedException if the outcome is unknown; the replay finds out."""
+        store, connection = self.store, self._connection
+        if connection is not None:
             answered = self._try_commit(store, connection, last)
-            del self._open[index]
+            self._connection = None
             if answered:
                 store.give(connection)
             else:
                 store.drop(connection)
         self.active = False
-        return files
+        return UNMARKED if connection is None else {}
 
     def _try_commit(self, store: Store, connection: Connection, last: Sequence[Statement]) -> bool:
         """Send the partition's mark and COMMIT; False if no answer came but the ledger proves the commit. Raises
@@ -162,16 +152,16 @@ class Transaction:
         return True
 
     def rollback(self) -> None:
-        """Discard all writes to the open files; their locks are released when it returns."""
-        for index, connection in self._open.items():
-            self.stores[index].drop(connection)  # closing rolls back in any state
-        self._open.clear()
+        """Discard all writes; their locks are released when it returns."""
+        if self._connection is not None:
+            self.store.drop(self._connection)  # closing rolls back in any state
+        self._connection = None
         self._zones.clear()
         self.active = False
 
     def _is_deadlock(self, error: FailedException) -> bool:
         cause = error.__cause__
-        return cause is not None and any(store.dialect.is_lock(cause) for store in self.stores)
+        return cause is not None and self.store.dialect.is_lock(cause)
 
     def _check_commit(self, store: Store) -> bool:
         """Resolve a COMMIT without an answer: read the ledger once the server has ended that transaction."""

@@ -109,7 +109,7 @@ class SqlWindowBacking:
         self.table = factory.store.table
         self.shape = factory.shape
         self.partition = partition
-        self.transaction = Transaction(factory.store.place.stores(), fence, partition)
+        self.transaction = Transaction(factory.store.place.store(), fence, partition)
         self.transaction.table = CheckedTable(factory.store.place, self.shape)
         self._known: list[Head] = []
         self._heads: list[Head] = []
@@ -117,7 +117,7 @@ class SqlWindowBacking:
 
     @property
     def dialect(self) -> Dialect:
-        return self.transaction.stores[0].dialect
+        return self.transaction.store.dialect
 
     def begin(self, txid: int | None) -> None:
         """Wait for another task of this partition, such as a copy that Spark has started: it reads the heads behind the
@@ -138,7 +138,7 @@ class SqlWindowBacking:
         seal = f'SELECT "time", "token" FROM "{self.table}" WHERE "part" = ? AND "txid" = ?{self.dialect.exclusive}'
         text = f'SELECT {_HEAD} FROM "{self.table}" WHERE "part" = ? AND "txid" >= ? ORDER BY "txid", "block"'
         least = NO_TXID + 1 if since is None else since
-        with self.transaction.using(0) as connection:
+        with self.transaction.using() as connection:
             sealed, found = connection.together([(seal, (self.partition, NO_TXID)), (text, (self.partition, least))])
             row, heads = sealed.fetchone(), [Head(*each) for each in found.fetchall()]
         tokens = None if since is not None else [head.token for head in heads]
@@ -153,13 +153,13 @@ class SqlWindowBacking:
 
     def latest(self, txid: int) -> int | None:
         text = f'SELECT max("newest") FROM "{self.table}" WHERE "part" >= 0 AND "txid" < ? AND "tuples" > 0'
-        with self.transaction.using(0) as connection:
+        with self.transaction.using() as connection:
             row = connection.execute(text, [txid]).fetchone()
         return None if row is None else row[0]
 
     def data(self, heads: Sequence[Head]) -> list[bytes]:
         data, asked = self.shape.others[-1:], [(self.partition, head.txid, head.block) for head in heads]
-        with self.transaction.using(0) as connection:
+        with self.transaction.using() as connection:
             rows = self.dialect.read(connection, self.table, self.shape.keys, data, asked)
         decode = self.dialect.decoder(data[0]) or bytes
         found = [None if row is None else decode(row[0]) for row in rows]
@@ -170,7 +170,7 @@ class SqlWindowBacking:
     def write(self, blocks: Sequence[Block], dropped: Sequence[Head]) -> None:
         gone = [(self.partition, head.txid, head.block) for head in dropped]
         rows = [(self.partition, *block.head, block.data) for block in blocks]
-        with self.transaction.using(0) as connection:
+        with self.transaction.using() as connection:
             if gone:
                 text = f'DELETE FROM "{self.table}" WHERE "part" = ? AND "txid" = ? AND "block" = ?'
                 check_taken(self.table, len(gone), connection.executemany(text, gone).rowcount)
@@ -231,14 +231,14 @@ class WindowLedger(SqlLedger):
 
     def __init__(self, factory: SqlWindow) -> None:
         place = factory.store.place
-        super().__init__(factory.location, lambda: _create_table(factory), place.stores, self._highest)
+        super().__init__(factory.location, lambda: _create_table(factory), place.store, self._highest)
         self.factory = factory
         self.table = factory.store.table
         self._checked = False
 
     def _highest(self) -> int:
         """Return the highest txid in the table. Touches nothing."""
-        store = self.factory.store.place.stores()[0]
+        store = self.factory.store.place.store()
         if read_columns(store, self.table) is None:
             return 0
         text = f'SELECT max(CASE WHEN "txid" = ? THEN "time" ELSE "txid" END) FROM "{self.table}"'
@@ -247,14 +247,14 @@ class WindowLedger(SqlLedger):
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         if not self._checked:
-            store = self._prepared()[0]
+            store = self._prepared()
             with store.errors("look up the partitions of the window"), store.writing() as connection:
                 complete = self.fence.row(connection, store.dialect.exclusive).txid
                 self._check(store, connection, range(numPartitions), complete, txid)
             self._checked = True
         super().prepare(txid, attempt, numPartitions)
 
-    def _count_marks(self, index: int, transition: Transition) -> tuple[int, int | None]:
+    def _count_marks(self, transition: Transition) -> tuple[int, int | None]:
         return len(transition.receipts or ()), transition.attempt  # each partition has a transaction in every batch
 
     def _check(self, store: Store, connection: Connection, parts: range, complete: int, txid: int) -> None:
@@ -305,8 +305,8 @@ class WindowLedger(SqlLedger):
             )
 
 
-def _create_table(factory: SqlWindow) -> list[Store]:
+def _create_table(factory: SqlWindow) -> Store:
     factory.shape  # noqa: B018  creates the table
-    return factory.store.place.stores()
+    return factory.store.place.store()
 
 

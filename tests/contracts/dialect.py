@@ -18,7 +18,7 @@ import pytest
 from states.columns.values import Column, RefusedValue, decode_row
 from states.sql.store import Store, parse_url, store_of
 from states.sql.table import Shape, TablePlace, prepare, read_columns
-from trident_py.errors import DefinitionError, StateError
+from trident_py.errors import StateError
 
 K = Column("k", "bigint", True)
 V = Column("v", "bigint")
@@ -81,12 +81,6 @@ class DialectContract:
     def test_an_url_means_the_same_in_every_process(self, store: Store) -> None:
         dialect = store.dialect
         assert dialect.absolute(store.url) == store.url
-        assert dialect.part(store.url, 0) == store.url
-        if self.server:
-            with pytest.raises(DefinitionError):
-                dialect.part(store.url, 1)
-        else:
-            assert dialect.part(store.url, 1) != store.url
 
     def test_a_transaction_ends_with_its_connection(self, store: Store) -> None:
         keys, columns = self.table(store, K, V)

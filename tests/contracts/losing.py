@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -24,8 +25,8 @@ class Idle(BaseStateUpdater):
 class TellsWhatTheStoreLost:
     def backup(self: Any, factory: Any) -> Callable[[], None]:
         """Copies all that the store has; returns what puts it back, as an operator does under a running driver."""
-        copies = [(store, tables_of(store)) for store in TablePlace(factory.url, factory.table, factory.files).stores()]
-        return lambda: [put_back(*copy) for copy in copies] and None
+        store = TablePlace(factory.url, factory.table).store()
+        return partial(put_back, store, tables_of(store))
 
     tells_in_attempt: ClassVar[int] = 0
     """The attempt in which a store that has gone back is noticed."""

@@ -238,10 +238,9 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
 
     def erase(self, factory: Any) -> None:
         """Lets the store forget the state, as if it had been deleted or replaced."""
-        for store in TablePlace(factory.url, factory.table, factory.files).stores():
-            with store.writing() as connection:
-                for table in ("trident_fence", "trident_part"):
-                    connection.execute(f"DELETE FROM {table}")
+        with TablePlace(factory.url, factory.table).store().writing() as connection:
+            for table in ("trident_fence", "trident_part"):
+                connection.execute(f"DELETE FROM {table}")
 
     def on(self, factory: Any, committed: int, lineage: str = "first", states: Any = None, **more: Any) -> Driver:
         """A driver on a checkpoint that has committed so many batches, and had these states."""

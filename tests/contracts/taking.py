@@ -14,7 +14,7 @@ What each compares:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
@@ -42,9 +42,7 @@ class ComparesWhatWasTaken:
     @contextmanager
     def taking_less(self: Any, factory: Any) -> Iterator[None]:
         """The store leaves out the rows whose first field ends with 0."""
-        with ExitStack() as every:
-            for store in TablePlace(factory.url, factory.table, factory.files).stores():
-                every.enter_context(leaving_out(store, self.filled(factory), self.fields[0]))
+        with leaving_out(TablePlace(factory.url, factory.table).store(), self.filled(factory), self.fields[0]):
             yield
 
     def filled(self, factory: Any) -> str:

@@ -221,7 +221,6 @@ def test_a_plain_topic_is_written_and_not_updated(make: Make) -> None:
 def test_what_does_not_fit_together_is_told_at_definition(make: Make) -> None:
     for words, more in (
         ("kind must be one of plain", {"kind": "upset"}),
-        ("needs the fence", {"kind": "opaque", "fence": False}),
         ("duplicate field", {"value": "word"}),
         ("at least one field", {"key": []}),
         ("unknown type 'wrod'", {"value": "n wrod"}),
@@ -372,20 +371,6 @@ def test_an_open_producer_of_an_older_driver_writes_nothing_any_more(make: Make)
     with pytest.raises(ZombieError):
         write(old, 2, ["word", "n"], ("a", 99))
     assert factory.stored() == {("a",): 2}
-
-
-def test_without_a_fence_an_older_driver_regresses_a_key_and_the_table_says_so(make: Make) -> None:
-    factory = make(fence=False)
-    _, conf = driven(factory)
-    old = factory.makeState(conf, None, 0, 1)
-    write(old, 1, ["word", "n"], ("a", 1))
-    _, conf = driven(factory)
-    write(factory.makeState(conf, None, 0, 1), 2, ["word", "n"], ("a", 2))
-    write(old, 1, ["word", "n"], ("a", 1))
-    assert factory.stored() == {("a",): 1}
-    assert factory.guarantees["transactional"][0] == "at least once"
-    assert "older driver" in factory.guarantees["opaque"][1]
-    assert make().guarantees == {}
 
 
 def test_a_batch_is_invisible_until_its_commit_and_gone_after_a_rollback(make: Make) -> None:

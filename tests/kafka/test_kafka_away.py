@@ -64,7 +64,6 @@ FACTORIES: dict[str, Callable[[str, str], Any]] = {
     "transactional": lambda at, topic: TransactionalTopicState(at, topic, value="v", partitions=1),
     "compacted": lambda at, topic: CompactedTopicState(at, topic, **KEYED),
     "opaque": lambda at, topic: CompactedTopicState.opaque(at, topic, **KEYED),
-    "unfenced": lambda at, topic: CompactedTopicState(at, topic, fence=False, **KEYED),
 }
 CONF = {"topology.name": "t", "trident.state.name": "s", "trident.lineage": "one"}
 

@@ -42,7 +42,6 @@ ROWS: dict[str, Callable[[str, str], Any]] = {
 }
 BLIND: dict[str, Callable[[str, str], Any]] = {
     "at least once": lambda at, topic: TopicState(at, topic, value=["k", "n"], partitions=2),
-    "unfenced": lambda at, topic: CompactedTopicState(at, topic, value="n bigint", fence=False, **KEYED),
 }
 KINDS = [*ROWS, *MAPS]
 

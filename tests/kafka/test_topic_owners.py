@@ -47,12 +47,11 @@ def held(factory: Any) -> dict[tuple, int]:
     return {key: value.value for key, value in factory.stored().items()}
 
 
-@pytest.mark.parametrize("kind", ["transactional", "plain", "unfenced"])
+@pytest.mark.parametrize("kind", ["transactional", "plain"])
 def test_a_topic_of_another_topology_is_refused_before_anything_is_written(kafka: Any, topic: str, kind: str) -> None:
     factory: Any = counts(kafka, topic)
     if kind != "transactional":
-        fence = kind != "unfenced"
-        factory = CompactedTopicState(kafka.bootstrap, topic, "word string", "n bigint", fence=fence)
+        factory = CompactedTopicState(kafka.bootstrap, topic, "word string", "n bigint")
     one = driver(factory, "one")
     one.batch(rows(("a", 1)), 1, of=1)
     before = factory.stored()
@@ -106,9 +105,8 @@ def test_states_that_only_add_records_may_share_a_topic(kafka: Any, other: Any) 
 
 def test_a_topic_that_records_are_added_to_is_refused_to_a_map(kafka: Any, topic: str) -> None:
     driver(TopicState(kafka.bootstrap, topic, key="word"), "one").batch(rows(("a", 1)), 1, of=1)
-    for fence in (True, False):
-        with pytest.raises(StateError, match="'s' of topology 'one'"):
-            driver(CompactedTopicState(kafka.bootstrap, topic, "word string", "n bigint", fence=fence), "two")
+    with pytest.raises(StateError, match="'s' of topology 'one'"):
+        driver(CompactedTopicState(kafka.bootstrap, topic, "word string", "n bigint"), "two")
 
 
 def test_the_note_is_written_again_with_the_drivers_mark(kafka: Any, topic: str) -> None:

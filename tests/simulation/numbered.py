@@ -92,10 +92,10 @@ class _Working:
         return work()
 
     @contextmanager
-    def using(self, index: int) -> Iterator[dict[Any, Any]]:
+    def using(self) -> Iterator[dict[Any, Any]]:
         yield self.content
 
-    def commit(self) -> list[int]:
+    def commit(self) -> dict[str, list]:
         before, after = self.transaction.read, self.content
         new = {key: value for key, value in after.items() if before.get(key) != value}
         gone = [key for key in before if key not in after]
@@ -106,7 +106,7 @@ class _Working:
                 content.pop(key, None)
 
         self.transaction.commit(write)
-        return [0]
+        return {}
 
     def rollback(self) -> None:
         """Forget nothing: the next batch begins with what it reads."""

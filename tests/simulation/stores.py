@@ -138,8 +138,8 @@ class SimulatedLedger(Ledger[LedgerRow]):
     def records_each_attempt(self) -> bool:  # type: ignore[override]
         return self.factory.recording
 
-    def _stores_of(self, context: RunContext, ready: bool) -> Sequence[LedgerStore[LedgerRow]]:
-        return [_STORES.get(self.factory.kind, SimulatedStore)(self.factory.number)]
+    def _store_of(self, context: RunContext, ready: bool) -> LedgerStore[LedgerRow]:
+        return _STORES.get(self.factory.kind, SimulatedStore)(self.factory.number)
 
     def _fence_of(self, conf: dict) -> Fence | None:
         return Fence.of(conf)

@@ -239,8 +239,6 @@ def test_columns_come_from_typed_tuples_or_from_the_table(database: str) -> None
 def test_what_is_not_there_is_refused_at_birth() -> None:
     with pytest.raises(DefinitionError, match="onBadRow must be one of"):
         AppendState("sqlite:///x.db", "t", onBadRow="skip")
-    with pytest.raises(TypeError, match="files"):
-        AppendState("sqlite:///x.db", "t", files=2)  # type: ignore[call-arg]
 
 
 def test_a_decided_batch_that_was_only_counted_is_finished_by_the_next_driver(factory: AppendState) -> None:

@@ -388,11 +388,3 @@ def test_a_state_that_stages_needs_temporary_tables(database: str) -> None:
 
 def test_sqlite_grants_everything() -> None:
     assert list_missing_privileges("sqlite", None, ["t"], creates=True, stages=True) == []  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("factory", [SqlMapState.opaque, InsertIgnoreState])
-def test_files_where_there_are_none_are_refused_at_birth(factory: Any) -> None:
-    with pytest.raises(DefinitionError, match="files=N is for SQLite tables only"):
-        factory("postgresql+psycopg://host/db", "t", "word string", files=2)
-    with pytest.raises(DefinitionError, match="files must be at least 1, got 0"):
-        factory("sqlite:///never.db", "t", "word string", files=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,6 @@ from trident_py.tuples import TridentTuple
 class TestInsertIgnore(RowContract):
     def make(self, url: str) -> InsertIgnoreState:
         return InsertIgnoreState(url, "rows", "word", ["word string", "n bigint"])
-
-
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-class TestInsertIgnoreInThreeFiles(RowContract):
-    def make(self, url: str) -> InsertIgnoreState:
-        return InsertIgnoreState(url, "rows", "word", ["word string", "n bigint"], files=3)
-
-    def on_server(self, factory: InsertIgnoreState, url: str) -> InsertIgnoreState:
-        return replace(factory, url=url, files=1)
 
 
 @pytest.fixture

@@ -59,7 +59,6 @@ states:
     table: counts
     key: [word string, day date]
     value: count bigint
-    files: 2
   total: {type: sql-map, kind: non-transactional, url: "sqlite:////tmp/counts.db", table: total}
   latest: {type: sql-map, kind: transactional, url: "sqlite:////tmp/c.db", table: l, key: k, value: [a int, b string]}
   rows:
@@ -71,9 +70,7 @@ states:
 """,
     )
     assert states.load(path) == {
-        "counts": SqlMapState.opaque(
-            "sqlite:////tmp/counts.db", "counts", ["word string", "day date"], "count bigint", files=2
-        ),
+        "counts": SqlMapState.opaque("sqlite:////tmp/counts.db", "counts", ["word string", "day date"], "count bigint"),
         "total": SqlMapState.nonTransactional("sqlite:////tmp/counts.db", "total"),
         "latest": SqlMapState.transactional("sqlite:////tmp/c.db", "l", "k", ["a int", "b string"]),
         "rows": InsertIgnoreState(
@@ -122,7 +119,7 @@ def test_every_type_makes_its_state(name: str, settings: str, tmp_path: Path) ->
 
 def test_variables_stand_anywhere_in_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLDER", "/tmp/a: b")  # not YAML again: the value is text, whatever it holds
-    monkeypatch.setenv("FILES", "3")
+    monkeypatch.setenv("FIRST", "3")
     monkeypatch.setenv("EMPTY", "")
     monkeypatch.delenv("TABLE", raising=False)
     path = written(
@@ -135,17 +132,18 @@ states:
     url: sqlite:///${FOLDER}/$$x.db
     table: ${TABLE:-counts}${EMPTY}
     key: ["${KEY:-word} string"]
-    files: "${FILES}"
+  r: {type: sequence, url: "sqlite:///r.db", table: r, sender: who string, sequence: n bigint, first: "${FIRST}"}
 """,
     )
-    expected = SqlMapState.opaque("sqlite:////tmp/a: b/$x.db", "counts", ["word string"], files=3)
-    assert states.load(path)["c"] == expected
+    expected = SqlMapState.opaque("sqlite:////tmp/a: b/$x.db", "counts", ["word string"])
+    loaded = states.load(path)
+    assert loaded["c"] == expected and loaded["r"].first == 3
 
 
 OLDER = {
-    "options: {files: 2}": "files: 2",
-    "key: a string, options: {files: 2}": "key: a string, files: 2",
-    "options: {}": "files: 1",
+    "options: {value: n int}": "value: n int",
+    "key: a string, options: {value: n int}": "key: a string, value: n int",
+    "options: {}": "value: count bigint",
 }
 
 
@@ -156,7 +154,7 @@ def test_what_stood_in_options_may_still_stand_there(older: str, tmp_path: Path)
 
 
 def test_a_key_beside_and_in_options_is_refused(tmp_path: Path) -> None:
-    for text in ("files: 2, options: {files: 3}", "options: {fils: 3}"):
+    for text in ("value: n int, options: {value: m int}", "options: {vale: n int}"):
         assert "no such key; it has: url, table, " in refused(tmp_path, f"states:\n  c: {MAP}, {text}}}")
 
 
@@ -198,7 +196,6 @@ def test_no_secret_is_in_a_repr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "url: 'sqlite:///a.db', table: t, kind: opaque, key: ['${TWO}']",
         "url: 'sqlite:///a.db', table: t, kind: opaque, key: ['a${SECRET} int', 'a${SECRET} int']",
         "url: 'sqlite:///a.db', table: 'a\"${SECRET}', kind: opaque",  # refused by the factory
-        "url: 'sqlite:///a.db', table: t, kind: opaque, files: '${SECRET}'",
     ],
 )
 def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +241,7 @@ def test_a_look_warns_of_two_states_in_one_place(tmp_path: Path) -> None:
         ("c: [1]", 2, "states.c: found ['1']; expected a mapping with type: and the type's settings"),
         (f"c: {MAP},\n    vale: x int}}", 3, "states.c.vale: sql-map has no such key; it has: url, table, kind, key, "),
         (f"c: {MAP},\n    vale: x int}}", 3, "Did you mean value?"),
-        (f"c: {MAP},\n    fils: 2}}", 3, "c.fils: sql-map has no such key; it has: url, table, kind, key, value, f"),
+        (f"c: {MAP},\n    fils: 2}}", 3, "c.fils: sql-map has no such key; it has: url, table, kind, key, value"),
         ("c:\n    type: sql-map\n    kind: opque", 4, "states.c.kind: found 'opque'; there are: non-transactional, "),
         ("c:\n    type: sql-map\n    kind: opque", 4, "Did you mean opaque?"),
         ("c:\n    type: sql-map\n    kind: opaque", 2, "states.c.url: is missing; sql-map needs: url, table, kind"),
@@ -256,12 +253,10 @@ def test_a_look_warns_of_two_states_in_one_place(tmp_path: Path) -> None:
         (f"c: {MAP}, value: [n int, prev_n int]}}", 2, "'prev_n' is a column of the state itself"),
         ("c: {type: append, url: 'sqlite:///a.db', table: t, txid: b, columns: [a int, b int]}", 2,
          "'b' is the column of the txid, which the state fills itself"),
-        ("c: {type: sql-map, kind: opaque, url: 'mysql+pymysql://a/b', table: t, key: a,\n    files: 2}", 3,
-         "states.c.files: found '2': files=N is for SQLite tables only; leave it out for a"),
-        ("c: {type: insert-ignore, url: 'postgresql+psycopg://a/b', table: t, key: a,\n    files: 2}", 3,
-         "states.c.files: found '2': files=N is for SQLite tables only; leave it out for a"),
-        (f"c: {MAP}, files: 0}}", 2, "states.c.files: found '0': expected at least 1"),
-        (f"c: {MAP}, files: yes}}", 2, "states.c.files: found 'yes': expected an integer"),
+        ("c: {type: topic, bootstrap: 'a:1', topic: t, partitions: 0}", 2,
+         "states.c.partitions: found '0': expected at least 1"),
+        ("c: {type: topic, bootstrap: 'a:1', topic: t, partitions: yes}", 2,
+         "states.c.partitions: found 'yes': expected an integer"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: 5, key: a}", 2, "table: found '5': expected a string"),
         ("c: {type: insert-ignore, url: 'oracle://a/b', table: t, key: a}", 2, "has no dialect for 'oracle'"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: t, key: a, columns: [b]}", 2, "the key fields ['a']"),
@@ -454,7 +449,8 @@ GOOD = [
     {"x-shared": {"a": 1}, "states": {}},
     {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "sqlite:///c.db", "table": "t"}}},
     {"states": {"c": {"type": "sql-map", "kind": "${K}", "url": "sqlite:///c.db", "table": "t", "key": "a string",
-                      "value": ["a int", "b int"], "files": "${N}"}}},
+                      "value": ["a int", "b int"]}}},
+    {"states": {"r": {"type": "sequence", "url": "u", "table": "t", "sender": "a", "sequence": "b", "first": "${N}"}}},
     {"states": {"r": {"type": "insert-ignore", "url": "u", "table": "t", "key": ["a"], "onConflict": "report"}}},
     {"states": {"r": {"type": "append", "url": "u", "table": "t", "columns": ["a"], "onBadRow": "dead-letter"}}},
     {"states": {"r": {"type": "batch", "url": "u", "table": "t", "key": "a"}}},
@@ -470,8 +466,7 @@ BAD = [
     {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": 5}}},
     {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "vale": "x"}}},
     {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "key": []}}},
-    {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "files": 0}}},
-    {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "fils": 1}}},
+    {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "files": 1}}},
     {"states": {"r": {"type": "sequence", "url": "u", "table": "t", "sender": "a", "sequence": "b", "onGap": "x"}}},
 ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import string
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,18 +83,6 @@ def test_the_table_is_made_once_and_found_again(database: str) -> None:
     store.ready.clear()
     Rejects("t", FENCE).prepare(store)
     assert letters(database) == []
-
-
-def test_bad_rows_of_several_files_lie_in_the_first(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
-    factory = InsertIgnoreState(url, "t", "k", ["k bigint", "v bigint"], onBadRow="dead-letter", files=3)
-    rows = [TridentTuple.of(["k", "v"], row) for row in [*((i, i) for i in range(20)), ("bad", 1)]]
-    for ignored in (0, 20):
-        receipt = persist(factory.makeState({}, None, 0, 1), 1, RowUpdater(), rows, SILENT)
-        counts = {"inserted": 20 - ignored, "ignored": ignored, "rejected": 1}
-        assert receipt == {"partition": 0, **counts, "files": [0, 1, 2]}
-    assert [row[3] for row in letters(url)] == [1]
-    assert len(factory.stored()) == 20
 
 
 # -- what a server's limits refuse

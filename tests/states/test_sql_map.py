@@ -6,7 +6,6 @@ import datetime
 import decimal
 import multiprocessing
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +43,6 @@ class TestTransactional(MapContract):
 
     def make(self, url: str) -> SqlMapState:
         return SqlMapState.transactional(url, "counts", "word string", "count bigint")
-
-
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-class TestOpaqueInThreeFiles(MapContract):
-    def make(self, url: str) -> SqlMapState:
-        return SqlMapState.opaque(url, "counts", "word string", "count bigint", files=3)
-
-    def on_server(self, factory: SqlMapState, url: str) -> SqlMapState:
-        return replace(factory, url=url, files=1)
 
 
 @pytest.fixture
@@ -202,7 +192,6 @@ def test_a_table_of_another_shape_is_refused(url: str) -> None:
         (SqlMapState.opaque(url, "t", "word string", "count bigint"), "no column 'prev_count'"),
         (SqlMapState.transactional(url, "t", "word string", "count string"), "cannot hold string"),
         (SqlMapState.transactional(url, "t", "count bigint", "word string"), "no primary key"),
-        (SqlMapState.transactional(url, "t", "word string", "count bigint", files=2), "use files=1"),
     ):
         with pytest.raises(StateError, match=words):
             factory.makeState({}, None, 0, 1)

@@ -289,8 +289,8 @@ def test_tuple_collection_get_gives_every_row_of_a_state_of_rows_once(
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_rows_in_several_files_are_given_too_and_a_missing_table_has_none(database: str) -> None:
-    factory = InsertIgnoreState(database, "rows", key="n", columns=["n bigint", "what string"], files=3)
+def test_each_partition_gives_its_share_of_the_rows_and_a_missing_table_has_none(database: str) -> None:
+    factory = InsertIgnoreState(database, "rows", key="n", columns=["n bigint", "what string"])
     keeper = factory.makeState({}, None, 0, 1)
     keeper.beginCommit(1)
     keeper.insert([TridentTuple.of(["n", "what"], (n, str(n))) for n in range(20)], tell=False)

@@ -10,7 +10,6 @@ import pytest
 from contracts.crashing import Driver
 
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
-from states.sql.store import parse_url, store_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import StateError, TopologyError, ZombieError
 from trident_py.operations.builtin import Count, MapGet, Sum
@@ -202,13 +201,3 @@ def test_another_topology_may_ask_a_table_that_it_does_not_own(database: str) ->
         running = cluster.submitTopology("asker", {}, topology.build())
         assert running.awaitTermination(60)
     assert Counter(row for each in running.collected("answers").values() for row in each) == {("a", 2): 1, ("b", 1): 1}
-
-
-def test_the_owner_is_noted_in_every_file(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/a.db"
-    spread = SqlMapState.transactional(url, "counts", "word string", "n bigint", files=2)
-    driver(spread, "one").batch(rows(("a", 1)), 1, of=1)
-    with pytest.raises(StateError, match="'s' of topology 'one'"):
-        driver(counts(f"sqlite:///{tmp_path}/a.1.db"), "two")
-    with store_of(parse_url(url)).reading() as connection:
-        assert connection.execute("SELECT topology, state FROM trident_owner").fetchall() == [("one", "s")]

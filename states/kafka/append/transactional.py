@@ -16,7 +16,7 @@ from trident_py.tuples import TridentTuple
 from ...ledger.partition_layout import Layout
 from ..advice import kafka_errors
 from ..fence import TopicFence
-from ..ledger import AppendedTopic, TopicLedger, UnfencedLedger
+from ..ledger import TopicLedger, UnfencedLedger
 from ..marks import Mark, MarkPlace, group_metadata
 from ..producer import TransactionalProducer
 from ..sender import Sender
@@ -109,7 +109,7 @@ class TopicState(RecordFactory):
     def participant(self) -> BatchParticipant:
         """Return the driver's side for one run: it waits for the brokers, checks or creates the topic, and records its
         owner. It stores no txids, so it cannot detect a topic restored from a backup."""
-        return UnfencedLedger(AppendedTopic(self.cluster, self.topic, self.partitions), self.location)
+        return UnfencedLedger(self.cluster, self.location, self.partitions)
 
 
 class Consuming:

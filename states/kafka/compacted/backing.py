@@ -1,11 +1,10 @@
-"""One partition of a CompactedTopicState: its backing map, and the writer with or without a fence."""
+"""One partition of a CompactedTopicState: its backing map, and its writer."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from trident_py.kafka.clients import Cluster
 from trident_py.model.canonical import key_of
@@ -28,31 +27,17 @@ from trident_py.state.maps import MAPS
 from trident_py.tuples import Fields, TridentTuple
 
 from ...rows import share_rows
-from ..advice import kafka_errors
 from ..append.records import chunks_of
 from ..fence import TopicFence
 from ..marks import ANSWER, Mark
 from ..producer import TransactionalProducer
-from ..sender import Sender
 from .codec import GLOBAL_KEY, Codec, Text, as_bytes
 from .local_table import GENERATION, PAGE, PREV, SETTLES, TXID, LocalTable, Row, table_of
 
 
-class KeyWriter(Protocol):
-    """Call `begin`, then `send` any number of times, then `commit` or `rollback`. ``opened`` counts the producers
-    opened: before a new one, another process may have written."""
-
-    opened: int
-
-    def begin(self, txid: int | None) -> None: ...
-    def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None) -> None: ...
-    def commit(self, txid: int | None) -> None: ...
-    def rollback(self) -> None: ...
-    def close(self) -> None: ...
-
-
-class FencedWriter:
-    """One Kafka transaction for each batch, under the fixed transactional id of the state partition."""
+class KeyWriter:
+    """One Kafka transaction for each batch, under the fixed transactional id of the state partition. ``opened`` counts
+    the producers opened: before a new one, another process may have written."""
 
     def __init__(self, fence: TopicFence, part: int, of: int, settings: Mapping[str, Any]) -> None:
         self._fence = fence
@@ -97,53 +82,6 @@ class FencedWriter:
 
     def close(self) -> None:
         self._producer.close()
-
-
-class PlainWriter:
-    """An idempotent producer without transactions: records are visible once sent, and no older writer is shut out."""
-
-    def __init__(self, cluster: Cluster, topic: str, settings: Mapping[str, Any]) -> None:
-        self._cluster = cluster
-        self._topic = topic
-        self._settings = settings
-        self._sender: Sender | None = None
-        self.opened = 0
-
-    def begin(self, txid: int | None) -> None:
-        if self._sender is None:
-            self._sender = Sender(self._cluster, self._settings)
-            self.opened += 1
-
-    def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None = None) -> None:
-        assert prevs is None
-        with self._writing() as sender:
-            sender.send(self._topic, values, keys)  # type: ignore[arg-type]
-
-    def commit(self, txid: int | None) -> None:
-        """Return once every record is confirmed. Raises FailedException if the broker is away, StateError if it refuses
-        a record."""
-        with self._writing() as sender:
-            sender.confirm(f"Kafka at {self._cluster.bootstrap}: topic {self._topic!r}", ANSWER)
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[Sender]:
-        """The producer, which is closed if the work fails."""
-        assert self._sender is not None
-        try:
-            with kafka_errors(self._cluster, f"write to topic {self._topic!r}"):
-                yield self._sender
-        except BaseException:
-            self.close()
-            raise
-
-    def rollback(self) -> None:
-        """Drop the producer. Sent records stay; the replay writes the same keys again."""
-        self.close()
-
-    def close(self) -> None:
-        if self._sender is not None:
-            self._sender.close()
-        self._sender = None
 
 
 PLAIN = "plain"

@@ -29,7 +29,7 @@ from ...diagnostics import Finding
 from ...rows import RowUpdater, check_asked_behind
 from ..advice import kafka_errors
 from ..fence import TopicFence
-from ..ledger import RENEWED, TopicLedger, UnfencedLedger
+from ..ledger import RENEWED, TopicLedger
 from ..marks import ANSWER, Mark, MarkPlace
 from ..owner import NotePlace
 from ..settings import cluster_of, for_producers, location_of, pairs
@@ -43,7 +43,7 @@ from ..topic_admin import (
     settings_of,
     unless_missing,
 )
-from .backing import PLAIN, CompactedMap, FencedWriter, KeyWriter, PlainWriter, TopicBacking
+from .backing import PLAIN, CompactedMap, KeyWriter, TopicBacking
 from .codec import Codec
 from .local_table import table_of
 
@@ -123,6 +123,14 @@ class Compaction:
         """For how many milliseconds brokers must keep what identifies a replay."""
         return int(self.restart * 1000)
 
+    def last_txid(self) -> int:
+        """Return the highest txid among the topic's records, 0 if there is none."""
+        if self.find_topic() is None:
+            return 0
+        table = table_of(self.cluster, self.topic)
+        table.catch_up(ANSWER / 6)
+        return table.last_txid()
+
     def _problems(self, settings: Mapping[str, str], partitions: int | None) -> Iterator[str]:
         policy = settings.get("cleanup.policy", "")
         if "compact" not in policy:
@@ -169,45 +177,38 @@ def _describe_growth(place: MarkPlace, before: int, now: int) -> str:
     )
 
 
-class KeyedTopic:
-    """The driver's checks of the topic: at the start of a run, and before each attempt that its partitions are
-    unchanged."""
+class CompactedLedger(TopicLedger):
+    """The driver's side of a CompactedTopicState; it also checks the topic at the start of a run, and before each
+    attempt that its partitions are unchanged. ``valued``: values have a txid."""
 
-    def __init__(self, compaction: Compaction) -> None:
-        self.cluster = compaction.cluster
-        self._compaction = compaction
-        self._place: MarkPlace | None = None
-        self._admin: Any = None
+    def __init__(self, wanted: Compaction, location: Location, settings: Mapping[str, Any], valued: bool) -> None:
+        super().__init__(wanted.cluster, location, settings, counted=False)
+        self._wanted = wanted
+        self._valued = valued
         self._partitions = 0
-        self._written = 0.0
+        self._recorded = 0.0
 
-    def open(self, conf: dict) -> None:
-        """Check or creates the topic. Raises StateError if it is unsuitable or its partition count has changed."""
-        self._place = MarkPlace.of(self.cluster, self._compaction.topic, conf)
-        self._partitions = self._compaction.ensure_topic()
-        self._admin = self.cluster.admin()
-        recorded = self._place.read(KEYS)
+    def open(self, conf: dict) -> int:
+        run_when_available(self._cluster, lambda: self._open_topic(MarkPlace.of(self._cluster, self._topic, conf)))
+        return super().open(conf)
+
+    def _open_topic(self, place: MarkPlace) -> None:
+        """Check or create the topic. Raises StateError if it is unsuitable or its partition count has changed."""
+        self._partitions = self._wanted.ensure_topic()
+        recorded = place.read(KEYS)
         if recorded is not None:
-            self._compare(self._place, recorded.partitions, self._partitions)
-        self._record(self._place)
+            self._compare(place, recorded.partitions, self._partitions)
+        self._record(place)
 
-    def check_unchanged(self) -> None:
-        """Called before each attempt; renews the recorded number if due. Raises StateError if the number of partitions
-        has changed."""
-        assert self._place is not None
-        with kafka_errors(self.cluster, f"look up topic {self._compaction.topic!r}"):
-            now = len(partitions_of(self._admin, self._compaction.topic))
-        self._compare(self._place, self._partitions, now)
-        if time.monotonic() - self._written > RENEWED:
-            self._record(self._place)
-
-    def last_txid(self) -> int:
-        """Return the highest txid among the topic's records, 0 if there is none."""
-        if self._compaction.find_topic() is None:
-            return 0
-        table = table_of(self.cluster, self._compaction.topic)
-        table.catch_up(ANSWER / 6)
-        return table.last_txid()
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
+        """Renew the recorded number of partitions if due. Raises StateError also if it has changed."""
+        place = self._opened_place
+        with kafka_errors(self._cluster, f"look up topic {self._topic!r}"):
+            now = len(partitions_of(self._admin, self._topic))
+        self._compare(place, self._partitions, now)
+        if time.monotonic() - self._recorded > RENEWED:
+            self._record(place)
+        super().prepare(txid, attempt, numPartitions)
 
     def _compare(self, place: MarkPlace, before: int, now: int) -> None:
         if before != now:
@@ -215,31 +216,14 @@ class KeyedTopic:
 
     def _record(self, place: MarkPlace) -> None:
         place.write(KEYS, Mark(partitions=self._partitions), f"record the number of partitions of {place.label}")
-        self._written = time.monotonic()
-
-
-class CompactedLedger(TopicLedger):
-    """The driver's side of a fenced CompactedTopicState: it checks the topic, then takes over the fence."""
-
-    def __init__(self, keyed: KeyedTopic, location: Location, settings: Mapping[str, Any], valued: bool) -> None:
-        super().__init__(keyed.cluster, location, settings, counted=False)
-        self._keyed = keyed
-        self._valued = valued
-
-    def open(self, conf: dict) -> int:
-        run_when_available(self._cluster, lambda: self._keyed.open(conf))
-        return super().open(conf)
-
-    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        self._keyed.check_unchanged()
-        super().prepare(txid, attempt, numPartitions)
+        self._recorded = time.monotonic()
 
     def _in_values(self, marks: Remembered) -> int:
         """Return the highest txid according to the marks; without marks, according to the values, which reads the
         topic."""
         if not self._valued:
             return 0
-        return marks.last or self._keyed.last_txid()
+        return marks.last or self._wanted.last_txid()
 
 
 _KINDS = {
@@ -248,12 +232,6 @@ _KINDS = {
 _PLAIN = (
     "a plain compacted topic cannot be updated, since its records do not identify a replay. For persistentAggregate "
     'choose kind="opaque" or kind="transactional" (or "non-transactional", which counts a replay twice)'
-)
-_REGRESS = (
-    "at least once",
-    "a key is written again with the same value, but nothing shuts out an older driver or a delayed attempt, which may "
-    "overwrite a newer value with an older one",
-    "use fence=True",
 )
 
 
@@ -264,10 +242,10 @@ class CompactedTopicState(StateFactory):
 
     ``key``: the fields of the key, None for a global aggregate. ``value``: the fields of the value, optionally typed
     ("count bigint"). A row whose values are all None is a tombstone. ``kind``: "plain" (guarantee kind "upsert"),
-    "non-transactional", "transactional" or "opaque"; txid and previous value are record headers. ``fence=False`` (plain
-    only): no transactions, so an older driver may overwrite a key with an older value. ``settings``: librdkafka's
-    settings. A missing topic is created with ``partitions``, ``replication`` and ``config``. ``restart``: for how many
-    seconds the topology may be down; delete.retention.ms and max.compaction.lag.ms must be at least as long.
+    "non-transactional", "transactional" or "opaque"; txid and previous value are record headers. ``settings``:
+    librdkafka's settings. A missing topic is created with ``partitions``, ``replication`` and ``config``. ``restart``:
+    for how many seconds the topology may be down; delete.retention.ms and max.compaction.lag.ms must be at least as
+    long.
 
     On replay: as its kind; every partition of a batch is one Kafka transaction under a fixed transactional id.
     Raises DefinitionError for options that contradict each other; opens nothing.
@@ -278,7 +256,6 @@ class CompactedTopicState(StateFactory):
     key: FieldsLike | None
     value: FieldsLike
     kind: str = PLAIN
-    fence: bool = True
     settings: Mapping[str, Any] | tuple[tuple[str, str], ...] | None = None
     partitions: int | None = None
     replication: int | None = None
@@ -295,8 +272,6 @@ class CompactedTopicState(StateFactory):
         kind = {shown: name for name, shown in _KINDS.items()}.get(self.kind, self.kind)
         if kind not in _KINDS:
             raise DefinitionError(f"topic {self.topic!r}: kind must be one of {', '.join(_KINDS)}; got {self.kind!r}")
-        if not self.fence and kind != PLAIN:
-            raise DefinitionError(f"topic {self.topic!r}: kind {kind!r} reads before it writes, which needs the fence")
         key = None if self.key is None else Fields.of_columns(self.key)
         codec = Codec(self.topic, key, Fields.of_columns(self.value))
         if len(codec.value) == 0 or (key is not None and len(key) == 0):
@@ -362,19 +337,12 @@ class CompactedTopicState(StateFactory):
     def location(self) -> Location:
         return location_of(self.cluster, self.topic)
 
-    @property
-    def guarantees(self) -> Mapping[str, tuple[str, ...]]:
-        """The exception to the kind's guarantee: without a fence, a key may go back to an older value."""
-        return {} if self.fence else {"transactional": _REGRESS, "opaque": _REGRESS}
-
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> CompactedMap:
-        settings = for_producers(self.settings)
-        writer: KeyWriter = PlainWriter(self.cluster, self.topic, settings)  # opens nothing before its first batch
-        if self.fence:
-            fence = TopicFence.at(MarkPlace.of(self.cluster, self.topic, conf), conf)
-            writer = FencedWriter(fence, partitionIndex, numPartitions, settings)
+        fence = TopicFence.at(MarkPlace.of(self.cluster, self.topic, conf), conf)
+        writer = KeyWriter(fence, partitionIndex, numPartitions, for_producers(self.settings))
+        backing = TopicBacking(self.codec, self.type, self.cluster, writer)
         settle = self.ensure_topic if RunContext.of(conf).generation is None else None
-        return CompactedMap(self, self._make_backing(writer), partitionIndex, numPartitions, settle)
+        return CompactedMap(self, backing, partitionIndex, numPartitions, settle)
 
     def check_place(self, place: StatePlace) -> None:
         """Raise DefinitionError for a query that could not see all that its batch has written, and for rows with fields
@@ -384,23 +352,20 @@ class CompactedTopicState(StateFactory):
             self.codec.check_fields(place.fields)
 
     def participant(self) -> BatchParticipant:
-        keyed = KeyedTopic(self._compaction)
-        if not self.fence:
-            return UnfencedLedger(keyed, self.location)
-        return CompactedLedger(keyed, self.location, for_producers(self.settings), valued=self.type != PLAIN)
+        return CompactedLedger(self._compaction, self.location, for_producers(self.settings), valued=self.type != PLAIN)
 
     def stored(self) -> dict[tuple, Any]:
         """Return all keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
         reach(self.cluster)
         if self._compaction.find_topic() is None:
             return {}
-        backing = self._make_backing(PlainWriter(self.cluster, self.topic, {}))
+        backing = self.makeState({}, None, 0, 1).backing
         backing.written = 1  # waits for records committed just now
         return {ExactKey(key): value for key, value in backing.rows()}
 
     def open_values(self) -> StoredValues:
         """Open the values of a map. The topic is created with the first ones that are put."""
-        backing = self._make_backing(PlainWriter(self.cluster, self.topic, {}))
+        backing = self.makeState({}, None, 0, 1).backing
         opened = load(repr(self), "topic_values").StoredTopicValues
         return opened(backing, self._compaction, for_producers(self.settings))
 
@@ -412,17 +377,13 @@ class CompactedTopicState(StateFactory):
         """Look at the topic and write nothing."""
         return self._compaction.look()
 
-    def _make_backing(self, writer: KeyWriter) -> TopicBacking:
-        return TopicBacking(self.codec, self.type, self.cluster, writer)
-
     @property
     def _compaction(self) -> Compaction:
         config = tuple(dict(self.config or {}).items())
         return Compaction(self.cluster, self.topic, self.partitions, self.replication, config, self.restart)
 
     def __repr__(self) -> str:
-        fence = "" if self.fence else ", fence=False"
         return (
             f"CompactedTopicState({self.bootstrap!r}, {self.topic!r}, key={self.key}, value={self.value}, "
-            f"kind={self.type!r}{fence})"
+            f"kind={self.type!r})"
         )

@@ -73,9 +73,6 @@ class Dialect(Protocol):
     def needs(self, url: URL) -> Needs:
         """Return what each machine needs that runs tasks of a state there. Shows no secret of the URL."""
 
-    def part(self, url: URL, index: int) -> URL:
-        """Return the URL of one of several files; index 0 is the URL itself. Raises DefinitionError for a server."""
-
     def connect(self, engine: Engine) -> Connection:
         """Return a new connection of the database driver: durable at commit, in autocommit until `begin`. No setting of
         server or URL changes what it stores or reads (`trident_py.databases.sessions`)."""

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine
 
-from trident_py.errors import DefinitionError
 from trident_py.model.requirements import address_of
 from trident_py.state import Needs
 
@@ -57,11 +56,6 @@ class ServerDialect(Dialect):
         reached = ",".join(address_of(host or "localhost", port) for host, port in servers)
         addresses = () if paths else (reached,)
         return Needs(("sqlalchemy", url.get_driver_name()), f"trident-py[{self.name}]", addresses, paths)
-
-    def part(self, url: URL, index: int) -> URL:
-        if index > 0:
-            raise DefinitionError(f"files=N is for SQLite tables only; leave it out for a {self.title} table")
-        return url
 
     def ddl_of(self, type_name: str) -> str | None:
         kind = _TAIL.sub("", type_name.upper())

@@ -44,14 +44,13 @@ class SqlBackingMap(BackingMap):
     def __init__(
         self, place: TablePlace, shape: Shape, width: int, kind: StateType, transaction: Transaction
     ) -> None:
-        self.place = place
         self.table = place.table
         self.keys = shape.keys
         self.columns = shape.others
         self.width = width
         self.kind = kind
         self.transaction = transaction
-        self.dialect = transaction.stores[0].dialect
+        self.dialect = transaction.store.dialect
         self.written = 0
         self._own = self.columns[: width + (kind is not StateType.NON_TRANSACTIONAL)]
         """The columns but those of the previous values, which are of the same kinds."""
@@ -65,14 +64,11 @@ class SqlBackingMap(BackingMap):
         order = self._sort(keys)
         self._last_read = (keys, order)
         stored: list[Any] = [None] * len(keys)
-        if self.transaction.active:
-            self.transaction.touch(list(order.files))
-        for index, positions in order.files.items():
-            with self.transaction.using(index) as connection:
-                encoded = [order.encoded[i] for i in positions]
-                rows = self.dialect.read(connection, self.table, self.keys, self.columns, encoded)
-            for position, value in zip(positions, self._values(rows), strict=True):
-                stored[position] = value
+        with self.transaction.using() as connection:
+            encoded = [order.encoded[i] for i in order.positions]
+            rows = self.dialect.read(connection, self.table, self.keys, self.columns, encoded)
+        for position, value in zip(order.positions, self._values(rows), strict=True):
+            stored[position] = value
         return stored
 
     def multiPut(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> None:
@@ -85,12 +81,9 @@ class SqlBackingMap(BackingMap):
         if len(set(order.encoded)) < len(keys):
             self._refuse_folded(order.encoded, keys)
         stored = self._encode_values(keys, vals)
-        if self.transaction.active:
-            self.transaction.touch(list(order.files))
-        for index, positions in order.files.items():
-            rows = [order.encoded[i] + stored[i] for i in positions]
-            with self.transaction.using(index) as connection:
-                self.dialect.write(connection, self.table, self.keys, self.columns, rows)
+        rows = [order.encoded[i] + stored[i] for i in order.positions]
+        with self.transaction.using() as connection:
+            self.dialect.write(connection, self.table, self.keys, self.columns, rows)
         self.written += len(keys)
 
     def _refuse_folded(self, encoded: Sequence[tuple], keys: Sequence[Sequence[Any]]) -> None:
@@ -117,47 +110,28 @@ class SqlBackingMap(BackingMap):
         recipe = self._recipe(combination.sql) if self.transaction.active else None
         if recipe is None or not recipe.takes(combination.amounts):
             return None
-        batches = self._batches(recipe, txid, keys, combination.amounts)
-        if batches is None:
+        batch = self._batch(recipe, txid, keys, combination.amounts)
+        if batch is None:
             return None
-        news: list[Any] = [None] * len(keys) if combination.wanted else []
-        self.transaction.touch(list(batches))
-        if not self._combine(recipe, batches, combination.wanted, news):
+        with self.transaction.using() as connection:
+            values = self.dialect.combine(connection, recipe, batch, combination.wanted)
+        if values is None:
             return None
         self.written += len(keys)
+        news: list[Any] = [None] * len(keys) if combination.wanted else []
+        for position, new in zip(batch.positions() if combination.wanted else (), values, strict=True):
+            news[position] = new
         return news
-
-    def _combine(self, recipe: Recipe, batches: dict[int, PartialResults], wanted: bool, news: list[Any]) -> bool:
-        """Combine in each file; put the new values into ``news`` if they are wanted. Returns False, and has written
-        nothing, if a file refuses."""
-        several = batches if len(batches) > 1 else ()  # a single file needs no savepoint here: `combine` undoes
-        self._in_files(several, "SAVEPOINT trident_files")
-        for index, batch in batches.items():
-            with self.transaction.using(index) as connection:
-                values = self.dialect.combine(connection, recipe, batch, wanted)
-            if values is None:
-                self._in_files(several, "ROLLBACK TO SAVEPOINT trident_files", "RELEASE SAVEPOINT trident_files")
-                return False
-            for position, new in zip(batch.positions() if wanted else (), values, strict=True):
-                news[position] = new
-        self._in_files(several, "RELEASE SAVEPOINT trident_files")
-        return True
-
-    def _in_files(self, files: Iterable[int], *statements: str) -> None:
-        for index in files:
-            with self.transaction.using(index) as connection:
-                for text in statements:
-                    connection.execute(text)
 
     def _recipe(self, sql: str) -> Recipe | None:
         if sql not in self._recipes:
             self._recipes[sql] = Recipe.of(self.table, self.keys, self.columns, self.width, self.kind, sql)
         return self._recipes[sql]
 
-    def _batches(
+    def _batch(
         self, recipe: Recipe, txid: int | None, keys: Sequence[Sequence[Any]], amounts: Any
-    ) -> dict[int, PartialResults] | None:
-        """Return the partial results of each file, in the order of its tree; None if a key occurs twice."""
+    ) -> PartialResults | None:
+        """Return the partial results in the order of the table's tree; None if a key occurs twice."""
         if len(keys) > self.dialect.listed:
             typed = self._key_columns(keys, decides=True, takes=True)
             arrays = [self._encode(c, v, keys, encode_column) for c, v in typed]
@@ -165,54 +139,41 @@ class SqlBackingMap(BackingMap):
             ordered = pa.concat_arrays(list(results.in_key_order()))
             if not pc.all(results.first(ordered)).as_py():
                 return None
-            return {0: PartialResults(txid, results.take(ordered).arrays, ordered.to_pylist)}
+            return PartialResults(txid, results.take(ordered).arrays, ordered.to_pylist)
         order = self._sort(keys, decides=True)
         if len(set(order.encoded)) != len(keys):
             return None
         numbers = amounts.to_pylist() if isinstance(amounts, pa.Array | pa.ChunkedArray) else amounts
-        batches = {}
-        for index, positions in order.files.items():
-            columns = transpose([order.encoded[i] for i in positions], len(self.keys)) or []
-            batches[index] = PartialResults(txid, [*columns, [numbers[i] for i in positions]], partial(list, positions))
-        return batches
+        columns = transpose([order.encoded[i] for i in order.positions], len(self.keys)) or []
+        sorted_numbers = [numbers[i] for i in order.positions]
+        return PartialResults(txid, [*columns, sorted_numbers], partial(list, order.positions))
 
     def rows(self) -> Iterable[tuple[tuple, Any]]:
-        """Return the rows of all files as (key, value)."""
+        """Return the rows as (key, value)."""
         selected = names([*self.keys, *self.columns])
         decoders = self._decoders(self.keys)
-        for index in range(len(self.transaction.stores)):
-            with self.transaction.using(index) as connection:
-                rows = connection.execute(f'SELECT {selected} FROM "{self.table}"').fetchall()
-            width = len(self.keys)
-            values = self._values([row[width:] for row in rows])
-            for row, value in zip(rows, values, strict=True):
-                yield decode_row(row[:width], decoders), value
+        with self.transaction.using() as connection:
+            rows = connection.execute(f'SELECT {selected} FROM "{self.table}"').fetchall()
+        width = len(self.keys)
+        values = self._values([row[width:] for row in rows])
+        for row, value in zip(rows, values, strict=True):
+            yield decode_row(row[:width], decoders), value
 
     def last_txid(self) -> int:
         """Return the highest txid in the table, 0 if there is none."""
         if self.kind is StateType.NON_TRANSACTIONAL:
             return 0
-        highest = 0
-        for index in range(len(self.transaction.stores)):
-            with self.transaction.using(index) as connection:
-                txid = connection.execute(f'SELECT max(txid) FROM "{self.table}"').fetchone()[0]
-            highest = max(highest, txid or 0)
-        return highest
+        with self.transaction.using() as connection:
+            return int(connection.execute(f'SELECT max(txid) FROM "{self.table}"').fetchone()[0] or 0)
 
     def _sort(self, keys: Sequence[Sequence[Any]], decides: bool = False) -> _Sorted:
-        """Return the keys as the database driver takes them, by file, in the order of the table's tree."""
+        """Return the keys as the database driver takes them, and their order in the table's tree."""
         asked = not decides and not self.transaction.active
         columns = self._key_columns(keys, decides)
         encoded = [self._encode(column, values, keys, asked=asked) for column, values in columns]
         rows = list(zip(*encoded, strict=True))
         by: Any = encoded[0].__getitem__ if len(encoded) == 1 else rows.__getitem__
-        positions = sorted(range(len(rows)), key=by)
-        if self.place.files == 1:
-            return _Sorted(rows, {0: positions})
-        files: dict[int, list[int]] = {}
-        for position in positions:
-            files.setdefault(self.place.file_of(rows[position]), []).append(position)
-        return _Sorted(rows, dict(sorted(files.items())))
+        return _Sorted(rows, sorted(range(len(rows)), key=by))
 
     def _key_columns(
         self, keys: Sequence[Sequence[Any]], decides: bool = False, takes: bool = False
@@ -303,10 +264,10 @@ class SqlBackingMap(BackingMap):
 
 
 class _Sorted(NamedTuple):
-    """Encoded keys, and for each file the positions of its keys in the order of the tree."""
+    """Encoded keys, and their positions in the order of the tree."""
 
     encoded: list[tuple]
-    files: dict[int, list[int]]
+    positions: list[int]
 
 
 def _names(columns: Sequence[Column]) -> list[str]:

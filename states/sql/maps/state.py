@@ -28,9 +28,9 @@ from ...columns.values import nameable
 from ...diagnostics import Finding
 from ...rows import share_rows
 from ..inspect import check
-from ..ledger import SqlFence, SqlLedger, note_files
+from ..ledger import SqlFence, SqlLedger
 from ..rows.base import TableFactory
-from ..store import parse_url, redact_url
+from ..store import Store, parse_url, redact_url
 from ..table import CheckedTable, one_key, prepare, read_columns, shape_of
 from ..transaction import Transaction
 from ..undo import Never, OpaqueUndo, Undo
@@ -63,8 +63,7 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
 
     def commit(self, txid: int | None) -> Any:
         super().commit(txid)
-        files = self.backing.transaction.commit()
-        return {"partition": self.partition, "written": self.backing.written, **note_files(files)}
+        return {"partition": self.partition, "written": self.backing.written, **self.backing.transaction.commit()}
 
     def rollback(self, txid: int | None) -> None:
         super().commit(txid)
@@ -102,7 +101,7 @@ class SqlMapState(TableFactory):
     """A map state in one SQL table; call `nonTransactional`, `transactional` or `opaque` to create it.
 
     ``key=None`` is the state of a global aggregate. Types come from the fields (``"count bigint"``) or from the
-    existing table; a missing table is created. ``files=N`` spreads a SQLite table over N files by key.
+    existing table; a missing table is created.
     On replay: as its kind; every partition of a batch is one transaction of the store, fenced by the ledger.
     """
 
@@ -111,7 +110,6 @@ class SqlMapState(TableFactory):
     key: Fields | None
     value: Fields
     type: StateType
-    files: int = 1
     reading = Reading.CURRENT
     state_type = SqlMapRows
 
@@ -136,27 +134,27 @@ class SqlMapState(TableFactory):
     @classmethod
     def nonTransactional(
         cls, url: str, table: str, key: FieldsLike | None = None,
-        value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
         """Store the columns key, value. A replayed batch counts twice."""
-        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.NON_TRANSACTIONAL, files)
+        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.NON_TRANSACTIONAL)
 
     @classmethod
     def transactional(
         cls, url: str, table: str, key: FieldsLike | None = None,
-        value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
         """Store the columns key, value, txid. Exact if a replayed batch has the same content."""
-        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.TRANSACTIONAL, files)
+        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.TRANSACTIONAL)
 
     @classmethod
     def opaque(
         cls, url: str, table: str, key: FieldsLike | None = None,
-        value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
         """Store the columns key, value, txid, prev_<value>. Exact even if a replayed batch has other content, but for
         S12."""
-        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.OPAQUE, files)
+        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.OPAQUE)
 
     @property
     def kind(self) -> str:
@@ -186,12 +184,12 @@ class SqlMapState(TableFactory):
         place = self.place
 
         def read_last_txid() -> int:
-            return 0 if read_columns(place.stores()[0], self.table) is None else self._make_backing(None).last_txid()
+            return 0 if read_columns(place.store(), self.table) is None else self._make_backing(None).last_txid()
 
         undo: Undo = Never("it keeps no value before the last one")
         if self.type is StateType.OPAQUE:
             undo = OpaqueUndo(self.table, tuple(self.value))
-        return SqlLedger(self.location, self._open_stores, place.stores, read_last_txid, undo)
+        return SqlLedger(self.location, self._open_store, place.store, read_last_txid, undo)
 
     def stored(self) -> dict[tuple, Any]:
         return dict(self._make_backing(None).rows())
@@ -200,13 +198,13 @@ class SqlMapState(TableFactory):
         opened = load(repr(self), "sql_values").StoredSqlValues
         return opened(self._make_backing(None), self.type, self.key, self.value)
 
-    def _open_stores(self) -> list[Any]:
+    def _open_store(self) -> Store:
         self._make_backing(None)
-        return self.place.stores()
+        return self.place.store()
 
     def _make_backing(self, fence: SqlFence | None, partition: int = 0) -> SqlBackingMap:
         place = self.place
-        transaction = Transaction(place.stores(), fence, partition)
+        transaction = Transaction(place.store(), fence, partition)
         shape = one_key(place, prepare(place, shape_of(place, *self._fields())))
         transaction.table = CheckedTable(place, shape)
         return SqlBackingMap(place, shape, len(self.value), self.type, transaction)
@@ -222,10 +220,9 @@ class SqlMapState(TableFactory):
         return keys, others
 
     def __repr__(self) -> str:
-        files = f", files={self.files}" if self.files > 1 else ""
         return (
             f"SqlMapState({self.kind}, {redact_url(parse_url(self.url))!r}, {self.table!r}, "
-            f"key={self.key}, value={self.value}{files})"
+            f"key={self.key}, value={self.value})"
         )
 
 

@@ -63,8 +63,8 @@ class AppendRows(RowPartition):
             return []
         keep_bad, settle = self._rejects is not None, self._transaction.settle_types
         batch = self.note_txid(check_rows(self.factory.table, columns, fields, tuples, keep_bad, settle))
-        with self._transaction.using(0) as connection:
-            most = self._transaction.stores[0].dialect.longest(connection, batch.rows.columns)
+        with self._transaction.using() as connection:
+            most = self._transaction.store.dialect.longest(connection, batch.rows.columns)
             batch = transmissible(self.factory.table, batch, most, keep_bad)
             refused = self._write_rows(connection, batch)
         return [row for index, row in enumerate(tuples) if index not in refused] if tell else []
@@ -87,15 +87,15 @@ class AppendRows(RowPartition):
 
     def _prepare_beside(self, shape: Shape) -> None:
         if self._rejects is not None:
-            self._rejects.prepare(self._transaction.stores[0])
+            self._rejects.prepare(self._transaction.store)
 
     def _claim_part(self) -> bool:
         """Return whether this transaction writes the partition's part of the batch; if not, it is rolled back."""
         txid = self._transaction.txid
         if txid is None:
             return True
-        with self._transaction.using(0) as connection:
-            dialect = self._transaction.stores[0].dialect
+        with self._transaction.using() as connection:
+            dialect = self._transaction.store.dialect
             writes = self._is_open(connection, txid) and self._fence.claim(connection, txid, self.partition, dialect)
         if not writes:
             self._transaction.rollback()
@@ -114,7 +114,7 @@ class AppendRows(RowPartition):
 
     def _write(self, connection: Connection, rows: KeyedRows) -> dict[int, str]:
         """Write in bulk; if the table refuses a row, again through a temporary table, which names the refused rows."""
-        store, table = self._transaction.stores[0], self.factory.table
+        store, table = self._transaction.store, self.factory.table
         dialect = store.dialect
         connection.execute("SAVEPOINT trident_append")
         try:
@@ -180,7 +180,7 @@ class AppendState(RowFactory):
         return state
 
     def participant(self) -> BatchParticipant:
-        return AppendLedger(self.location, self._stores, self.place.stores, self._undo)
+        return AppendLedger(self.location, self._store, self.place.store, self._undo)
 
     def stored(self) -> dict[tuple, int]:
         """Return all rows, and how often each is stored."""

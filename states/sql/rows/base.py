@@ -50,7 +50,7 @@ class RowPartition(State, ITupleCollection):
         self.partition = partition
         self.of = of
         self._shape: Shape | None = None
-        self._transaction = Transaction(factory.place.stores(), fence, partition)
+        self._transaction = Transaction(factory.place.store(), fence, partition)
 
     def prepare(self, fields: Fields) -> Any:
         """Return the table's columns that tuples with these fields fill, in the order of the fields; the first call
@@ -85,7 +85,6 @@ class TableFactory(StateFactory):
 
     url: str
     table: str
-    files: int = 1
 
     def __post_init__(self) -> None:
         where = parse_url(self.url).render_as_string(hide_password=False)
@@ -106,7 +105,7 @@ class TableFactory(StateFactory):
 
     @property
     def place(self) -> TablePlace:
-        return TablePlace(self.url, self.table, self.files)
+        return TablePlace(self.url, self.table)
 
     @property
     def stateName(self) -> str:
@@ -151,10 +150,10 @@ class RowFactory(TableFactory):
         return Shape(tuple(column for column in shape.columns if column.name != self.txid))
 
     def participant(self) -> BatchParticipant:
-        return SqlLedger(self.location, self._stores, self.place.stores, undo=self._undo)
+        return SqlLedger(self.location, self._store, self.place.store, undo=self._undo)
 
     def open_rows(self) -> StoredRows:
-        there = read_columns(self.place.stores()[0], self.table) or {}
+        there = read_columns(self.place.store(), self.table) or {}
         declared = self._fields or Fields.of_names(there)
         types = {**there, **self._key.types, **declared.types}
         every = Fields.of_names(dict.fromkeys([*declared, *self._txid]) if there else (), types)
@@ -180,7 +179,7 @@ class RowFactory(TableFactory):
             raise DefinitionError(f"table {self.table!r}: the key fields {missing} are not in columns: {self.columns}")
 
     def __repr__(self) -> str:
-        options = [(name, value) for name, value in vars(self).items() if name not in ("url", "table", "files")]
+        options = [(name, value) for name, value in vars(self).items() if name not in ("url", "table")]
         texts = [f"{name}={value!r}" if isinstance(value, str) else f"{name}={value}" for name, value in options]
         return f"{type(self).__name__}({', '.join([repr(redact_url(parse_url(self.url))), repr(self.table), *texts])})"
 
@@ -224,10 +223,10 @@ class RowFactory(TableFactory):
         beside = [f"{self.table}{suffix}" for suffix in self._created]
         return check(self.place, keys, others, beside, self.stages, self._usual)
 
-    def _stores(self) -> list[Store]:
-        """Create the ledger's tables and return the stores, also before the first row decides the columns."""
+    def _store(self) -> Store:
+        """Create the ledger's tables and return the store, also before the first row decides the columns."""
         prepare_ledger(self.place)
-        return self.place.stores()
+        return self.place.store()
 
 
 def declare_fields(place: TablePlace, columns: Fields | None, fields: Fields) -> Fields:
@@ -235,7 +234,7 @@ def declare_fields(place: TablePlace, columns: Fields | None, fields: Fields) ->
     lacks."""
     if columns is not None:
         return columns
-    stored = describe(place.stores()[0], place.table)
+    stored = describe(place.store(), place.table)
     if stored is not None and (missing := [name for name in fields if name not in stored]):
         raise StateError(f"table {place.table!r} has no columns {missing}; it has: {', '.join(stored)}")
     return fields
@@ -285,7 +284,7 @@ def rows_of(
 
 def _fields(place: TablePlace, columns: Fields | None, key: Fields) -> Fields:
     """Return the declared fields, else the table's columns; the key's first. None if the table is missing."""
-    stored = read_columns(place.stores()[0], place.table)
+    stored = read_columns(place.store(), place.table)
     if stored is None:
         return Fields()
     fields = Fields.of_names(stored) if columns is None else columns
@@ -300,11 +299,11 @@ def _rows(place: TablePlace, fields: Fields, as_text: Sequence[str] = ()) -> Ite
 
 
 def rows_in(place: TablePlace, shape: Shape, as_text: Sequence[str] = ()) -> Iterator[tuple]:
-    """Yield the rows of all files, decoded but for the columns of the families ``as_text``."""
-    for store in place.stores():
-        with store.reading() as connection, store.errors("read"):
-            rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()
-            columns = settle_types(store, connection, place.table, shape.columns)
-        decoders = [None if c.family in as_text else store.dialect.decoder(c) for c in columns]
-        for row in rows:
-            yield decode_row(row, decoders)
+    """Yield the rows, decoded but for the columns of the families ``as_text``."""
+    store = place.store()
+    with store.reading() as connection, store.errors("read"):
+        rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()
+        columns = settle_types(store, connection, place.table, shape.columns)
+    decoders = [None if c.family in as_text else store.dialect.decoder(c) for c in columns]
+    for row in rows:
+        yield decode_row(row, decoders)

@@ -60,7 +60,7 @@ class StagingTable:
     def __init__(self, place: TablePlace) -> None:
         self.table = place.table
         self.name = f"{place.table}{SUFFIX}"
-        self.store: Store = place.stores()[0]
+        self.store: Store = place.store()
 
     def prepare(self, shape: Shape) -> None:
         """Create the table if it is missing, with the data table's types. Raises StateError if columns are missing."""
@@ -207,7 +207,7 @@ class BatchRows(RowPartition):
         settle = self._transaction.settle_types
         rows = self.note_txid(check_rows(self.factory.table, columns, fields, tuples, False, settle)).rows
         self._names = [column.name for column in rows.columns]
-        with self._transaction.using(0) as connection:
+        with self._transaction.using() as connection:
             self._staged.stage(connection, self._owner(), self.count, rows)
         self.count += len(tuples)
         return tuples if tell else []
@@ -223,7 +223,7 @@ class BatchRows(RowPartition):
     def _is_shown(self) -> bool:
         """Return whether the store already shows this batch; if so, the transaction is rolled back."""
         assert self._fence is not None
-        with self._transaction.using(0) as connection:
+        with self._transaction.using() as connection:
             shown_before = self._fence.row(connection).txid >= self._owner().txid
         if shown_before:
             self._transaction.rollback()
@@ -240,7 +240,7 @@ class BatchLedger(SqlLedger):
     ending = "show the batch"
 
     def __init__(self, factory: BatchState) -> None:
-        super().__init__(factory.location, factory._stores, factory.place.stores, undo=factory._undo)
+        super().__init__(factory.location, factory._store, factory.place.store, undo=factory._undo)
         self.factory = factory
         self._staged = StagingTable(factory.place)
 
@@ -290,7 +290,7 @@ class BatchLedger(SqlLedger):
             log.warning("batch %d: checking in the ledger whether its rows are visible, after: %s", txid, error)
         return unknown
 
-    def _count_marks(self, index: int, transition: Transition) -> tuple[int, int | None]:
+    def _count_marks(self, transition: Transition) -> tuple[int, int | None]:
         return 0, None  # the stages are counted when they are shown
 
     def _beside(self, transition: Transition) -> Beside | None:

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import pyarrow as pa
-
 from trident_py.errors import DefinitionError, StateError
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ...columns.arrow import KeyedRows
-from ..ledger import SqlFence, note_files
+from ..connection import Connection
+from ..ledger import SqlFence
 from ..table import read_columns
 from .base import RowFactory, RowPartition, fields_of, rows_in
 from .row_checks import Checked, Reject, Rejects, check_rows, transmissible
@@ -30,13 +28,12 @@ class InsertIgnoreRows(RowPartition):
 
     def __init__(self, factory: InsertIgnoreState, fence: SqlFence | None, partition: int, of: int) -> None:
         super().__init__(factory, fence, partition, of)
-        stores = self._transaction.stores
+        store = self._transaction.store
         self.inserted = self.ignored = self.conflicts = self.rejected = 0
-        self._writers = [TableWriter(store, factory.table) for store in stores]
+        self._writer = TableWriter(store, factory.table)
         self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
         if self._rejects is not None:
-            for store in stores:
-                self._rejects.prepare(store)
+            self._rejects.prepare(store)
 
     def beginCommit(self, txid: int | None) -> None:
         """Open the transaction if the columns are known, else `insert` does."""
@@ -46,8 +43,8 @@ class InsertIgnoreRows(RowPartition):
     def commit(self, txid: int | None) -> Any:
         """Commit and return the receipt: the rows inserted and ignored, and ``conflicts`` and ``rejected`` if the
         factory's options ask for them."""
-        files = self._transaction.commit()
-        receipt = {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored, **note_files(files)}
+        mark = self._transaction.commit()
+        receipt = {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored, **mark}
         if self.factory.onConflict == "report":
             receipt["conflicts"] = self.conflicts
         if self._rejects is not None:
@@ -74,72 +71,45 @@ class InsertIgnoreRows(RowPartition):
         return [row for position, row in enumerate(tuples) if position in new] if new else []
 
     def _write_rows(self, batch: Checked, tell: bool) -> set[int]:
-        """Write the rows into their files and return the positions of the new ones."""
+        """Write the rows and return the positions of the new ones."""
         before = self.inserted, self.ignored, self.conflicts, self.rejected
         try:
-            new: set[int] = set()
-            batch = self._transmissible(batch)
-            files = self._by_file(batch)
-            self._transaction.touch([*files, *([0] if batch.rejects else [])])
-            for index, rows in sorted(files.items()):
-                new |= self._into(index, batch, rows, tell)
-            if batch.rejects:
-                self._reject(0, batch.rejects)
+            with self._transaction.using() as connection:
+                most = self._transaction.store.dialect.longest(connection, batch.rows.columns)
+                batch = transmissible(self.factory.table, batch, most, self._rejects is not None)
+                new = self._write_good(connection, batch, tell) if len(batch.rows) else set()
+                if batch.rejects:
+                    self._reject(connection, batch.rejects)
         except BaseException:
             self.inserted, self.ignored, self.conflicts, self.rejected = before
             raise
         return new
 
-    def _transmissible(self, batch: Checked) -> Checked:
-        if self.factory.place.files > 1:
-            return batch
-        with self._transaction.using(0) as connection:
-            most = self._transaction.stores[0].dialect.longest(connection, batch.rows.columns)
-        return transmissible(self.factory.table, batch, most, self._rejects is not None)
-
-    def _by_file(self, batch: Checked) -> dict[int, pa.Array | None]:
-        """Return the rows of each file by their index; None means all rows."""
-        if len(batch.rows) == 0:
-            return {}
-        place = self.factory.place
-        if place.files == 1:
-            return {0: None}
-        files: dict[int, list[int]] = {}
-        for row, key in enumerate(batch.rows.python_keys()):
-            files.setdefault(place.file_of(key), []).append(row)
-        return {index: pa.array(rows, pa.int64()) for index, rows in files.items()}
-
-    def _into(self, index: int, batch: Checked, indexes: pa.Array | None, tell: bool) -> set[int]:
-        rows = batch.rows if indexes is None else batch.rows.take(indexes)
+    def _write_good(self, connection: Connection, batch: Checked, tell: bool) -> set[int]:
+        rows = batch.rows
         wanted = Wanted(self.factory.onConflict != "ignore", tell, self._rejects is not None)
-
-        def position(row: int) -> int:
-            return batch.position(row if indexes is None else indexes[row].as_py())
-
-        with self._transaction.using(index) as connection:
-            written = self._writers[index].write(connection, rows, wanted)
+        written = self._writer.write(connection, rows, wanted)
         if written.refused:
-            self._report_refused(index, rows, written, position)
+            self._report_refused(connection, batch, written)
         if written.conflicts:
-            self._report_conflicts(rows, written, position)
+            self._report_conflicts(batch, written)
         self.inserted += written.inserted
         self.ignored += len(rows) - written.inserted - len(written.refused)
-        return set(map(position, written.new))
+        return set(map(batch.position, written.new))
 
-    def _report_refused(self, index: int, rows: KeyedRows, written: Written, position: Any) -> None:
+    def _report_refused(self, connection: Connection, batch: Checked, written: Written) -> None:
         if self._rejects is None:
             row, why = next(iter(written.refused.items()))
-            raise refusal_error(self.factory.table, rows, row, position(row), why)
-        self._reject(index, [Reject.of(rows, row, why) for row, why in sorted(written.refused.items())])
+            raise refusal_error(self.factory.table, batch.rows, row, batch.position(row), why)
+        self._reject(connection, [Reject.of(batch.rows, row, why) for row, why in sorted(written.refused.items())])
 
-    def _reject(self, index: int, rejects: list[Reject]) -> None:
+    def _reject(self, connection: Connection, rejects: list[Reject]) -> None:
         assert self._rejects is not None
-        with self._transaction.using(index) as connection:
-            self.rejected += self._rejects.write(connection, self._transaction.txid, rejects)
+        self.rejected += self._rejects.write(connection, self._transaction.txid, rejects)
 
-    def _report_conflicts(self, rows: KeyedRows, written: Written, position: Any) -> None:
+    def _report_conflicts(self, batch: Checked, written: Written) -> None:
         table = self.factory.table
-        texts = [conflict_text(table, rows, conflict, position(conflict.row)) for conflict in written.examples]
+        texts = [conflict_text(table, batch.rows, each, batch.position(each.row)) for each in written.examples]
         if self.factory.onConflict == "fail":
             raise StateError(
                 f"{texts[0]}. Nothing of the batch is written ({written.conflicts} such rows). A key must identify one "
@@ -178,7 +148,6 @@ class InsertIgnoreState(RowFactory):
     columns: FieldsLike | None = None
     onConflict: str = "ignore"
     onBadRow: str = "fail"
-    files: int = 1
     txid: str | None = None
     kind: ClassVar[str] = "insert-ignore"
     stages: ClassVar[bool] = True
@@ -209,7 +178,7 @@ class InsertIgnoreState(RowFactory):
 
     def stored(self) -> dict[tuple, Any]:
         """Return all rows: key tuple -> tuple of the other columns, in the order of their declaration."""
-        columns = read_columns(self.place.stores()[0], self.table)
+        columns = read_columns(self.place.store(), self.table)
         if columns is None:
             return {}
         fields = self._fields or Fields.of_names([name for name in columns if name != self.txid])

@@ -175,10 +175,10 @@ class FileParticipant(Ledger[Record]):
         self._swept = False
         self._upkeep = Upkeep(factory, self._folder, self)
 
-    def _stores_of(self, context: RunContext, ready: bool) -> Sequence[FileLedgerStore]:
+    def _store_of(self, context: RunContext, ready: bool) -> FileLedgerStore:
         if ready:
             self._folder.check_conditional_write()
-        return [FileLedgerStore(self._folder, self.factory, (context.topology, context.state))]
+        return FileLedgerStore(self._folder, self.factory, (context.topology, context.state))
 
     def _fence_of(self, conf: dict) -> Fence | None:
         fence: Fence | None = self.factory.fence_of(conf)
@@ -190,20 +190,21 @@ class FileParticipant(Ledger[Record]):
         Raises FailedException if the store is away, ZombieError for an older driver, StateError if a file is missing.
         """
         self._join()
-        before = self.fence.follows(self._stores[0].read(), txid)
+        before = self.fence.follows(self._store.read(), txid)
         if before.txid < txid:
             self._written = [receipt for receipt in receipts if receipt is not None and receipt["files"]]
             if len({receipt["partition"] for receipt in self._written}) < len(self._written):
                 raise StateError(f"{self.factory.shown}: batch {txid} has two receipts from one partition")
             self._files = self._place(before, txid, self._written)
         super().publish(txid, attempt, receipts)
-        record = self._known[0]
+        record = self._known
+        assert record is not None
         spark_listing.write(self._folder, record)
         self._sweep(before, record, txid, attempt)
         self._upkeep.keep(record)
 
     def can_rewind(self, conf: dict, txid: int) -> str | None:
-        record = self._stores_of(RunContext.of(conf), ready=False)[0].read() or Record()
+        record = self._store_of(RunContext.of(conf), ready=False).read() or Record()
         if began_anew(record.files):
             return "its folder has files of an earlier checkpoint, of which the later one has used txids again"
         across = next((file for file in record.files if file.first <= txid < file.last), None)
@@ -212,7 +213,8 @@ class FileParticipant(Ledger[Record]):
     def rewind(self, txid: int) -> None:
         """Take the files of later batches out of the ledger, and then out of the folder."""
         super().rewind(txid)
-        record = self._known[0]
+        record = self._known
+        assert record is not None
         spark_listing.write(self._folder, record)
         known = {file.name for file in record.files} | {name for name, _ in record.replaced}
         names = {entry.name for entry in self._folder.list_folder("")} - known

@@ -34,7 +34,7 @@ class StoredSqlValues:
 
     def put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
         keys = self._map_keys(keys)
-        if self._new and self._is_many(keys):
+        if self._new and len(keys) > FEW:
             try:
                 self._write(partial(self._load, self._columns_of(keys, values)))
                 return
@@ -47,12 +47,12 @@ class StoredSqlValues:
 
     def holds(self, keys: Sequence[Key], values: Sequence[Any]) -> bool:
         keys = self._map_keys(keys)
-        if self._is_many(keys):
+        if len(keys) > FEW:
             rows, transaction = self._columns_of(keys, values), self._backing.transaction
             transaction.begin(None)
             try:
-                with transaction.using(0) as connection:
-                    stage = Stage(transaction.stores[0], connection, self._backing.table, rows)
+                with transaction.using() as connection:
+                    stage = Stage(transaction.store, connection, self._backing.table, rows)
                     written = stage.all_known(compare=True)
             finally:
                 transaction.rollback()
@@ -61,12 +61,8 @@ class StoredSqlValues:
         return self._backing.multiGet(keys) == list(values)
 
     def count(self) -> int:
-        transaction = self._backing.transaction
-        rows = 0
-        for index in range(len(transaction.stores)):
-            with transaction.using(index) as connection:
-                rows += connection.execute(f'SELECT count(*) FROM "{self._backing.table}"').fetchone()[0]
-        return rows
+        with self._backing.transaction.using() as connection:
+            return int(connection.execute(f'SELECT count(*) FROM "{self._backing.table}"').fetchone()[0])
 
     def rows(self) -> Iterable[tuple[Key, Any]]:
         return self._backing.rows()
@@ -77,12 +73,9 @@ class StoredSqlValues:
             self._last = keys, values, self._backing.columns_of(keys, values)
         return self._last[2]
 
-    def _is_many(self, keys: Sequence[Key]) -> bool:
-        return len(keys) > FEW and len(self._backing.transaction.stores) == 1
-
     def _load(self, rows: KeyedRows) -> None:
         backing = self._backing
-        with backing.transaction.using(0) as connection:
+        with backing.transaction.using() as connection:
             for positions in rows.in_key_order():
                 part = rows.take(positions)
                 backing.dialect.fill(connection, backing.table, part.columns, part.arrays)

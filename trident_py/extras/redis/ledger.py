@@ -202,8 +202,8 @@ class RedisLedger(Ledger[LedgerRow]):
         super().__init__(place.location, valued)
         self._place = place
 
-    def _stores_of(self, context: RunContext, ready: bool) -> Sequence[RedisLedgerStore]:
-        return [RedisLedgerStore(self._place, context.topology, context.state)]
+    def _store_of(self, context: RunContext, ready: bool) -> RedisLedgerStore:
+        return RedisLedgerStore(self._place, context.topology, context.state)
 
     def _fence_of(self, conf: dict) -> RedisFence | None:
         return RedisFence.of(conf)

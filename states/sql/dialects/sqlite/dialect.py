@@ -68,11 +68,6 @@ class Sqlite(SqliteTable):
         file = f"it is the SQLite file {url.database}, and each machine would write a file of its own"
         return Needs(modules=("sqlalchemy",), one_machine=file)
 
-    def part(self, url: URL, index: int) -> URL:
-        path = Path(url.database or "")
-        name = path.name if index == 0 else f"{path.stem}.{index}{path.suffix}"
-        return url.set(database=str(path.with_name(name)))
-
     def connect(self, engine: Engine) -> Any:
         connection = driver_connection(
             engine, isolation_level=None, check_same_thread=False, cached_statements=256, detect_types=0,

@@ -17,7 +17,7 @@ from ....rows import share_rows
 from ...connection import Connection
 from ...dialects.base import names
 from ...key_types import settle_types
-from ...ledger import SqlFence, note_files
+from ...ledger import SqlFence
 from ...table import CheckedTable, Shape, read_columns
 from ...undo import Never, Undo
 from ..base import RowFactory, RowPartition, declare_fields, make_keyed_shape
@@ -55,10 +55,10 @@ class SequenceRows(RowPartition):
 
     def commit(self, txid: int | None) -> Any:
         """Commit, logs new gaps as warnings, and return the receipt with the counts that `SequenceState` names."""
-        files = self._transaction.commit()
+        mark = self._transaction.commit()
         for sender, gap in self.new_gaps:
             _LOG.warning("%s", _describe_gap(self.factory.table, sender, gap))
-        return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}, **note_files(files)}
+        return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}, **mark}
 
     def getTuples(self) -> Iterator[list[Any]]:
         for key, row in share_rows(self.factory.stored().items(), self.partition, self.of):
@@ -93,7 +93,7 @@ class SequenceRows(RowPartition):
 
     def _apply(self, tables: Tables, rows: list[tuple], arrived: Arrived, tell: bool) -> tuple[Decided, list[tuple]]:
         """Lock the senders, decides, and write; repeated as a whole after a deadlock."""
-        with self._transaction.using(0) as connection:
+        with self._transaction.using() as connection:
             senders = tables.lock(connection, arrived.senders())
             stood: dict[Key, tuple] = {}
             if self.factory.onGap == "report":
@@ -288,7 +288,7 @@ class SequenceState(RowFactory):
 
     def tables(self, fields: Fields) -> Tables:
         """Return the tables and their columns; create missing tables. ``fields``: the fields of the tuples."""
-        store, row = self.place.stores()[0], declare_fields(self.place, self._fields, fields)
+        store, row = self.place.store(), declare_fields(self.place, self._fields, fields)
         if missing := [name for name in self.key if name not in row]:
             raise StateError(f"table {self.table!r} needs {missing} for sender and number; the tuples have {fields}")
         types = read_columns(store, self.table) or {}
@@ -315,7 +315,7 @@ class SequenceState(RowFactory):
         return self._look("_senders", len(self.key) - 1)
 
     def _look(self, suffix: str, width: int) -> dict[tuple, tuple]:
-        store = self.place.stores()[0]
+        store = self.place.store()
         types = read_columns(store, self.table)
         if types is None:
             return {}

@@ -184,7 +184,7 @@ class Tables:
 
 def make_beside(place: TablePlace, tables: Tables, onGap: str) -> None:
     """Create and check the further tables, once per process. Raises StateError for rows of the other ``onGap``."""
-    store = place.stores()[0]
+    store = place.store()
     for name, columns in tables.beside(onGap).items():
         prepare(TablePlace(place.url, name), Shape(tuple(columns)))
     done = (place, "sequence", onGap)
