@@ -33,8 +33,8 @@ def write(rejects: Rejects, url: str, txid: int | None, *given: Reject) -> int:
 
 
 def test_a_row_is_kept_once_for_each_batch_with_how_often_it_came(database: str) -> None:
-    rejects = Rejects("t", FENCE)
-    rejects.prepare(store_of(parse_url(database)))
+    rejects = Rejects("t", FENCE, store_of(parse_url(database)))
+    rejects.prepare()
     one, other = Reject({"k": "a", "v": 1}, "because"), Reject({"k": "b", "v": None}, "therefore")
     for txid in (1, 1, 2):
         assert write(rejects, database, txid, one, other, one) == 3
@@ -48,8 +48,8 @@ def test_a_row_is_kept_once_for_each_batch_with_how_often_it_came(database: str)
 
 
 def test_nothing_is_written_when_the_transaction_is_not(database: str) -> None:
-    rejects = Rejects("t", None)
-    rejects.prepare(store_of(parse_url(database)))
+    rejects = Rejects("t", None, store_of(parse_url(database)))
+    rejects.prepare()
     with pytest.raises(RuntimeError):
         with store_of(parse_url(database)).writing() as connection:
             rejects.write(connection, 1, [Reject({"k": 1}, "because")])
@@ -58,8 +58,8 @@ def test_nothing_is_written_when_the_transaction_is_not(database: str) -> None:
 
 
 def test_any_row_has_a_text(database: str) -> None:
-    rejects = Rejects("t", FENCE)
-    rejects.prepare(store_of(parse_url(database)))
+    rejects = Rejects("t", FENCE, store_of(parse_url(database)))
+    rejects.prepare()
     loop: list[Any] = []
     loop.append(loop)
     rows = [{"k": b"\x00\xff"}, {"k": "half \ud800"}, {"k": {(1, 2): 3}}, {"k": loop}, {"k": object}, {"k": "ü🎉\x00"}]
@@ -78,10 +78,10 @@ def test_a_long_reason_keeps_its_beginning_and_its_end() -> None:
 
 def test_the_table_is_made_once_and_found_again(database: str) -> None:
     for _ in range(2):
-        Rejects("t", FENCE).prepare(store_of(parse_url(database)))
+        Rejects("t", FENCE, store_of(parse_url(database))).prepare()
     store = store_of(parse_url(database))
     store.ready.clear()
-    Rejects("t", FENCE).prepare(store)
+    Rejects("t", FENCE, store).prepare()
     assert letters(database) == []
 
 

@@ -8,16 +8,15 @@ from typing import Any, ClassVar
 
 from trident_py.errors import FailedException, StateError
 from trident_py.state import BatchParticipant
-from trident_py.tuples import Fields, FieldsLike, TridentTuple
+from trident_py.tuples import FieldsLike, TridentTuple
 
 from ...columns.arrow import KeyedRows
 from ...ledger.partition_layout import Layout
 from ..connection import Connection
 from ..dialects.base import check_taken, names
 from ..partition_marks import AppendLedger, PartitionClaim, UnfencedClaim, claim_of
-from ..table import Shape
-from .base import RowFactory, RowPartition, count_rows, fields_of
-from .row_checks import Checked, Reject, Rejects, check_rows, transmissible
+from .base import RowFactory, RowPartition, fields_of
+from .row_checks import Checked, Reject, check_rows, transmissible
 from .table_writer import ROW, Stage, refusal_error
 
 
@@ -33,7 +32,6 @@ class AppendRows(RowPartition):
         self.rows = self.rejected = self.inserted = 0
         self._fence = fence
         self._writes: bool | None = None
-        self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
 
     def beginCommit(self, txid: int | None) -> None:
         """Open the transaction if the columns are known, else `insert` does."""
@@ -84,10 +82,6 @@ class AppendRows(RowPartition):
             return positions
         good = set(batch.positions.to_pylist()) - positions
         return set(range(len(batch.rows) + len(batch.rejects))) - good
-
-    def _prepare_beside(self, shape: Shape) -> None:
-        if self._rejects is not None:
-            self._rejects.prepare(self._transaction.store)
 
     def _claim_part(self) -> bool:
         """Return whether this transaction writes the partition's part of the batch; if not, it is rolled back."""
@@ -173,15 +167,8 @@ class AppendState(RowFactory):
     state_type = AppendRows
     _shared = "append"
 
-    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> AppendRows:
-        state = AppendRows(self, claim_of(conf, self.table), partitionIndex, numPartitions)
-        if self._fields is not None:
-            state.prepare(self._fields)
-        return state
+    def _fence_of(self, conf: dict) -> PartitionClaim:
+        return claim_of(conf, self.table)
 
     def participant(self) -> BatchParticipant:
         return AppendLedger(self.location, self._store, self.place.store, self._undo)
-
-    def stored(self) -> dict[tuple, int]:
-        """Return all rows, and how often each is stored."""
-        return dict(count_rows(self.place, self._fields, Fields()))

@@ -36,7 +36,7 @@ from ..table import (
 )
 from ..transaction import Transaction
 from ..undo import Never, RowUndo, Undo
-from .row_checks import SUFFIX, Checked
+from .row_checks import SUFFIX, Checked, Rejects
 
 
 class RowPartition(State, ITupleCollection):
@@ -50,7 +50,9 @@ class RowPartition(State, ITupleCollection):
         self.partition = partition
         self.of = of
         self._shape: Shape | None = None
-        self._transaction = Transaction(factory.place.store(), fence, partition)
+        store = factory.place.store()
+        self._transaction = Transaction(store, fence, partition)
+        self._rejects = Rejects(factory.table, fence, store) if factory.onBadRow == "dead-letter" else None
 
     def prepare(self, fields: Fields) -> Any:
         """Return the table's columns that tuples with these fields fill, in the order of the fields; the first call
@@ -71,13 +73,16 @@ class RowPartition(State, ITupleCollection):
 
     def _prepare_beside(self, shape: Shape) -> None:
         """Create and check the state's further tables."""
+        if self._rejects is not None:
+            self._rejects.prepare()
 
     def rollback(self, txid: int | None) -> None:
         self._transaction.rollback()
 
     def getTuples(self) -> Iterator[list[Any]]:
-        factory = self.factory
-        return rows_of(factory.place, factory._fields, factory._key, self.partition, self.of)
+        rows = ((row, None) for row in rows_of(self.factory.place, self.factory.stored_fields))
+        for row, _ in share_rows(rows, self.partition, self.of):
+            yield list(row)
 
 
 class TableFactory(StateFactory):
@@ -123,6 +128,7 @@ class RowFactory(TableFactory):
     txid: str | None = None
     stages: ClassVar[bool] = False  # whether the state needs temporary tables
     own_updater = RowUpdater()
+    state_type: ClassVar[Any]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -149,6 +155,15 @@ class RowFactory(TableFactory):
         """Return the columns that tuples fill."""
         return Shape(tuple(column for column in shape.columns if column.name != self.txid))
 
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
+        state = self.state_type(self, self._fence_of(conf), partitionIndex, numPartitions)
+        if self._fields is not None:
+            state.prepare(self._fields)
+        return state
+
+    def _fence_of(self, conf: dict) -> SqlFence | None:
+        return SqlFence.of(conf)
+
     def participant(self) -> BatchParticipant:
         return SqlLedger(self.location, self._store, self.place.store, undo=self._undo)
 
@@ -157,7 +172,25 @@ class RowFactory(TableFactory):
         declared = self._fields or Fields.of_names(there)
         types = {**there, **self._key.types, **declared.types}
         every = Fields.of_names(dict.fromkeys([*declared, *self._txid]) if there else (), types)
-        return StoredRows(self._key, every, self.txid, ((None, row) for row in _rows(self.place, every)))
+        return StoredRows(self._key, every, self.txid, ((None, row) for row in rows_of(self.place, every)))
+
+    @property
+    def stored_fields(self) -> Fields:
+        """The declared fields, else the table's columns; the key's first. None if the table is missing."""
+        stored = read_columns(self.place.store(), self.table)
+        if stored is None:
+            return Fields()
+        fields = Fields.of_names(stored) if self._fields is None else self._fields
+        keys, others = split(fields, self._key.only([name for name in self._key if name in fields]))
+        return keys.concat(others)
+
+    def stored(self) -> dict[tuple, Any]:
+        """Return the rows that tuples fill: with a key, key tuple -> tuple of the other columns in the order of their
+        declaration; else how often each row is stored, with json columns as text."""
+        fields, width = self.stored_fields.without(self._txid), len(self._key)
+        if not width:
+            return dict(Counter(rows_of(self.place, fields, as_text=("json",))))
+        return {row[:width]: row[width:] for row in rows_of(self.place, fields)}
 
     @property
     def _txid(self) -> Fields:
@@ -267,39 +300,12 @@ def fields_of(tuples: Sequence[Any]) -> Fields:
     return tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
 
 
-def count_rows(place: TablePlace, columns: Fields | None, key: Fields) -> Counter[tuple]:
-    """Return all rows of a table and how often each is stored, the key's columns first; json columns as text. For
-    tests."""
-    return Counter(_rows(place, _fields(place, columns, key), as_text=("json",)))
-
-
-def rows_of(
-    place: TablePlace, columns: Fields | None, key: Fields, partition: int, of: int
-) -> Iterator[list[Any]]:
-    """Return this partition's share of a table's rows, for `TupleCollectionGet`; the key's columns come first."""
-    rows = _rows(place, _fields(place, columns, key))
-    for row, _ in share_rows(((row, None) for row in rows), partition, of):
-        yield list(row)
-
-
-def _fields(place: TablePlace, columns: Fields | None, key: Fields) -> Fields:
-    """Return the declared fields, else the table's columns; the key's first. None if the table is missing."""
-    stored = read_columns(place.store(), place.table)
-    if stored is None:
-        return Fields()
-    fields = Fields.of_names(stored) if columns is None else columns
-    keys, others = split(fields, key.only([name for name in key if name in fields]))
-    return keys.concat(others)
-
-
-def _rows(place: TablePlace, fields: Fields, as_text: Sequence[str] = ()) -> Iterator[tuple]:
+def rows_of(place: TablePlace, fields: Fields, as_text: Sequence[str] = ()) -> Iterator[tuple]:
+    """Yield the rows of these fields, none if there are no fields; decoded but for the columns of the families
+    ``as_text``."""
     if len(fields) == 0:
         return
-    yield from rows_in(place, prepare(place, shape_of(place, Fields(), fields)), as_text)
-
-
-def rows_in(place: TablePlace, shape: Shape, as_text: Sequence[str] = ()) -> Iterator[tuple]:
-    """Yield the rows, decoded but for the columns of the families ``as_text``."""
+    shape = prepare(place, shape_of(place, Fields(), fields))
     store = place.store()
     with store.reading() as connection, store.errors("read"):
         rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()

@@ -26,10 +26,10 @@ from ..connection import Connection
 from ..dialects.base import check_taken, marks, names
 from ..ledger import Beside, SqlFence, SqlLedger
 from ..store import ConnectionLost, Store, retry_transient
-from ..table import Shape, TablePlace, create, one_key, read_columns
+from ..table import Shape, TablePlace, create, data_table, one_key, read_columns
 from ..transaction import naming
 from ..undo import Never, Undo
-from .base import RowFactory, RowPartition, count_rows, fields_of
+from .base import RowFactory, RowPartition, fields_of
 from .row_checks import check_rows
 
 SUFFIX = "_staged"
@@ -142,15 +142,11 @@ class StagingTable:
         columns = sa.inspect(self.store.engine).get_columns(self.table)
         types = {column["name"]: column["type"] for column in columns if not isinstance(column["type"], NullType)}
         with self.store.writing() as connection:
-            stored = [sa.Column(c.name, self._storage(c), primary_key=c.key, autoincrement=False) for c in _OWN]
+            table = data_table(self.store, connection, self.name, _OWN, True)
             for column in shape.columns:
-                kind = types.get(column.name) or self._storage(Column(column.name, column.ddl))
-                stored.append(sa.Column(column.name, kind, nullable=True))
-            options = self.store.dialect.table_options(connection, True)
-            create(self.store, connection, sa.Table(self.name, sa.MetaData(), *stored, **options))
-
-    def _storage(self, column: Column) -> Any:
-        return self.store.dialect.storage(column)
+                kind = types.get(column.name) or self.store.dialect.storage(Column(column.name, column.ddl))
+                table.append_column(sa.Column(column.name, kind, nullable=True))
+            create(self.store, connection, table)
 
 
 def _type(value: Any) -> pa.DataType:
@@ -361,12 +357,6 @@ class BatchState(RowFactory):
     def _shared(self) -> str:
         return "" if len(self._key) else "batch"
 
-    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> BatchRows:
-        state = BatchRows(self, SqlFence.of(conf), partitionIndex, numPartitions)
-        if self._fields is not None:
-            state.prepare(self._fields)
-        return state
-
     def check_place(self, place: StatePlace) -> None:
         if place.queries:
             raise DefinitionError(
@@ -380,8 +370,3 @@ class BatchState(RowFactory):
 
     def shape(self, fields: Fields) -> Shape:
         return one_key(self.place, super().shape(fields))
-
-    def stored(self) -> dict[tuple, Any]:
-        """Return all rows and how often each is stored; with a key: key tuple -> tuple of the other columns."""
-        rows, width = count_rows(self.place, self._fields, self._key), len(self._key)
-        return {row[:width]: row[width:] for row in rows} if width else dict(rows)

@@ -12,9 +12,8 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ..connection import Connection
 from ..ledger import SqlFence
-from ..table import read_columns
-from .base import RowFactory, RowPartition, fields_of, rows_in
-from .row_checks import Checked, Reject, Rejects, check_rows, transmissible
+from .base import RowFactory, RowPartition, fields_of
+from .row_checks import Checked, Reject, check_rows, transmissible
 from .table_writer import TableWriter, Wanted, Written, conflict_text, refusal_error
 
 LOG = logging.getLogger("states.sql")
@@ -28,12 +27,8 @@ class InsertIgnoreRows(RowPartition):
 
     def __init__(self, factory: InsertIgnoreState, fence: SqlFence | None, partition: int, of: int) -> None:
         super().__init__(factory, fence, partition, of)
-        store = self._transaction.store
         self.inserted = self.ignored = self.conflicts = self.rejected = 0
-        self._writer = TableWriter(store, factory.table)
-        self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
-        if self._rejects is not None:
-            self._rejects.prepare(store)
+        self._writer = TableWriter(self._transaction.store, factory.table)
 
     def beginCommit(self, txid: int | None) -> None:
         """Open the transaction if the columns are known, else `insert` does."""
@@ -167,21 +162,3 @@ class InsertIgnoreState(RowFactory):
     @property
     def _key(self) -> Fields:
         return Fields.of_columns(self.key)
-
-    def makeState(
-        self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int
-    ) -> InsertIgnoreRows:
-        state = InsertIgnoreRows(self, SqlFence.of(conf), partitionIndex, numPartitions)
-        if self._fields is not None:
-            self.shape(self._fields)
-        return state
-
-    def stored(self) -> dict[tuple, Any]:
-        """Return all rows: key tuple -> tuple of the other columns, in the order of their declaration."""
-        columns = read_columns(self.place.store(), self.table)
-        if columns is None:
-            return {}
-        fields = self._fields or Fields.of_names([name for name in columns if name != self.txid])
-        shape = self.without_txid(self.shape(fields))
-        width = len(shape.keys)
-        return {row[:width]: row[width:] for row in rows_in(self.place, shape)}

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import sqlalchemy as sa
 
 from trident_py.errors import StateError, show
 from trident_py.tuples import Fields
@@ -20,7 +19,7 @@ from ..connection import Connection
 from ..dialects.bulk import too_long
 from ..ledger import SqlFence
 from ..store import Store, retry_transient
-from ..table import create
+from ..table import create, data_table
 
 SUFFIX = "_rejected"
 _REASON = 500
@@ -47,23 +46,22 @@ class Rejects:
     batch without a txid is written as batch 0.
     """
 
-    def __init__(self, table: str, fence: SqlFence | None) -> None:
+    def __init__(self, table: str, fence: SqlFence | None, store: Store) -> None:
         self.table = f"{table}{SUFFIX}"
         self._own = ("", table) if fence is None else fence.own
-        self._store: Store | None = None
-
-    def prepare(self, store: Store) -> None:
-        """Create the table if it is missing. Called outside a transaction, since MySQL commits at CREATE TABLE."""
         self._store = store
-        if self.table not in store.ready:
-            with store.errors(f"make table {self.table!r}"):
-                retry_transient(store, lambda: self._make(store))
-            store.ready[self.table] = True
+
+    def prepare(self) -> None:
+        """Create the table if it is missing. Called outside a transaction, since MySQL commits at CREATE TABLE."""
+        if self.table not in self._store.ready:
+            with self._store.errors(f"make table {self.table!r}"):
+                retry_transient(self._store, self._make)
+            self._store.ready[self.table] = True
 
     def write(self, connection: Connection, txid: int | None, rejects: Iterable[Reject]) -> int:
         """Write the rejects in the transaction that writes the batch; return how many there were."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        most = None if self._store is None else self._store.dialect.longest(connection)
+        most = self._store.dialect.longest(connection)
         entries: dict[str, list[Any]] = {}
         for reject in rejects:
             text = _json(reject.row)
@@ -71,19 +69,15 @@ class Rejects:
             if most is not None and 2 * len(text) > most:  # too long for a statement: shorten each value
                 text = _json({name: _cut(value) for name, value in reject.row.items()})
             entries.setdefault(digest, [0, shorten(reject.reason), text, now])[0] += 1
-        if entries and self._store is not None:
+        if entries:
             rows = [(*self._own, txid or 0, digest, *values) for digest, values in sorted(entries.items())]
             self._store.dialect.write(connection, self.table, _columns(_KEYS, True), _columns(_OTHERS), rows)
         return sum(values[0] for values in entries.values())
 
-    def _make(self, store: Store) -> None:
+    def _make(self) -> None:
+        store, columns = self._store, [*_columns(_KEYS, True), *_columns(_OTHERS)]
         with store.writing() as connection:
-            columns = [
-                sa.Column(c.name, store.dialect.storage(c), primary_key=c.key, nullable=False, autoincrement=False)
-                for c in [*_columns(_KEYS, True), *_columns(_OTHERS)]
-            ]
-            options = store.dialect.table_options(connection, True)
-            create(store, connection, sa.Table(self.table, sa.MetaData(), *columns, **options))
+            create(store, connection, data_table(store, connection, self.table, columns, True))
 
 
 def shorten(text: str, length: int = _REASON) -> str:

@@ -280,12 +280,6 @@ class SequenceState(RowFactory):
     def _shared(self) -> str:
         return f"sequence, {self.onGap}"  # the row of a sender locks it against every writer
 
-    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SequenceRows:
-        state = SequenceRows(self, SqlFence.of(conf), partitionIndex, numPartitions)
-        if self._fields is not None:
-            state.prepare(self._fields)
-        return state
-
     def tables(self, fields: Fields) -> Tables:
         """Return the tables and their columns; create missing tables. ``fields``: the fields of the tuples."""
         store, row = self.place.store(), declare_fields(self.place, self._fields, fields)
@@ -294,7 +288,7 @@ class SequenceState(RowFactory):
         types = read_columns(store, self.table) or {}
         usual = {name: types.get(name, ddl) for name, ddl in self._usual.items()}
         shape = make_keyed_shape(self.place, row, self.key, usual)
-        tables = Tables(store.dialect, self.table, shape.columns, self.first)
+        tables = Tables(shape.columns, store.dialect, self.table, self.first)
         make_beside(self.place, tables, self.onGap)
         return tables
 

@@ -28,27 +28,18 @@ _GAP = [Column("first", "bigint", True), Column("last", "bigint"), Column("txid"
 
 
 @dataclass(frozen=True)
-class Tables:
-    """The tables of one state: their names, their columns and the statements on them."""
+class Tables(Shape):
+    """The tables of one state: their names, their columns and the statements on them. The table's own columns are the
+    sender's, the number, the others."""
 
     dialect: Dialect
     table: str
-    columns: tuple[Column, ...]
-    """The table's columns: the sender's, the number, the others."""
     first: int
     """The number that a new sender begins with."""
 
     @property
-    def keys(self) -> list[Column]:
-        return [column for column in self.columns if column.key]
-
-    @property
     def sender(self) -> list[Column]:
         return self.keys[:-1]
-
-    @property
-    def others(self) -> list[Column]:
-        return [column for column in self.columns if not column.key]
 
     @property
     def senders(self) -> str:
