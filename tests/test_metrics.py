@@ -344,7 +344,7 @@ def test_a_multi_reducer_projects_each_stream_and_counts() -> None:
 def guarantee(filter_: Any) -> Any:
     topology = TridentTopology()
     words = topology.newStream("words", FixedBatchSpout("word", 2, *WORDS)).each("word", filter_)
-    numbers = SqlMapState.transactional("sqlite:///no.db", "t", key=Fields("word string"), value=Fields("n bigint"))
+    numbers = SqlMapState.transactional("sqlite:///no.db", "t", keys=Fields("word string"), value=Fields("n bigint"))
     words.groupBy("word").persistentAggregate(numbers, Count(), "n")
     (found,) = topology.guarantees()
     return found.guarantee, found.reason

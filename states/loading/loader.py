@@ -193,6 +193,9 @@ def _settings(
     document: Document, where: Where, type_name: str, model: type[StateSettings], keys: dict[str, Any]
 ) -> StateSettings | None:
     values = {key: value for key, value in keys.items() if key != "type"}
+    older = values.get("options")
+    if isinstance(older, dict) and "options" not in model.model_fields and not older.keys() & values.keys():
+        values = {key: value for key, value in values.items() if key != "options"} | older  # their older place
     try:
         settings = model.model_validate(values)
     except ValidationError as error:

@@ -88,7 +88,7 @@ def test_rows_sent_another_way_are_not_mixed_with_those_of_a_half_written_batch(
 
 def test_every_state_that_goes_by_the_number_of_its_partition_keeps_the_contract_for_it() -> None:
     """`AppendContract` holds that such a state records the way of its rows, and what it does with another one."""
-    for module in ("states.sql", "states.kafka", "trident_py.extras.gateway.processed"):
+    for module in ("states.sql", "states.kafka", "states.sequence", "trident_py.extras.gateway.processed"):
         importlib.import_module(module)
     ours = [each for each in kinds_of(StateFactory) if each.__module__.startswith(("states.", "trident_py."))]
     plain = {each.__name__ for each in ours if vars(each).get("kind") == "append"}

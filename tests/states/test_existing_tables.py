@@ -275,7 +275,7 @@ def test_two_users_who_see_a_table_through_other_schemas_have_one_ledger_or_are_
             factory = SqlMapState.nonTransactional(url.render_as_string(), "counts", "word string", "n bigint")
             with pytest.raises(StateError, match=r"is in the schema 'public', while .* Name the one schema in the URL"):
                 factory.makeState({}, None, 0, 1)
-            [found] = [each for each in check(TablePlace(factory.url, "counts"), factory.key, factory.value)
+            [found] = [each for each in check(TablePlace(factory.url, "counts"), factory.keys, factory.value)
                        if each.level == "error"]  # fmt: skip
             assert "?options=-csearch_path%3Dpublic" in found.text
         assert run(database, "SELECT count(*) FROM pg_tables WHERE schemaname IN ('one', 'two')") == [(0,)]

@@ -140,6 +140,24 @@ states:
     assert loaded["c"] == expected and loaded["r"].first == 3
 
 
+OLDER = {
+    "options: {value: n int}": "value: n int",
+    "key: a string, options: {value: n int}": "key: a string, value: n int",
+    "options: {}": "value: count bigint",
+}
+
+
+@pytest.mark.parametrize("older", OLDER)
+def test_what_stood_in_options_may_still_stand_there(older: str, tmp_path: Path) -> None:
+    made = [states.load(written(tmp_path, f"states:\n  c: {MAP}, {text}}}")) for text in (older, OLDER[older])]
+    assert made[0] == made[1]
+
+
+def test_a_key_beside_and_in_options_is_refused(tmp_path: Path) -> None:
+    for text in ("value: n int, options: {value: m int}", "options: {vale: n int}"):
+        assert "no such key; it has: url, table, " in refused(tmp_path, f"states:\n  c: {MAP}, {text}}}")
+
+
 def test_a_missing_variable_is_named_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOT_THERE", raising=False)
     text = "states:\n  c:\n    type: sql-map\n    kind: opaque\n    table: t\n    url: ${NOT_THERE}\n"

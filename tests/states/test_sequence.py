@@ -160,6 +160,12 @@ def url(tmp_path: Any) -> str:
     return f"sqlite:///{tmp_path}/s.db"
 
 
+def test_the_state_has_its_first_name_too() -> None:
+    from states.sequence import SequenceState as first
+
+    assert first is SequenceState
+
+
 def test_a_row_behind_a_gap_waits_and_moves_with_the_missing_one(database: str) -> None:
     state = SequenceState(database, "t", "who", "n", COLUMNS)
     assert counts(write(state, 1, ("a", 1, "x"), ("a", 4, "z"), ("b", 2, "q"))) == {"applied": 1, "held": 2}

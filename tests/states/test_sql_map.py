@@ -110,6 +110,16 @@ def test_a_global_state_has_one_row(url: str) -> None:
         SqlMapState.opaque(url, "t", "w string", "n bigint").makeState({}, None, 0, 1).get()
 
 
+def test_keys_is_an_older_name_of_key(url: str) -> None:
+    for make in (SqlMapState.nonTransactional, SqlMapState.transactional, SqlMapState.opaque):
+        made = make(url, "t", key="w string")
+        assert make(url, "t", keys="w string") == make(url, "t", "w string") == made
+        assert made.keys == made.key and "key=[w]" in repr(made)
+        assert make(url, "t", keys=None) == make(url, "t")
+        with pytest.raises(DefinitionError, match="give key or keys, which mean the same, but not both"):
+            make(url, "t", "w string", keys="w string")
+
+
 def test_several_keys_and_a_row_as_value(url: str) -> None:
     factory = SqlMapState.opaque(url, "t", ["a bigint", "b string"], ["x double", "y string"])
     rows = {(i, f"k{j}"): (i / 2, None if j else "y") for i in range(40) for j in range(40)}

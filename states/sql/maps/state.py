@@ -134,27 +134,27 @@ class SqlMapState(TableFactory):
     @classmethod
     def nonTransactional(
         cls, url: str, table: str, key: FieldsLike | None = None,
-        value: FieldsLike = "count bigint",
+        value: FieldsLike = "count bigint", *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
         """Store the columns key, value. A replayed batch counts twice."""
-        return cls(url, table, _key(key), Fields.of_columns(value), StateType.NON_TRANSACTIONAL)
+        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.NON_TRANSACTIONAL)
 
     @classmethod
     def transactional(
         cls, url: str, table: str, key: FieldsLike | None = None,
-        value: FieldsLike = "count bigint",
+        value: FieldsLike = "count bigint", *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
         """Store the columns key, value, txid. Exact if a replayed batch has the same content."""
-        return cls(url, table, _key(key), Fields.of_columns(value), StateType.TRANSACTIONAL)
+        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.TRANSACTIONAL)
 
     @classmethod
     def opaque(
         cls, url: str, table: str, key: FieldsLike | None = None,
-        value: FieldsLike = "count bigint",
+        value: FieldsLike = "count bigint", *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
         """Store the columns key, value, txid, prev_<value>. Exact even if a replayed batch has other content, but for
         S12."""
-        return cls(url, table, _key(key), Fields.of_columns(value), StateType.OPAQUE)
+        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.OPAQUE)
 
     @property
     def kind(self) -> str:
@@ -167,6 +167,11 @@ class SqlMapState(TableFactory):
     @property
     def refused_calls(self) -> Mapping[str, str]:
         return refuse_global(f"table {self.table!r}", self.key)
+
+    @property
+    def keys(self) -> Fields | None:
+        """The older name of ``key``."""
+        return self.key
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMapRows:
         backing = self._make_backing(SqlFence.of(conf), partitionIndex)
@@ -221,5 +226,9 @@ class SqlMapState(TableFactory):
         )
 
 
-def _key(key: FieldsLike | None) -> Fields | None:
-    return None if key is None else Fields.of_columns(key)
+def _key(table: str, key: FieldsLike | None, keys: FieldsLike | None) -> Fields | None:
+    """Return the key's fields; ``keys`` is the older name of ``key``. Raises DefinitionError if both are given."""
+    if key is not None and keys is not None:
+        raise DefinitionError(f"table {table!r}: give key or keys, which mean the same, but not both")
+    fields = keys if key is None else key
+    return None if fields is None else Fields.of_columns(fields)
