@@ -151,7 +151,7 @@ def test_a_value_of_a_map_in_a_database(database: str, drawn: tuple[str, list[An
         found = factory.makeState({}, None, 0, 1).multiGet(keys)
         stored = factory.stored()
         for key, read in zip(keys, found, strict=True):
-            kept = {"nonTransactional": (stored[key],), "transactional": stored[key][1:]}.get(kind, stored[key][1:])
+            kept = (stored[key],) if kind == "nonTransactional" else stored[key][1:]
             assert {repr(identity(each)) for each in kept} == {repr(identity(read))}
         return [read[0] if several else read for read in found]
 
