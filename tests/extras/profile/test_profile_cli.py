@@ -87,10 +87,17 @@ def test_phases_that_are_all_too_short_to_show_leave_the_whole_batch() -> None:
     assert [row.split()[0] for row in shown[1:]] == ["phase", "whole"]
 
 
+def content(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc"}
+
+
 def test_a_new_project_says_how_it_is_profiled(folder: Path) -> None:
     assert trident(folder, "init", "shop").returncode == 0
     project = folder / "shop"
     assert trident(project, "run", "--local", "--json").returncode == 0
+    kept = content(project)
+    over = trident(project, "profile", "--local")  # takes nothing over from a driver that may run
+    assert over.returncode == 1 and over.stderr.rstrip().endswith(OTHER_TABLE) and content(project) == kept
     (command,) = re.findall(r"#   COUNTS_URL=(\S+) trident (profile .+)", (project / "trident.yml").read_text())
     done = trident(project, *command[1].split(), COUNTS_URL=command[0])
     assert done.returncode == 0, done.stderr

@@ -39,7 +39,7 @@ NO_BATCH = "there was no new batch to measure; profile with --checkpoint NEW and
 def profile(batches: int, warm_up: int, **options: Any) -> None:
     """Run a topology for some batches, and show where their time went. It writes to its states as `run` does.
 
-    Without --checkpoint, or one in the topology file, it begins at txid 1 and leaves no checkpoint.
+    Without --checkpoint it begins at txid 1 and leaves no checkpoint. That of a topology file may be in use.
     """
     command = RunCommand.of(options)
     with terminable():
@@ -50,9 +50,10 @@ def run_profiled(command: RunCommand, batches: int, warm_up: int) -> int:
     """Run the topology for so many batches and print where their time went."""
     command.more.update(ON)
     name, loaded, conf = command.load()
-    with LocalCluster(loaded.storage) if command.local else cluster_on_spark(loaded.storage) as cluster:
+    storage = loaded.storage if command.checkpoint else None  # a file's would be taken over from the driver that runs
+    with LocalCluster(storage) if command.local else cluster_on_spark(storage) as cluster:
         running = command.submit(cluster, name, conf, loaded)
-        with _advising(loaded.storage):
+        with _advising(storage):
             found = measure(running, batches, warm_up)
         return tell_profiles(name, found, command.as_json)
 

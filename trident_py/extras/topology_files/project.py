@@ -9,8 +9,8 @@ from ...model.names import check_folder_name
 
 TOPOLOGY = """\
 # The topology. Run it with: trident run --local    Look at it with: trident explain
-# Where its time goes, over a new table and checkpoint:
-#   COUNTS_URL=sqlite:///profile.db trident profile --local --checkpoint profile
+# Where its time goes, over a new table:
+#   COUNTS_URL=sqlite:///profile.db trident profile --local
 # Its keys, for editors: trident schema > trident.schema.json
 name: {name}
 storage: checkpoints            # the folder or URI of the checkpoint, from here
