@@ -23,7 +23,7 @@ from .drawing import altered, damaged, often, refusal
 
 STATES = {
     "one": {"type": "sql-map", "kind": "opaque", "url": "sqlite:///a.db", "table": "one", "key": ["word string"],
-            "value": ["count bigint"], "files": 2},
+            "value": ["count bigint"]},
     "two": {"type": "insert-ignore", "url": "mysql+pymysql://me:secret@h:1/db?charset=utf8mb4", "table": "t",
             "key": ["id int"], "columns": ["id int", "n decimal(10,2)"], "onConflict": "fail",
             "onBadRow": "dead-letter"},

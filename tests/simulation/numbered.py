@@ -59,7 +59,7 @@ class _DictTables(Tables):
             connection[GAPS, (*sender, gap.first)] = gap._replace(time="")
 
 
-TABLES = _DictTables(None, "rows", (Column("part", "bigint", True), Column("at", "bigint", True)), 0)  # type: ignore[arg-type]
+TABLES = _DictTables((Column("part", "bigint", True), Column("at", "bigint", True)), None, "rows", 0)  # type: ignore[arg-type]
 
 
 class SimulatedSequence(SequenceRows):
