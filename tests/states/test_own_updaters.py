@@ -77,7 +77,7 @@ def kinds_of(factory: type) -> list[type]:
 
 
 def test_every_state_that_is_not_a_map_alone_brings_its_updater() -> None:
-    rooms = ("states.", "trident_py.extras.")
+    rooms = ("states.", "trident_py.extras.gateway", "trident_py.extras.redis", "trident_py.extras.files")
     ours = [each for each in kinds_of(StateFactory) if each.__module__.startswith(rooms)]
     assert {AppendState, BatchState, CompactedTopicState, TopicState, TransactionalTopicState} <= set(ours)
     # persistentAggregate updates maps, a window its state; nothing updates the source of a query
