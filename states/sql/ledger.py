@@ -257,19 +257,19 @@ class SqlLedger(Ledger[LedgerRow]):
 
     A decided batch keeps the receipts of all its states (``keeps_receipts``): the next driver counts their marks, too.
 
-    ``location``: the table and its store. ``prepared`` returns the store after creating missing tables and checking
-    existing ones; ``opened`` returns the same store and touches nothing.
+    ``location``: the table and its store. ``prepare_tables`` creates missing tables and checks existing ones;
+    ``opened`` returns the store and touches nothing.
     """
 
     row_type = LedgerRow
 
     def __init__(
-        self, location: Location, prepared: Callable[[], Store], opened: Callable[[], Store],
+        self, location: Location, prepare_tables: Callable[[], object], opened: Callable[[], Store],
         valued: Callable[[], int] | None = None, undo: Undo | None = None,
     ) -> None:  # fmt: skip
         super().__init__(location, self._find_last_told if valued is None else valued)
         self._undo = undo
-        self._prepared = prepared
+        self._prepare_tables = prepare_tables
         self._opened = opened
 
     def _fence_of(self, conf: dict) -> SqlFence | None:
@@ -282,9 +282,10 @@ class SqlLedger(Ledger[LedgerRow]):
         return fence
 
     def _store_of(self, context: RunContext, ready: bool) -> SqlLedgerStore:
+        if ready:
+            self._prepare_tables()
         own = context.topology, context.state
-        store = self._prepared() if ready else self._opened()
-        return SqlLedgerStore(store, self.location, own, self._count_marks, partial(self._beside_in, store))
+        return SqlLedgerStore(self._opened(), self.location, own, self._count_marks, self._beside_change)
 
     def remembered(self, conf: dict) -> Remembered:
         with reading_only(RunContext.of(conf).reads_only):
@@ -316,11 +317,11 @@ class SqlLedger(Ledger[LedgerRow]):
         """Return the highest batch that rows tell, which no new checkpoint may give to other rows."""
         return 0 if self._undo is None else self._undo.last(self._opened())
 
-    def _beside_in(self, store: Store, transition: Transition) -> Beside | None:
+    def _beside_change(self, transition: Transition) -> Beside | None:
         """Return what is written in the transaction that changes the ledger."""
         if transition.back is None:
             return self._beside(transition)
-        undo = self._undo if self._undo is not None and self._undo.is_there(store) else None
+        undo = self._undo if self._undo is not None and self._undo.is_there(self._opened()) else None
         return partial(self._undo_beside, undo, transition.back)
 
     def _beside(self, transition: Transition) -> Beside | None:

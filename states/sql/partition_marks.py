@@ -139,10 +139,10 @@ class AppendLedger(SqlLedger):
     records_each_attempt = True
 
     def __init__(
-        self, location: Location, prepared: Callable[[], Store], opened: Callable[[], Store],
+        self, location: Location, prepare_tables: Callable[[], object], opened: Callable[[], Store],
         undo: Undo | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(location, prepared, opened, undo=undo)
+        super().__init__(location, prepare_tables, opened, undo=undo)
         self._now = self._then = Layout(0)
         self._begins = 0
         self._counted = False  # the batch was written under another spread

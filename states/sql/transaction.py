@@ -57,11 +57,12 @@ class Transaction:
         self._token = secrets.token_hex(8)
         self._lazily = lazily
         if not lazily:
-            self._connection = self._begin(self.store)
+            self._connection = self._begin()
 
-    def _begin(self, store: Store) -> Connection:
+    def _begin(self) -> Connection:
         """Return a connection in a transaction that holds the fence, and in which the table is as it was checked.
         Raises ZombieError, FailedException if the store stays locked."""
+        store = self.store
         for _ in range(_TRIES):
             fence = [] if self.fence is None else [self.fence.question(store.dialect.shared)]
             columns = [] if self.table is None else self.table.question(store)
@@ -93,13 +94,12 @@ class Transaction:
     @contextlib.contextmanager
     def using(self) -> Iterator[Connection]:
         """The transaction's own connection, or outside a transaction one for reading."""
-        store = self.store
         if self.active:
-            connection = self._connection = self._connection or self._begin(store)
-            with store.errors("read or write"), naming(self.fence, self.txid):
+            connection = self._connection = self._connection or self._begin()
+            with self.store.errors("read or write"), naming(self.fence, self.txid):
                 yield connection
         else:
-            with store.reading() as connection, store.errors("read"):
+            with self.store.reading() as connection, self.store.errors("read"):
                 yield connection
 
     def repeat(self, work: Callable[[], T], restart: Callable[[], None] = lambda: None) -> T:
@@ -126,27 +126,27 @@ class Transaction:
     def commit(self, *last: Statement) -> dict[str, list]:
         """Commit durably, after the ``last`` statements; return what the receipt says of the mark. Raises
         FailedException if the outcome is unknown; the replay finds out."""
-        store, connection = self.store, self._connection
+        connection = self._connection
         if connection is not None:
-            answered = self._try_commit(store, connection, last)
+            answered = self._try_commit(connection, last)
             self._connection = None
             if answered:
-                store.give(connection)
+                self.store.give(connection)
             else:
-                store.drop(connection)
+                self.store.drop(connection)
         self.active = False
         return UNMARKED if connection is None else {}
 
-    def _try_commit(self, store: Store, connection: Connection, last: Sequence[Statement]) -> bool:
+    def _try_commit(self, connection: Connection, last: Sequence[Statement]) -> bool:
         """Send the partition's mark and COMMIT; False if no answer came but the ledger proves the commit. Raises
         without an answer or proof."""
         try:
-            with store.errors("commit"):
+            with self.store.errors("commit"):
                 fence, own = self.fence, (self.txid, self.partition, self._token)
-                marks = [] if fence is None else fence.marks(connection, *own, store.dialect)
+                marks = [] if fence is None else fence.marks(connection, *own, self.store.dialect)
                 connection.together([*last, *marks, ("COMMIT", ())])
         except ConnectionLost:
-            if not self._check_commit(store):
+            if not self._check_commit():
                 raise
             return False
         return True
@@ -163,21 +163,21 @@ class Transaction:
         cause = error.__cause__
         return cause is not None and self.store.dialect.is_lock(cause)
 
-    def _check_commit(self, store: Store) -> bool:
+    def _check_commit(self) -> bool:
         """Resolve a COMMIT without an answer: read the ledger once the server has ended that transaction."""
         if self.fence is None or self.txid is None:
             return False
         refused = FailedException, StateError
         try:
-            ask = partial(self._read_mark, store, self.fence, self.txid)
+            ask = partial(self._read_mark, self.fence, self.txid)
             return again_for(_SETTLE_SECONDS, 0.1, lambda error: isinstance(error, refused), ask)
         except refused:
             return False
 
-    def _read_mark(self, store: Store, fence: SqlFence, txid: int) -> bool:
+    def _read_mark(self, fence: SqlFence, txid: int) -> bool:
         # The fence row is unlocked once the old transaction has ended.
-        with store.errors("ask the ledger"), store.writing() as connection:
-            fence.row(connection, store.dialect.exclusive)
+        with self.store.errors("ask the ledger"), self.store.writing() as connection:
+            fence.row(connection, self.store.dialect.exclusive)
             return fence.has(connection, txid, self.partition, self._token)
 
 

@@ -231,7 +231,7 @@ class WindowLedger(SqlLedger):
 
     def __init__(self, factory: SqlWindow) -> None:
         place = factory.store.place
-        super().__init__(factory.location, lambda: _create_table(factory), place.store, self._highest)
+        super().__init__(factory.location, lambda: factory.shape, place.store, self._highest)  # creates the table
         self.factory = factory
         self.table = factory.store.table
         self._checked = False
@@ -247,7 +247,8 @@ class WindowLedger(SqlLedger):
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         if not self._checked:
-            store = self._prepared()
+            self._prepare_tables()
+            store = self._opened()
             with store.errors("look up the partitions of the window"), store.writing() as connection:
                 complete = self.fence.row(connection, store.dialect.exclusive).txid
                 self._check(store, connection, range(numPartitions), complete, txid)
@@ -303,10 +304,5 @@ class WindowLedger(SqlLedger):
                 f"parallelismHint({layout.tuples}) before the window, or begin with a table of another name, which "
                 "gives up the tuples in open windows"
             )
-
-
-def _create_table(factory: SqlWindow) -> Store:
-    factory.shape  # noqa: B018  creates the table
-    return factory.store.place.store()
 
 

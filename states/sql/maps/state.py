@@ -30,7 +30,7 @@ from ...rows import share_rows
 from ..inspect import check
 from ..ledger import SqlFence, SqlLedger
 from ..rows.base import TableFactory
-from ..store import Store, parse_url, redact_url
+from ..store import parse_url, redact_url
 from ..table import CheckedTable, one_key, prepare, read_columns, shape_of
 from ..transaction import Transaction
 from ..undo import Never, OpaqueUndo, Undo
@@ -189,7 +189,7 @@ class SqlMapState(TableFactory):
         undo: Undo = Never("it keeps no value before the last one")
         if self.type is StateType.OPAQUE:
             undo = OpaqueUndo(self.table, tuple(self.value))
-        return SqlLedger(self.location, self._open_store, place.store, read_last_txid, undo)
+        return SqlLedger(self.location, partial(self._make_backing, None), place.store, read_last_txid, undo)
 
     def stored(self) -> dict[tuple, Any]:
         return dict(self._make_backing(None).rows())
@@ -197,10 +197,6 @@ class SqlMapState(TableFactory):
     def open_values(self) -> StoredValues:
         opened = load(repr(self), "sql_values").StoredSqlValues
         return opened(self._make_backing(None), self.type, self.key, self.value)
-
-    def _open_store(self) -> Store:
-        self._make_backing(None)
-        return self.place.store()
 
     def _make_backing(self, fence: SqlFence | None, partition: int = 0) -> SqlBackingMap:
         place = self.place

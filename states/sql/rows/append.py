@@ -171,4 +171,4 @@ class AppendState(RowFactory):
         return claim_of(conf, self.table)
 
     def participant(self) -> BatchParticipant:
-        return AppendLedger(self.location, self._store, self.place.store, self._undo)
+        return AppendLedger(self.location, self._prepare_ledger, self.place.store, self._undo)

@@ -22,7 +22,7 @@ from ..dialects.base import names
 from ..inspect import check
 from ..key_types import settle_types
 from ..ledger import SqlFence, SqlLedger
-from ..store import Store, has_server, needs_of_store, parse_url, redact_url
+from ..store import has_server, needs_of_store, parse_url, redact_url
 from ..table import (
     CheckedTable,
     Shape,
@@ -165,7 +165,7 @@ class RowFactory(TableFactory):
         return SqlFence.of(conf)
 
     def participant(self) -> BatchParticipant:
-        return SqlLedger(self.location, self._store, self.place.store, undo=self._undo)
+        return SqlLedger(self.location, self._prepare_ledger, self.place.store, undo=self._undo)
 
     def open_rows(self) -> StoredRows:
         there = read_columns(self.place.store(), self.table) or {}
@@ -256,10 +256,9 @@ class RowFactory(TableFactory):
         beside = [f"{self.table}{suffix}" for suffix in self._created]
         return check(self.place, keys, others, beside, self.stages, self._usual)
 
-    def _store(self) -> Store:
-        """Create the ledger's tables and return the store, also before the first row decides the columns."""
+    def _prepare_ledger(self) -> None:
+        """Create the ledger's tables, also before the first row decides the columns."""
         prepare_ledger(self.place)
-        return self.place.store()
 
 
 def declare_fields(place: TablePlace, columns: Fields | None, fields: Fields) -> Fields:

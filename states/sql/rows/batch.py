@@ -236,7 +236,7 @@ class BatchLedger(SqlLedger):
     ending = "show the batch"
 
     def __init__(self, factory: BatchState) -> None:
-        super().__init__(factory.location, factory._store, factory.place.store, undo=factory._undo)
+        super().__init__(factory.location, factory._prepare_ledger, factory.place.store, undo=factory._undo)
         self.factory = factory
         self._staged = StagingTable(factory.place)
 
