@@ -32,7 +32,7 @@ from ..fence import TopicFence
 from ..marks import ANSWER, Mark
 from ..producer import TransactionalProducer
 from .codec import GLOBAL_KEY, Codec, Text, as_bytes
-from .local_table import GENERATION, PAGE, PREV, SETTLES, TXID, LocalTable, Row, table_of
+from .local_table import GENERATION, PAGE, PREV, SETTLES, LocalTable, Row, format_txid, table_of
 
 
 class KeyWriter:
@@ -65,9 +65,7 @@ class KeyWriter:
         if prevs is None:
             self._producer.send(topic, values, keys)  # type: ignore[arg-type]
             return
-        common = [(GENERATION, str(self._fence.generation).encode())]
-        if self._txid is not None:
-            common.append((TXID, str(self._txid).encode()))
+        common = [(GENERATION, str(self._fence.generation).encode()), *format_txid(self._txid)]
         headers = [common if prev is None else [*common, (PREV, prev)] for prev in prevs]
         self._producer.send(topic, values, keys, headers)  # type: ignore[arg-type]
 

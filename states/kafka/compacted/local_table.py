@@ -52,6 +52,11 @@ _UPSERT = (
 )
 
 
+def format_txid(txid: int | None) -> list[tuple[str, bytes]]:
+    """Return the header of a record that tells its batch, if it has one."""
+    return [] if txid is None else [(TXID, str(txid).encode())]
+
+
 class Row(NamedTuple):
     """The last record of a key; ``value`` None: a tombstone with a txid."""
 

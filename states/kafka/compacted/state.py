@@ -359,15 +359,18 @@ class CompactedTopicState(StateFactory):
         reach(self.cluster)
         if self._compaction.find_topic() is None:
             return {}
-        backing = self.makeState({}, None, 0, 1).backing
-        backing.written = 1  # waits for records committed just now
-        return {ExactKey(key): value for key, value in backing.rows()}
+        return {ExactKey(key): value for key, value in self._open_backing().rows()}
 
     def open_values(self) -> StoredValues:
         """Open the values of a map. The topic is created with the first ones that are put."""
-        backing = self.makeState({}, None, 0, 1).backing
         opened = load(repr(self), "topic_values").StoredTopicValues
-        return opened(backing, self._compaction, for_producers(self.settings))
+        return opened(self._open_backing(), self._compaction, for_producers(self.settings))
+
+    def _open_backing(self) -> TopicBacking:
+        """Open the values outside of any run."""
+        backing = self.makeState({}, None, 0, 1).backing
+        backing.written = 1  # waits for records committed just now
+        return backing
 
     def ensure_topic(self) -> None:
         """Create the topic if it is missing. Raises StateError if an existing one is unsuitable."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from itertools import starmap
 from typing import Any
 
 from states.kafka.compacted.backing import TopicBacking
 from states.kafka.compacted.codec import GLOBAL_KEY
-from states.kafka.compacted.local_table import PREV, TXID
+from states.kafka.compacted.local_table import PREV, Row, format_txid
 from states.kafka.compacted.state import Compaction
 from states.kafka.marks import Mark, MarkPlace
 from states.kafka.producer import TransactionalProducer
@@ -33,7 +32,6 @@ class StoredTopicValues:
         self._backing = backing
         self._compaction = compaction
         self._settings = settings
-        backing.written = 1  # waits for records committed just now
 
     def put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
         self._compaction.ensure_topic()
@@ -44,7 +42,7 @@ class StoredTopicValues:
                 "topic cannot keep: its record would remove the key. Leave it out, or choose another kind of state"
             )
         rows = self._backing.rows_of(keys, values)
-        texts, headers = [row.value for row in rows.values()], list(starmap(_headers, rows.values()))
+        texts, headers = [row.value for row in rows.values()], list(map(_headers, rows.values()))
         place = MarkPlace(self._compaction.cluster, self._compaction.topic, "", self._compaction.topic)
         with closing(TransactionalProducer(place, PART, self._settings)) as producer:
             producer.open()
@@ -72,6 +70,5 @@ class StoredTopicValues:
         return f"topic {self._compaction.topic!r}"
 
 
-def _headers(value: bytes | None, txid: int | None, prev: bytes | None) -> list[tuple[str, bytes]]:
-    found = {TXID: None if txid is None else str(txid).encode(), PREV: prev}
-    return [(name, data) for name, data in found.items() if data is not None]
+def _headers(row: Row) -> list[tuple[str, bytes]]:
+    return format_txid(row.txid) + ([] if row.prev is None else [(PREV, row.prev)])
