@@ -17,6 +17,7 @@ from . import (
     joins,
     kafka,
     latency,
+    moving,
     page,
     scale,
     small,
@@ -48,6 +49,7 @@ GROUPS = {
     "fingerprints": fingerprints,
     "gateway": gateway,
     "drpc": drpc,
+    "moving": moving,
     "kafka": kafka,
     "end_to_end": end_to_end,
 }

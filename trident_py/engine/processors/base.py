@@ -152,7 +152,7 @@ class Processor(Generic[S]):
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Turns cyclic garbage collection off while a chunk is processed: it would walk all the tuples repeatedly."""
+    """Turn cyclic garbage collection off while many tuples are processed: it would walk all of them repeatedly."""
     if not gc.isenabled():
         yield
         return

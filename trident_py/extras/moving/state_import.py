@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 
+from ...engine.processors.base import no_collection
 from ...errors import StateError
 from ...state.roles import StoredValues
 from .checkpoint import Moved
@@ -48,6 +50,16 @@ class Result:
             )
 
 
+@dataclass(frozen=True)
+class Part:
+    """Keys and values as our state gets them, as text, and how many keys were taken until then."""
+
+    keys: list[Key]
+    values: list[Any]
+    text: bytes
+    taken: int
+
+
 class Digest:
     """The digest of keys and values in their order, and the number of different keys; 8 bytes of memory for a key."""
 
@@ -59,7 +71,7 @@ class Digest:
         self._hash.update(text)
 
     def note(self, keys: Sequence[Key]) -> None:
-        self._keys.extend(hash(repr(key)) for key in keys)  # the numbers -1 and -2 have one hash
+        self._keys.extend(map(hash, map(repr, keys)))  # the numbers -1 and -2 have one hash
 
     @property
     def keys(self) -> int:
@@ -82,23 +94,29 @@ def import_values(
     changes nothing. ``split``: what stands between the fields of a key in its name; ``tell`` gets the keys so far."""
     rebase = Rebase(source.kind, target.kind, moved, accept)
     sent, found = Digest(), Digest()
-    number = exact_numbers(target.key, target.value)
-    for keys, values in _read_ahead(source.read(SIZE, number)):
+
+    def prepare(keys: list[Key], values: list[Any]) -> Part | None:
         keys, values = rebase(keys, values)
-        if keys:
-            sent.note(keys)  # as Storm has them: two of them that are one key here are two
-            values = values if number is None else fit_values(target.kind, values, target.value)
-            keys, values = _drop_repeated(key_fields(keys, target.key, split), values)
-            target.put(keys, values)
-            text = as_text(keys, values)
-            sent.add(text)
-            found.add(text if target.holds(keys, values) else as_text(keys, target.get(keys)))
-        tell(rebase.tally.taken)
+        if not keys:
+            return None
+        sent.note(keys)  # as Storm has them: two of them that are one key here are two
+        if number is not None:
+            values = fit_values(target.kind, values, target.value)
+        keys, values = _drop_repeated(key_fields(keys, target.key, split), values)
+        return Part(keys, values, as_text(keys, values), rebase.tally.taken)
+
+    number = exact_numbers(target.key, target.value)
+    with no_collection():
+        for part in _work_ahead(filter(None, starmap(prepare, source.read(SIZE, number)))):
+            target.put(part.keys, part.values)
+            sent.add(part.text)
+            found.add(part.text if target.holds(part.keys, part.values) else as_text(part.keys, target.get(part.keys)))
+            tell(part.taken)
     return Result(rebase.tally, sent.keys, target.count(), sent.text, found.text)
 
 
-def _read_ahead(parts: Iterator[Batch]) -> Iterator[Batch]:
-    """Yield the parts; the next one is read while our store writes this one."""
+def _work_ahead(parts: Iterator[Part]) -> Iterator[Part]:
+    """Yield the parts; the next one is read and prepared while our store writes this one."""
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(next, parts, None)
         while (part := coming.result()) is not None:
