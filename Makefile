@@ -39,8 +39,8 @@ faults: services ## random faults over every state and store, as many as you lik
 host-faults: services ## hosts killed, cut off, slowed, stopped, as many as you like: make host-faults SEED=1 ROUNDS=10 (root)
 	@PYTHONPATH=tests:tests/kafka .venv/bin/python -m hosts.rounds --seed $(or $(SEED),1) --stories $(or $(ROUNDS),10) </dev/null
 
-cut-overs: services ## real Storm killed at random moments and moved here, as many as you like: make cut-overs SEED=7 ROUNDS=20
-	@PYTHONHASHSEED=0 PYTHONPATH=tests/extras/moving .venv/bin/python -m cut_over --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) $(if $(REVERSE),--reverse) </dev/null
+cut-overs: services ## real Storm killed at random moments and moved here: make cut-overs SEED=7 ROUNDS=20; once with many: KEYS=1000000
+	@PYTHONHASHSEED=0 PYTHONPATH=tests/extras/moving .venv/bin/python -m $(if $(KEYS),large_cut_over $(KEYS),cut_over --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) $(if $(REVERSE),--reverse)) </dev/null
 
 simulate: setup  ## drawn schedules of the protocol over simulated stores, as long as you like: make simulate SEED=7 SECONDS=3600
 	@PYTHONPATH=tests .venv/bin/python -m simulation.random --seed $(or $(SEED),1) --seconds $(or $(SECONDS),60) </dev/null

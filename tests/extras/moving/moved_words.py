@@ -16,7 +16,7 @@ def build() -> TridentTopology:
     kafka, topic, kind, file = (os.environ[f"WORDS_{name}"] for name in ("KAFKA", "TOPIC", "KIND", "STATES"))
     spout = KafkaSpout(
         kafka, topic, kind="transactional" if kind == "transactional" else "opaque", value="string", fields="value",
-        endingOffsets="latest", maxRecordsPerBatch=50, settings=SETTINGS,
+        endingOffsets="latest", maxRecordsPerBatch=int(os.environ.get("WORDS_MOST", 50)), settings=SETTINGS,
     )  # fmt: skip
     topology = TridentTopology()
     words = topology.newStream("sentences", spout).each("value", lambda value: value.split(" "), "word")
