@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +43,7 @@ BUILDERS: list[Callable[[str], Any]] = [
 
 def ask(built: Any) -> Any:
     """The first question to the server."""
-    if isinstance(built, RedisState):
+    if isinstance(built, RedisState | RedisMapState):
         return built.participant().remembered({"topology.name": "t", "trident.state.name": "s"})
     return built.get("x")
 
@@ -144,3 +145,29 @@ def test_an_option_without_a_value_counts_as_none() -> None:
     """As in redis-py; a variable may be empty."""
     assert read_redis_url("redis://place/3?db=&password=&socket_timeout=").database == "3"
     assert read_redis_url("redis://place/name?db=&db=2").database == "2"
+
+
+@pytest.mark.parametrize("build", BUILDERS, ids=["map", "texts", "gateway", "import"])
+@pytest.mark.parametrize(
+    ("options", "checked"),
+    [("", True), ("?ssl_ca_certs=/ca.pem", True), ("?ssl_check_hostname=no", False), ("?ssl_cert_reqs=none", False)],
+)
+def test_the_name_in_a_servers_certificate_is_checked_by_every_client(
+    build: Callable[[str], Any], options: str, checked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    real = client.Redis.from_url.__func__  # type: ignore[attr-defined]
+
+    def note(cls: Any, url: str, **given: Any) -> Any:
+        made = real(cls, url, **given)
+        asked.append(given | {"made": made.connection_pool.connection_kwargs})
+        return made
+
+    monkeypatch.setattr(client.Redis, "from_url", classmethod(note))
+    with contextlib.suppress(Exception):  # nothing listens there
+        ask(build(f"rediss://127.0.0.1:1/0{options}"))
+    close_servers()
+    assert asked
+    for given in asked:  # before version 6 it must be asked
+        assert given.get("ssl_check_hostname", False) == ("cert_reqs=none" not in options)
+        assert given["made"].get("ssl_check_hostname", False) == checked

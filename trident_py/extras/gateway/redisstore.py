@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import DefinitionError, explain_missing
 from ...model.secrets import hide, redact_url, secrets_in
-from ..redis.url import read_redis_url
+from ..redis.url import make_client
 from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 
 CLAIM = """
@@ -73,8 +73,7 @@ class RedisClaims:
             raise DefinitionError(explain_missing(f"the store {redact_url(url)}", "redis", "redis")) from None
         self._redis = redis
         options = {"decode_responses": True, "socket_timeout": PATIENCE, "socket_connect_timeout": 3}
-        read_redis_url(url)
-        self._client: Any = redis.Redis.from_url(url, **options)
+        self._client: Any = make_client(url, **options)
         self._scripts = {text: self._client.register_script(text) for text in (CLAIM, RELEASE, DROP, MOVE)}
         self._shown, self._secrets, self._prefix = redact_url(url), secrets_in(url), prefix
         self._ttl = "" if seconds is None else str(int(seconds * 1000))

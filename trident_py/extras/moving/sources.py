@@ -20,7 +20,7 @@ from ...state import (
     Location,
     StateType,
 )
-from ..redis.url import read_redis_url
+from ..redis.url import make_client, read_redis_url
 from .storm_values import Key, check_form, decode
 
 OURS = b"trident:"  # begins the names of our ledger's keys
@@ -82,11 +82,9 @@ class RedisSource:
 
     def connect(self) -> Any:
         try:
-            import redis
+            return make_client(self.url, socket_timeout=ANSWER, socket_connect_timeout=ANSWER)
         except ImportError as error:
             raise DefinitionError(explain_missing(self.shown, f"the client {error.name}", "redis")) from error
-        read_redis_url(self.url)
-        return redis.from_url(self.url, socket_timeout=ANSWER, socket_connect_timeout=ANSWER)
 
     @contextmanager
     def open(self) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ...errors import DefinitionError, FailedException, ReadOnlyStore, StateError, explain_missing
 from ...model import secrets
 from ...model.retry import again_for
-from .url import SCHEMES, is_redis_url, read_redis_url
+from .url import SCHEMES, is_redis_url, make_client, read_redis_url
 
 T = TypeVar("T")
 ANSWER = 30.0
@@ -56,12 +56,13 @@ class RedisDatabase:
         self._secrets = secrets.secrets_in(url)
         self._redis = redis
         once_more = Retry(NoBackoff(), 1)  # the server may have closed an idle connection
-        self.client: Any = self._make_client(url, socket_timeout=ANSWER, retry=once_more)
-        self._first: Any = self._make_client(url, socket_timeout=CONNECT, retry=Retry(NoBackoff(), 0))
+        self.client: Any = make_client(
+            url, socket_timeout=ANSWER, socket_connect_timeout=CONNECT, retry=once_more
+        )
+        self._first: Any = make_client(
+            url, socket_timeout=CONNECT, socket_connect_timeout=CONNECT, retry=Retry(NoBackoff(), 0)
+        )
         self._scripts: dict[str, Any] = {}
-
-    def _make_client(self, url: str, **options: Any) -> Any:
-        return self._redis.Redis.from_url(url, socket_connect_timeout=CONNECT, **options)
 
     def run(self, text: str, keys: Sequence[str], arguments: Sequence[Any], doing: str) -> Any:
         """Run a Lua script, which Redis runs atomically. Raises FailedException if the outcome is unknown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from ...errors import DefinitionError
@@ -98,6 +98,19 @@ def read_redis_url(url: str) -> RedisAddress:
     for name, value in given:
         _check_option(parts.scheme, name, value)
     return address._replace(database=str(int(database or address.database)))
+
+
+def make_client(url: str, **options: Any) -> Any:
+    """Return a client of redis-py, which is there. It checks the server's name in its certificate; before its version 6
+    redis-py itself did so only if it was asked."""
+    import redis
+
+    read_redis_url(url)
+    parts = urlsplit(url)
+    checks = parts.scheme == "rediss" and dict(parse_qsl(parts.query)).get("ssl_cert_reqs") != "none"
+    if checks:
+        options["ssl_check_hostname"] = True  # what the URL says has precedence
+    return redis.Redis.from_url(url, **options)
 
 
 def _read_address(parts: SplitResult, given: Sequence[tuple[str, str]], database: str) -> RedisAddress:
