@@ -1,6 +1,6 @@
 # Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
 .DEFAULT_GOAL := help
-.PHONY: help setup services run cluster check test test-all floors spark-matrix faults host-faults cut-overs simulate planted lint
+.PHONY: help setup services run cluster check test test-all floors spark-matrix faults host-faults soak cut-overs simulate planted lint
 .PHONY: bench docs clean
 
 help:            ## this list
@@ -38,6 +38,9 @@ faults: services ## random faults over every state and store, as many as you lik
 
 host-faults: services ## hosts killed, cut off, slowed, stopped, as many as you like: make host-faults SEED=1 ROUNDS=10 (root)
 	@PYTHONPATH=tests:tests/kafka .venv/bin/python -m hosts.rounds --seed $(or $(SEED),1) --stories $(or $(ROUNDS),10) </dev/null
+
+soak: services ## the chain from sensors to MariaDB for an hour, a kill a minute: what grows? make soak MINUTES=60 SPARE=gateway
+	@PYTHONPATH=tests .venv/bin/python -m faults.soak --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --spare $(or $(SPARE),driver) </dev/null
 
 cut-overs: services ## real Storm killed at random moments and moved here: make cut-overs SEED=7 ROUNDS=20; once with many: KEYS=1000000
 	@PYTHONHASHSEED=0 PYTHONPATH=tests/extras/moving .venv/bin/python -m $(if $(KEYS),large_cut_over $(KEYS),cut_over --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) $(if $(REVERSE),--reverse)) </dev/null

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,6 +38,10 @@ class Program:
         self.starts = 0
         self._log: IO[bytes] = (folder / f"{name}.log").open("ab")
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
 
     def start(self) -> None:
         """Starts it unless it runs, in its own process group: its children end with it."""
@@ -141,6 +145,8 @@ class Chain:
 class Killer:
     """Kills one link after the other while the fleet sends. Each kill is due at a number of acknowledged events."""
 
+    turns: Sequence[str] = TURNS
+
     def __init__(self, chain: Chain, events: int, kills: int, seed: int, log: Callable[[str], None]) -> None:
         draw = random.Random(seed)
         self.at = [int(events * (n + draw.uniform(0.3, 0.9)) / kills) for n in range(kills)]
@@ -152,7 +158,7 @@ class Killer:
 
     def strike(self) -> None:
         """Called in a thread: a start may take seconds."""
-        link = TURNS[self.done % len(TURNS)]
+        link = self.turns[self.done % len(self.turns)]
         self.log(f"SIGKILL: {link}")
         self.done += 1
         self.chain.kill(link)
