@@ -13,8 +13,8 @@ REMOTE = "SPARK_REMOTE"
 LACKS = """A topology needs, and Spark Connect lacks:
   - foreachBatch in this process: Connect runs it in the server, where the run's spouts and listeners are not
   - local properties of a job (SparkContext.setLocalProperty): they carry txid and attempt to the tasks
-  - the running query's plan and offset log, in its Java process: a replay runs the plan of the same batch again
-  - a data source whose planner calls this process, and the environment of Python workers"""
+  - the running query's offset log, in its Java process: our log keeps what each txid has read of Spark's sources
+  - the environment of Python workers: all of them need one hash seed"""
 INSTEAD = """Use a classic session: spark-submit --master URL app.py, trident run MODULE:build --master URL, or
 SparkSession.builder.master(URL).getOrCreate(), in a process that can reach the cluster; see docs/deployment.md"""
 

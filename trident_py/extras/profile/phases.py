@@ -6,7 +6,7 @@ PHASES = {
     "between batches": "Spark: nothing runs; it begins the next batch at once if a spout is ready",
     "waiting": "driver: no spout is ready",
     "source planner": "driver: the coordinators describe the batch, spouts of the driver emit it",
-    "offset": "Spark: asks the planner process for the batch, without the two above",
+    "offset": "Spark: asks its sources how far they are, without the two above",
     "planning": "Spark: plans the micro-batch, and the job",
     "offset log": "Spark: writes the offsets to the checkpoint",
     "foreachBatch": "Spark: calls Python, and returns",
