@@ -301,7 +301,7 @@ def test_a_topology_files_secrets_are_shown_by_no_command_and_in_no_process_list
     }  # fmt: skip
     while any(process.poll() is None for process in ps.values()):
         watched["processes"] = watched.get("processes", "") + process_list()
-        time.sleep(0.1)
+        time.sleep(0.3)
     for command, process in ps.items():
         out, err = process.communicate()
         assert process.returncode in (0, 1), err.decode()
