@@ -28,6 +28,8 @@ from trident_py.report.progress import Event, Progress
 from trident_py.testing import FixedBatchSpout
 
 ROOT = Path(__file__).parent.parent
+SEEDED = {"PYTHONHASHSEED": "0"}
+"""Without it a local run starts itself again, which takes twice as long; tests/test_set_order.py shows it."""
 
 GOOD = """
 import time
@@ -130,7 +132,7 @@ def folder(tmp_path: Path) -> Path:
 
 def trident(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-m", "trident_py", *arguments]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", **variables}
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", **SEEDED, **variables}
     return subprocess.run(
         command,
         cwd=folder,
@@ -294,7 +296,7 @@ def test_a_signal_ends_a_run_after_its_batch_and_without_a_traceback(
     folder: Path, where: str, sent: signal.Signals, code: int
 ) -> None:
     command = [sys.executable, "-W", "error", "-m", "trident_py", "run", "good:endless", where, "--json"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SEEDED}
     with subprocess.Popen(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         # also where this process runs in the background, and so ignores SIGINT
@@ -316,7 +318,7 @@ def test_a_signal_ends_a_run_after_its_batch_and_without_a_traceback(
 def test_a_second_signal_ends_a_run_whose_batch_hangs_and_says_so(folder: Path) -> None:
     command = [sys.executable, "-m", "trident_py", "run", "good:hanging", "--local", "--log-format", "json"]
     with subprocess.Popen(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, stderr=subprocess.PIPE
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), **SEEDED}, text=True, stderr=subprocess.PIPE
     ) as running:
         while not (folder / "hangs").exists():
             assert running.poll() is None

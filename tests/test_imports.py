@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from syntax import nodes
 
 from trident_py.entry_points import COMMANDS, EXTRAS, find_points
 from trident_py.filesystems.registry import FILESYSTEMS
@@ -156,10 +157,10 @@ def imports_of(path: Path) -> list[Import]:
 
 def _imports_of(path: Path) -> Iterator[Import]:
     file = path.relative_to(ROOT).as_posix()
-    tree = ast.parse(path.read_text())
-    inside = {child for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-              for child in ast.walk(node)}  # fmt: skip
-    for node in ast.walk(tree):
+    functions = (node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    inside = {child for function in functions for child in ast.walk(function)
+              if isinstance(child, ast.Import | ast.ImportFrom)}  # fmt: skip
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -259,7 +260,7 @@ def test_nothing_names_a_module_of_another_extra() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
         for package in ("trident_py", "states")
         for path in sources(package)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Constant)
         and extra(str(node.value)) not in (None, extra(path.relative_to(ROOT).as_posix()))
     ]  # fmt: skip
@@ -302,7 +303,7 @@ def test_only_what_runs_on_spark_imports_pyspark() -> None:
 
 def private_names(path: Path) -> Iterator[str]:
     """Names of PySpark, Py4J and Spark's Java classes that those do not promise."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Attribute):
             ours = isinstance(node.value, ast.Name) and node.value.id == "self"
             if node.attr in INTERNALS or (re.fullmatch("_j[a-z]+", node.attr, re.IGNORECASE) and not ours):
@@ -368,7 +369,7 @@ def test_one_module_knows_the_keys_of_a_run() -> None:
         for package in ("trident_py", "states")
         for path in sources(package)
         if path.relative_to(ROOT).as_posix() != "trident_py/model/context.py"
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Constant) and node.value in keys
     ]
     assert spelt == []
@@ -377,9 +378,8 @@ def test_one_module_knows_the_keys_of_a_run() -> None:
 def test_one_function_says_what_to_install() -> None:
     found = []
     for path in [*sources("trident_py"), *sources("states")]:
-        nodes = list(ast.walk(ast.parse(path.read_text())))
-        docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
-        texts = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        docstrings = {node.value for node in nodes(path) if isinstance(node, ast.Expr)}
+        texts = [node for node in nodes(path) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
         said = [text for text in texts if text not in docstrings and "pip install 'trident-py" in text.value]
         found += [path.relative_to(ROOT).as_posix() for _ in said]
     assert found == ["trident_py/errors.py"]
@@ -433,7 +433,7 @@ def test_functions_stay_under_25_lines() -> None:
         f"{path.relative_to(ROOT).as_posix()}:{node.name}": body_lines(node)
         for package in ("trident_py", "states")
         for path in sources(package)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     too_long = {name: n for name, n in lengths.items() if n > BODY_LINES and name not in LONG_FUNCTIONS}

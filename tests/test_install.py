@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import json
 import os
 import re
 import shutil
@@ -121,8 +122,28 @@ def test_importing_the_package_loads_only_what_it_needs() -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert set(found.stdout.split()) == LOADED
 
-@pytest.mark.parametrize("module", ["pymysql", "psycopg", "confluent_kafka", "redis", "fsspec", "requests", "boto3"])
-def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> None:
+FORKING = """
+import json, os, sys, trident_py
+for code in json.loads(sys.argv[1]):
+    if os.fork() == 0:
+        exec(code)
+        os._exit(0)
+    if os.wait()[1]:
+        print("ended by", code)
+"""
+"""A process that has imported the package runs each text in a child of its own."""
+
+
+def forked(folder: Path, *codes: str) -> str:
+    """What these texts print, each in a process that has imported `trident_py` and nothing of ours besides."""
+    environment = {**_ENVIRONMENT, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-W", "error", "-c", FORKING, json.dumps(codes)]
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.run(command, cwd=folder, env=environment, text=True, check=True, **both).stdout
+
+
+def without(module: str) -> str:
+    """The text of a program without a client, which prints what it is told."""
     opened = {
         "pymysql": "SqlMapState.opaque('mysql+pymysql://u:secret@h/db', 't', 'k string').participant().open({})",
         "psycopg": "SqlMapState.opaque('postgresql+psycopg://u:secret@h/db', 't', 'k string').participant().open({})",
@@ -134,23 +155,29 @@ def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> Non
     }[module]
     extras = {"pymysql": "mysql", "psycopg": "postgresql", "confluent_kafka": "kafka", "fsspec": "hdfs"}
     extra = {**extras, "requests": "hdfs", "boto3": "s3"}.get(module, module)
-    code = (
+    return (
         f"import sys; sys.modules[{module!r}] = None\n"
         "from states.sql import SqlMapState\nfrom trident_py.errors import DefinitionError\n"
         "from states.files import FileState\nfrom trident_py.spouts import FileSpout\n"
         f"try:\n    {'from states.kafka import TransactionalTopicState' if extra == 'kafka' else 'pass'}\n"
         f"    {'from states.redis import RedisMapState' if extra == 'redis' else 'pass'}\n"
-        f"    {opened}\nexcept DefinitionError as error:\n    print(error)\n"
+        f"    {opened}\nexcept DefinitionError as error:\n    print({module!r}, {extra!r}, str(error))\n"
     )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert f"pip install 'trident-py[{extra}]'" in done.stdout, done.stderr
-    assert module in done.stdout and "secret" not in done.stdout
 
 
-@pytest.mark.parametrize("extra", list(ALONE))
-def test_the_modules_of_an_extra_can_be_imported(extra: str, tmp_path: Path) -> None:
-    environment = {**_ENVIRONMENT, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", ALONE[extra]], cwd=tmp_path, env=environment, check=True)
+CLIENTS = ["pymysql", "psycopg", "confluent_kafka", "redis", "fsspec", "requests", "boto3"]
+
+
+def test_what_needs_a_client_that_is_missing_names_the_extra(tmp_path: Path) -> None:
+    told = forked(tmp_path, *map(without, CLIENTS))
+    assert [line.split()[0] for line in told.splitlines()] == CLIENTS, told
+    for line in told.splitlines():
+        module, extra, error = line.split(maxsplit=2)
+        assert f"pip install 'trident-py[{extra}]'" in error and module in error and "secret" not in error
+
+
+def test_the_modules_of_an_extra_can_be_imported(tmp_path: Path) -> None:
+    assert forked(tmp_path, *ALONE.values()) == ""
 
 
 def test_whatever_users_install_has_a_floor() -> None:
@@ -233,7 +260,9 @@ class FiveMinutes:
 
     def __init__(self, folder: Path, python: Path, path: str = "") -> None:
         self.folder = folder
-        self.environment = {**_ENVIRONMENT, "PATH": f"{python.parent}:{os.environ['PATH']}", "PYTHONPATH": path}
+        quick_java = " ".join(each for each in os.environ["SPARK_SUBMIT_OPTS"].split() if not each.startswith("-D"))
+        self.environment = {**_ENVIRONMENT, "PATH": f"{python.parent}:{os.environ['PATH']}", "PYTHONPATH": path,
+                            "SPARK_SUBMIT_OPTS": quick_java}  # fmt: skip
         text = (ROOT / "README.md").read_text().partition("## In five minutes")[2].partition("\n## ")[0]
         blocks = BLOCK.findall(text)
         (folder / "states.yaml").write_text(next(block for kind, block in blocks if kind == "yaml"))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from syntax import nodes, tree
 
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.engine.program import compile_plan
@@ -62,7 +63,7 @@ def test_merged_streams_run_beside_one_that_is_called_like_both(tmp_path: Path, 
 def test_no_two_public_classes_share_a_name() -> None:
     files = [path for package in ("trident_py", "states") for path in (ROOT / package).rglob("*.py")]
     classes = Counter(
-        node.name for path in files for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+        node.name for path in files for node in tree(path).body if isinstance(node, ast.ClassDef)
     )
     twice = {name for name, count in classes.items() if count > 1 and not name.startswith("_")}
     assert twice == set()
@@ -121,7 +122,7 @@ def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     return [
         (f"{path.relative_to(ROOT)}:{node.lineno}", node)
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
 

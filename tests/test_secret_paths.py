@@ -271,33 +271,30 @@ streams:
       - groupBy: word
       - persistentAggregate: {state: counts, agg: Count, functionFields: count}
 """
-COMMANDS = [
+RUNS = [
     ("run", "--local", "--json"),
+    ("run", "--local", "--log-format", "json", "--events", "events.jsonl", "--name", "with-events"),
+    ("txid", "ls", "--json"),
+]
+"""Commands in processes of their own, which a list of processes shows."""
+COMMANDS = [
     ("run", "--local", "--dry-run"),
     ("explain", "--format", "dot"),
     ("check", "--json"),
-    ("run", "--local", "--log-format", "json", "--events", "events.jsonl", "--name", "with-events"),
-    ("txid", "ls", "--json"),
     ("txid", "show", "1"),
     ("txid", "sql", "txids.db"),
 ]
 
 
 def test_a_topology_files_secrets_are_shown_by_no_command_and_in_no_process_list(
-    tmp_path: Path, watched: dict[str, str]
+    tmp_path: Path, watched: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "trident.yml").write_text(TOPOLOGY)
-    environment = {
-        **os.environ,
-        "CANARY": CANARY,
-        "CANARY_TYPED": TYPED,
-        "PYTHONPATH": str(ROOT),
-        "PYTHONHASHSEED": "0",
-    }
+    given = {"CANARY": CANARY, "CANARY_TYPED": TYPED, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
     ps = {
-        command: subprocess.Popen([sys.executable, "-m", "trident_py", *command], cwd=tmp_path, env=environment,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for command in COMMANDS
+        command: subprocess.Popen([sys.executable, "-m", "trident_py", *command], cwd=tmp_path,
+                                  env={**os.environ, **given}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for command in RUNS
     }  # fmt: skip
     while any(process.poll() is None for process in ps.values()):
         watched["processes"] = watched.get("processes", "") + process_list()
@@ -306,6 +303,12 @@ def test_a_topology_files_secrets_are_shown_by_no_command_and_in_no_process_list
         out, err = process.communicate()
         assert process.returncode in (0, 1), err.decode()
         watched[f"{command}"] = (out + err).decode()
+    monkeypatch.chdir(tmp_path)
+    for command in COMMANDS:
+        done = CliRunner().invoke(trident, command, env=given)
+        assert done.exit_code in (0, 1), done.output
+        watched[f"{command}"] = done.output + chain(done.exception)
+    close_stores()
     watched["files"] = files_in(tmp_path / "checkpoints")
     watched["events"] = (tmp_path / "events.jsonl").read_text()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -25,8 +26,14 @@ def calls(file: Path) -> Iterator[str]:
                 yield "os.system"
 
 
+@cache
+def called() -> dict[str, set[str]]:
+    """What each file calls."""
+    return {str(file.relative_to(ROOT)): set(calls(file)) for file in SOURCES}
+
+
 def users(names: set[str]) -> set[str]:
-    return {str(file.relative_to(ROOT)) for file in SOURCES if names & set(calls(file))}
+    return {file for file, found in called().items() if names & found}
 
 
 def listed(title: str) -> set[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 
 from examples import weather
 
@@ -62,23 +63,33 @@ def test_in_process_the_tables_equal_one_pass_of_pandas(tmp_path: Path, frame: p
     assert_equals_pandas(database, frame)
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The digest of the tables of an undisturbed run."""
+    folder = tmp_path_factory.mktemp("plain")
+    tables = weather.tables(f"sqlite:///{folder}/plain.sqlite")
+    weather.run(weather.build(tables, batch=5_000), folder, local=True, batches=6)
+    return weather.digest(tables)
+
+
 def test_with_states_from_a_file_every_database_gets_the_same_tables(
-    database: str, tmp_path: Path, frame: pd.DataFrame
+    database: str, tmp_path: Path, frame: pd.DataFrame, plain: str
 ) -> None:
-    plain = tmp_path / "plain.sqlite"
-    weather.run(weather.build(weather.tables(f"sqlite:///{plain}"), batch=5_000), tmp_path, local=True, batches=6)
-    told = ["--out", tmp_path, "--states", FILE]
-    done = example(*told, "--local", "--batch", 5_000, url=database)
-    assert done.returncode == 0, done.stderr
+    def typed(*arguments: Any) -> Any:
+        told = map(str, ["--out", tmp_path, "--states", FILE, *arguments])
+        return CliRunner().invoke(weather.main, list(told), env={"TRIDENT_DB": database})
+
+    done = typed("--local", "--batch", 5_000)
+    assert done.exit_code == 0, done.output
     assert "26,115 readings" in done.stdout
     assert sa.make_url(database).render_as_string() in done.stdout.replace("\n", "")
     assert_equals_pandas(database, frame)
-    assert example(*told, "--digest", url=database).stdout.strip() == digest(plain)
+    assert typed("--digest").stdout.strip() == plain
 
-    again = example(*told, "--local", "--batch", 5_000, url=database)
-    assert again.returncode == 1  # this cluster begins anew, the tables remember batch 6
+    again = typed("--local", "--batch", 5_000)
+    assert again.exit_code == 1  # this cluster begins anew, the tables remember batch 6
     assert "LineageError" in again.stderr and "Traceback" not in again.stderr
-    assert example(*told, "--digest", url=database).stdout.strip() == digest(plain)
+    assert typed("--digest").stdout.strip() == plain
 
 
 def test_a_file_without_one_of_the_states_is_refused_by_name(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def eventually(condition: Callable[[], Any]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "it never came to be so"
+        time.sleep(0.01)
 
 
 def values(rows: list) -> list:
@@ -115,6 +116,8 @@ def all_of(player: Player) -> list[list]:
         if player.coordination.ready(txid):
             made.append(values(player.batch(txid)))
             txid += 1
+        else:
+            time.sleep(0.01)
     return made
 
 

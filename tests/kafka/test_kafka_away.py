@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
+from needed import needed
 from servers.waiting import soon
 from spout_support import produce
 from topic_reading import values
@@ -44,18 +45,36 @@ SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="a" user_me="right";'
 
 
+class Guarded(KafkaBroker):
+    """A broker with a second door, for those who know the password."""
+
+    def _write_settings(self) -> None:
+        at, self.door = f"PLAINTEXT://{HOST}:{self.port}", self.__dict__.get("door") or f"{HOST}:{free_port()}"
+        self.options |= {
+            "listeners": f"{at},SASL://{self.door},CONTROLLER://{HOST}:{self.controller_port}",
+            "advertised.listeners": f"{at},SASL://{self.door}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN", "listener.name.sasl.plain.sasl.jaas.config": JAAS,
+        }  # fmt: skip
+        super()._write_settings()
+
+
 @pytest.fixture(scope="module")
-def broker(own_kafka_of_module: Callable[..., Any]) -> Any:
-    return own_kafka_of_module()
+def broker() -> Iterator[Guarded]:
+    """The broker of this module. Who kills it starts it again."""
+    with needed("kafka"), Guarded() as made:
+        yield made
 
 
-@pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="class")
+def hasty() -> Iterator[None]:
     """Nobody waits half a minute for an answer."""
-    for module in (marks, topics, compaction, backing, local_table, transactions):
-        monkeypatch.setattr(module, "ANSWER", 0.5)
-    monkeypatch.setattr(transactions, "PATIENCE", 0.5)
-    monkeypatch.setattr(blocking_calls, "SPARE", 0.2)
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (marks, topics, compaction, backing, local_table, transactions):
+            patched.setattr(module, "ANSWER", 0.5)
+        patched.setattr(transactions, "PATIENCE", 0.5)
+        patched.setattr(blocking_calls, "SPARE", 0.2)
+        yield
 
 
 KEYED = {"key": "v string", "value": "v2 string", "partitions": 1}
@@ -83,18 +102,35 @@ def reasons(running: Any, kind: str = "waiting") -> list[str]:
 # -- states
 
 
-@pytest.mark.parametrize("kind", ["appended", "transactional", "compacted"])
-def test_a_start_waits_for_brokers_that_are_away_and_says_so(own_kafka: Any, kind: str) -> None:
-    broker = own_kafka()
+WAITING = ["appended", "transactional", "compacted"]
+
+
+@pytest.fixture(scope="module")
+def waited(broker: Any) -> dict[str, Any]:
+    """The runs of states and of a spout that all began while one broker was away, by kind. They are over."""
+    topologies = {kind: topology(FACTORIES[kind](broker.bootstrap, f"made-{kind}")) for kind in WAITING}
+    topology_of_spout, topic = TridentTopology(), broker.create_topic()
+    spout = KafkaSpout(broker.bootstrap, topic, endingOffsets="latest")
+    topology_of_spout.newStream("in", spout).each("value", lambda value: True)
+    produce(broker, topic, ["a", "b"])
     broker.kill()
     with LocalCluster() as cluster:
-        running = cluster.submitTopology("t", {}, topology(FACTORIES[kind](broker.bootstrap, "made")))
-        assert soon(lambda: any("Connection refused" in told for told in reasons(running))), running.events
+        runs = {kind: cluster.submitTopology(kind, {}, made) for kind, made in topologies.items()}
+        runs["spout"] = cluster.submitTopology("spout", {}, topology_of_spout.build())
+        for kind in WAITING:
+            assert soon(lambda kind=kind: any("Connection refused" in told for told in reasons(runs[kind])))
+        assert soon(lambda: len(reasons(runs["spout"], "reported")) > 0), runs["spout"].events
         broker.restart()
-        assert running.awaitTermination(60)
-    for told in reasons(running):
+        for running in runs.values():
+            assert running.awaitTermination(60)
+    return runs
+
+
+@pytest.mark.parametrize("kind", WAITING)
+def test_a_start_waits_for_brokers_that_are_away_and_says_so(broker: Any, waited: dict[str, Any], kind: str) -> None:
+    for told in reasons(waited[kind]):
         assert told.startswith("waiting for state s, up to ") and START_WAIT in told and broker.bootstrap in told
-    assert values(broker.bootstrap, "made").total() == 2
+    assert values(broker.bootstrap, f"made-{kind}").total() == 2
 
 
 @pytest.mark.parametrize("kind", FACTORIES)
@@ -106,24 +142,33 @@ def test_a_start_gives_up_at_its_limit_and_names_the_setting(kind: str) -> None:
     assert START_WAIT in str(told.value) and "Connection refused" in str(told.value)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["transactional", "compacted", *(pytest.param(k, marks=pytest.mark.whole) for k in FACTORIES if k[0] not in "tc")],
-)
-def test_brokers_away_in_a_run_fail_the_batch_never_the_run(broker: Any, hasty: None, kind: str) -> None:
-    topic = broker.create_topic(cleanup_policy="compact")
-    factory = FACTORIES[kind](broker.bootstrap, topic)
-    participant = factory.participant()
-    conf = {**CONF, "trident.generation": participant.open(CONF)}
+@pytest.fixture(scope="class")
+def opened(broker: Any, hasty: None) -> Iterator[dict[str, Any]]:
+    """A factory of each kind, its participant, and what its tasks are told; the broker is away."""
+    made: dict[str, Any] = {}
+    for kind, make in FACTORIES.items():
+        factory = make(broker.bootstrap, broker.create_topic(cleanup_policy="compact"))
+        participant = factory.participant()
+        made[kind] = factory, participant, {**CONF, "trident.generation": participant.open(CONF)}
     broker.kill()
-    try:
-        if kind != "transactional":  # whose driver asks nothing in an ordinary batch
-            with pytest.raises(FailedException, match=rf"Kafka at {broker.bootstrap}: .*topic '{topic}'"):
+    yield made
+    broker.restart()
+
+
+class TestAwayInARun:
+    @pytest.mark.parametrize(
+        "kind",
+        ["transactional", "compacted", *(pytest.param(k, marks=pytest.mark.whole) for k in ("appended", "opaque"))],
+    )
+    def test_brokers_away_in_a_run_fail_the_batch_never_the_run(
+        self, broker: Any, opened: dict[str, Any], kind: str
+    ) -> None:
+        factory, participant, conf = opened[kind]
+        if kind not in ("transactional", "appended"):  # whose driver asks nothing in an ordinary batch
+            with pytest.raises(FailedException, match=rf"Kafka at {broker.bootstrap}: .*topic '{factory.topic}'"):
                 participant.prepare(1, 0, 1)
-        with pytest.raises(FailedException, match=rf"Kafka at {broker.bootstrap}: .*{topic}"):
+        with pytest.raises(FailedException, match=rf"Kafka at {broker.bootstrap}: .*{factory.topic}"):
             written(factory.makeState(conf, None, 0, 1))
-    finally:
-        broker.restart()
 
 
 def written(state: Any) -> None:
@@ -162,40 +207,20 @@ def test_states_check_says_that_nobody_answers(tmp_path: Path) -> None:
 # -- a wrong password
 
 
-class Guarded(KafkaBroker):
-    """A broker with a second door, for those who know the password."""
-
-    def _write_settings(self) -> None:
-        at, self.door = f"PLAINTEXT://{HOST}:{self.port}", self.__dict__.get("door") or f"{HOST}:{free_port()}"
-        self.options |= {
-            "listeners": f"{at},SASL://{self.door},CONTROLLER://{HOST}:{self.controller_port}",
-            "advertised.listeners": f"{at},SASL://{self.door}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "sasl.enabled.mechanisms": "PLAIN", "listener.name.sasl.plain.sasl.jaas.config": JAAS,
-        }  # fmt: skip
-        super()._write_settings()
-
-
-@pytest.fixture(scope="module")
-def guarded(broker: Any) -> Iterator[Any]:
-    with Guarded() as made:
-        yield made
-
-
-def test_a_wrong_password_ends_the_start_at_once_in_words(guarded: Any) -> None:
+def test_a_wrong_password_ends_the_start_at_once_in_words(broker: Any) -> None:
     """Waiting cannot help."""
-    topic = guarded.create_topic()
-    connect_admin(Cluster.of(guarded.door, {**SASL, "sasl.password": "right"}))
+    topic = broker.create_topic()
+    connect_admin(Cluster.of(broker.door, {**SASL, "sasl.password": "right"}))
     wrong = {**SASL, "sasl.password": "hush"}
     made = TridentTopology()
-    made.newStream("in", KafkaSpout(guarded.door, topic, settings=wrong)).each("value", lambda value: True)
-    factory = TransactionalTopicState(guarded.door, topic, value="v", settings=wrong)
+    made.newStream("in", KafkaSpout(broker.door, topic, settings=wrong)).each("value", lambda value: True)
+    factory = TransactionalTopicState(broker.door, topic, value="v", settings=wrong)
     for each in (topology(factory), made.build()):
         with LocalCluster() as cluster:
             running = cluster.submitTopology("t", {START_WAIT: 50}, each)
             with pytest.raises(TopologyError) as told:
                 running.awaitTermination(60)
-        for words in (guarded.door, "_AUTHENTICATION", "Invalid username or password", "Check security.protocol"):
+        for words in (broker.door, "_AUTHENTICATION", "Invalid username or password", "Check security.protocol"):
             assert words in str(told.value)
         assert "hush" not in str(told.value) and START_WAIT not in str(told.value)
     with pytest.raises(StateError, match="_AUTHENTICATION"):
@@ -219,28 +244,16 @@ def test_a_spout_gives_up_at_the_limit_and_says_why(caplog: pytest.LogCaptureFix
     assert any("waiting for Kafka" in reason for reason in reasons(running, "reported"))
 
 
-def test_a_spout_waits_for_brokers_that_come_later(own_kafka: Any) -> None:
-    broker = own_kafka()
-    topic = broker.create_topic()
-    produce(broker, topic, ["a", "b"])
-    broker.kill()
-    made = TridentTopology()
-    made.newStream("in", KafkaSpout(broker.bootstrap, topic, endingOffsets="latest")).each("value", lambda value: True)
-    with LocalCluster() as cluster:
-        running = cluster.submitTopology("t", {}, made.build())
-        assert soon(lambda: len(reasons(running, "reported")) > 0), running.events
-        broker.restart()
-        assert running.awaitTermination(60)
-        assert running.txid == 1
+def test_a_spout_waits_for_brokers_that_come_later(waited: dict[str, Any]) -> None:
+    assert waited["spout"].txid == 1
 
 
 def test_a_spout_says_in_a_run_too_why_nobody_answers(
-    own_kafka: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    broker: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It goes on when they are back."""
     monkeypatch.setattr(topic_metadata, "SILENT", 0.0)
     monkeypatch.setattr(topic_metadata, "AGAIN", 0.0)
-    broker = own_kafka()
     topic = broker.create_topic()
     produce(broker, topic, ["a"])
     made = TridentTopology()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from trident_py.tuples import Fields
 
 pytestmark = pytest.mark.dear
 
-SIZE, BACKUP, LATER, LAST = 100, 4, 8, 12
+SIZE, BACKUP, LATER, LAST = 20, 2, 4, 6
 ROW = Fields("k string", "n bigint")
 KEYED = {"key": "k string", "partitions": 2}
 MAPS: dict[str, Callable[..., Any]] = {
@@ -143,30 +143,44 @@ def broker(own_kafka_of_module: Callable[..., Any]) -> Any:
     return own_kafka_of_module()
 
 
+def names(test: pytest.Item) -> tuple[str, str]:
+    """The place that a test of `restored` looks at: its name, and its kind."""
+    assert isinstance(test, pytest.Function)
+    kind = test.callspec.params["kind"]
+    return (f"{kind} with its checkpoint" if test.function is WITH_CHECKPOINT else kind), kind
+
+
 @pytest.fixture(scope="module")
-def restored(own_kafka_of_module: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cycle]:
-    """All kinds ran to batch 8, and the broker's folder is that of batch 4. Before that only its marks were."""
-    cycle = Cycle(own_kafka_of_module(), tmp_path_factory.mktemp("restored"))
-    for kind in (*KINDS, *BLIND):
-        cycle.place(kind, kind).run(BACKUP)
-    for kind in KINDS:
-        cycle.place(f"{kind} with its checkpoint", kind).run(BACKUP)
-    cycle.broker.stop()
-    shutil.copytree(cycle.data, cycle.folder / "backup")
-    cycle.broker.start()
+def restored(broker: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cycle:
+    """All kinds ran to batch 8, and the broker's folder is that of batch 4. Before that only its marks were.
+
+    The kinds are those that the tests of this run look at.
+    """
+    cycle = Cycle(broker, tmp_path_factory.mktemp("restored"))
+    tests = [each for each in request.session.items if "restored" in getattr(each, "fixturenames", ())]
+    for name, kind in dict.fromkeys(map(names, tests)):
+        cycle.place(name, kind).run(BACKUP)
+    back_up(cycle)
     for place in cycle.places.values():
         shutil.copytree(place.folder, place.folder.with_name(place.folder.name + "-old"))
         place.run(LATER)
     cycle.broker.stop()
     put_back(cycle, "__consumer_offsets-*")
     cycle.broker.start()
-    for kind in KINDS:
+    for kind in (each for each in KINDS if each in cycle.places):
         cycle.offsets_alone[kind] = cycle.places[kind].refused("has the batches up to")
         cycle.places[kind].holds(*all_to(LATER))
     cycle.broker.stop()
     put_back(cycle, "*")
     cycle.broker.start()
-    yield cycle
+    return cycle
+
+
+def back_up(cycle: Cycle) -> None:
+    """A copy of the broker's folder in one moment, as a snapshot of its disk is."""
+    cycle.broker.freeze()
+    shutil.copytree(cycle.data, cycle.folder / "backup")
+    cycle.broker.thaw()
 
 
 def put_back(cycle: Cycle, pattern: str) -> None:
@@ -189,7 +203,7 @@ def test_a_topic_put_back_from_a_backup_is_refused_and_going_on_loses_what_is_sa
     ):  # fmt: skip
         assert words in told
     place.run(LAST, **{ACCEPT: f"s@{BACKUP}:{LATER}"})
-    place.holds(*all_to(BACKUP), *range(LATER + 1, LAST + 1))  # 400 of 1,200 records are missing
+    place.holds(*all_to(BACKUP), *range(LATER + 1, LAST + 1))  # 40 of 120 records are missing
     place.run(LAST + 1)
 
 
@@ -201,6 +215,9 @@ def test_a_topic_put_back_with_a_checkpoint_that_is_as_old_goes_on_exactly(resto
     place.folder.with_name(place.folder.name + "-old").rename(place.folder)
     place.run(LAST)
     place.holds(*all_to(LAST))
+
+
+WITH_CHECKPOINT = test_a_topic_put_back_with_a_checkpoint_that_is_as_old_goes_on_exactly
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -242,15 +259,15 @@ def test_a_broker_put_back_under_a_driver_ends_the_run(broker: Any, tmp_path: Pa
     def restored(call: str) -> None:
         batches.extend([call] if call == "prepare" else [])
         if call == "prepare" and len(batches) in (3, 6):
-            cycle.broker.stop()
             if len(batches) == 3:
-                shutil.copytree(cycle.data, tmp_path / "backup")
+                back_up(cycle)
             else:
+                cycle.broker.stop()
                 put_back(cycle, "*")
-            cycle.broker.start()
+                cycle.broker.start()
 
     with pytest.raises(TopologyError, match="its last complete batch is 2, and this driver has completed batch 5"):
-        place.run(LATER, restored)
+        place.run(6, restored)
     place.holds(1, 2)
     place.refused(r"has the batches up to 2, the checkpoint .* has committed batch 5")
 

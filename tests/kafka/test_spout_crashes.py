@@ -82,7 +82,7 @@ class Rounds:
 @pytest.mark.parametrize("kind", ["transactional", "opaque"])
 def test_drivers_killed_in_the_middle_of_batches_lose_and_double_nothing(kafka: Any, tmp_path: Path, kind: str) -> None:
     topic = kafka.create_topic(partitions=PARTITIONS)
-    expected = fill(kafka, topic, 25, seed=1)
+    expected = fill(kafka, topic, 12, seed=1)
     rounds = Rounds(tmp_path, {"bootstrap": kafka.bootstrap, "topic": topic, "kind": kind})
     committed: list[int] = []
     deaths = [["record", 700], ["over", 2], ["record", 50]]
@@ -111,7 +111,7 @@ def broker(started: Any) -> Any:
 
 def test_a_broker_killed_while_batches_run_loses_and_doubles_nothing(broker: Any, tmp_path: Path) -> None:
     topic = broker.create_topic(partitions=PARTITIONS)
-    expected = fill(broker, topic, 25, seed=2)
+    expected = fill(broker, topic, 12, seed=2)
     order = {"bootstrap": broker.bootstrap, "topic": topic, "kind": "transactional", "folder": str(tmp_path)}
     order["options"] = {"endingOffsets": None, "maxRecordsPerBatch": 200}
     with LocalCluster(str(tmp_path / "checkpoints")) as cluster:

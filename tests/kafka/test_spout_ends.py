@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ class Case:
             if player.coordination.ready(self.txid + 1):
                 read += values(player.batch(self.txid + 1))
                 self.txid += 1
+            else:
+                time.sleep(0.01)
         return read
 
     def is_over(self, player: Player) -> bool:

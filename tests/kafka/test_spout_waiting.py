@@ -140,6 +140,7 @@ def test_a_run_to_the_end_does_not_end_before_a_topic_that_is_gone_was_read(kafk
             if player.coordination.ready(txid):
                 player.batch(txid)
                 txid += 1
+            time.sleep(0.01)
 
 
 def test_a_run_to_the_end_waits_for_a_partition_that_does_not_answer(kafka: Any, play: Any) -> None:

@@ -223,8 +223,8 @@ def test_batches_and_attempts_leave_no_files_and_threads_behind(kafka: Any, make
         batch(1, attempt)
     batch(2)
     before = used()
-    for txid in range(3, 103):
+    for txid in range(3, 33):
         batch(txid)
-    for attempt in range(1, 26):
-        batch(102, attempt)
+    for attempt in range(1, 11):
+        batch(32, attempt)
     assert all(after <= start + 3 for after, start in zip(used(), before, strict=True)), (before, used())

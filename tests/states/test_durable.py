@@ -39,9 +39,13 @@ def rows(txid: int) -> list[TridentTuple]:
     return [TridentTuple.of(FIELDS, (word, txid)) for word in "abcd"]
 
 
+@pytest.fixture(scope="module")
+def server(own_server_of_module: Any) -> Any:
+    return own_server_of_module("postgresql", **LAZY)
+
+
 @pytest.mark.parametrize("state", STATES)
-def test_a_server_killed_between_prepare_and_the_tasks_knows_the_batch(own_server: Any, state: str) -> None:
-    server = own_server("postgresql", **LAZY)
+def test_a_server_killed_between_prepare_and_the_tasks_knows_the_batch(server: Any, state: str) -> None:
     driver = driver_of(state, server.create_database())
     driver.batch(rows(1), 1)
     driver.participant.prepare(2, 0, 2)
@@ -55,9 +59,8 @@ def test_a_server_killed_between_prepare_and_the_tasks_knows_the_batch(own_serve
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_server_killed_behind_publish_knows_that_the_batch_is_complete(own_server: Any, state: str) -> None:
+def test_a_server_killed_behind_publish_knows_that_the_batch_is_complete(server: Any, state: str) -> None:
     """The batch of no rows leaves no other trace."""
-    server = own_server("postgresql", **LAZY)
     driver = driver_of(state, server.create_database())
     driver.batch(rows(1), 1)
     driver.batch([], 2)

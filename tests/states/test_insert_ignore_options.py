@@ -22,6 +22,8 @@ from trident_py.operations.base import TridentCollector
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple
 
+pytestmark = pytest.mark.dear
+
 FIELDS = ["k string", "v bigint", "t string"]
 NAMES = Fields("k", "v", "t")
 

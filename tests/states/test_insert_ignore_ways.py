@@ -25,6 +25,8 @@ from trident_py.operations.base import TridentCollector
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple
 
+pytestmark = pytest.mark.dear
+
 NAMES = Fields("k", "v", "t")
 FIELDS = ["k string", "v bigint", "t string"]
 SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)

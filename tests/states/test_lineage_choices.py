@@ -16,6 +16,8 @@ from trident_py.errors import LineageError, StateError
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple
 
+pytestmark = pytest.mark.dear
+
 ROW = Fields("word string", "n bigint")
 
 

@@ -26,6 +26,8 @@ from trident_py.operations.base import TridentCollector
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple
 
+pytestmark = pytest.mark.dear
+
 BOTH = ["hold", "report"]
 COLUMNS = ["who string", "n bigint", "v string"]
 

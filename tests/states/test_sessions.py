@@ -89,6 +89,13 @@ REFUSED = {
 }
 
 
+@pytest.fixture(scope="module")
+def plain(postgresql: Any) -> list[str]:
+    """The story as it is told where nothing is set."""
+    with databases.fresh(postgresql) as url:
+        return story(url)
+
+
 @pytest.fixture
 def hostile(postgresql: Any) -> Iterator[tuple[str, Callable[[str, str], None], Callable[[], None]]]:
     """A database and its role; what sets one of their settings, and what resets them all."""
@@ -114,18 +121,20 @@ def hostile(postgresql: Any) -> Iterator[tuple[str, Callable[[str, str], None], 
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in HOSTILE.items() for value in values])
-def test_a_setting_of_role_or_database_changes_nothing(hostile: Any, name: str, value: str) -> None:
+def test_a_setting_of_role_or_database_changes_nothing(
+    hostile: Any, plain: list[str], name: str, value: str
+) -> None:
     url, alter, _ = hostile
-    plain = story(url)
     alter(name, value)
     alter(name, value)  # for the role too
     assert story(url) == plain
 
 
 @pytest.mark.whole("test_a_setting_of_role_or_database_changes_nothing")
-def test_every_switch_of_postgresql_the_other_way_round_changes_nothing(hostile: Any, postgresql: Any) -> None:
+def test_every_switch_of_postgresql_the_other_way_round_changes_nothing(
+    hostile: Any, plain: list[str], postgresql: Any
+) -> None:
     url, alter, reset = hostile
-    plain = story(url)
     text = "SELECT name, coalesce(enumvals, '{on,off}'), setting FROM pg_settings"
     with connection(url) as server:
         switches = server.exec_driver_sql(
@@ -142,17 +151,16 @@ def test_every_switch_of_postgresql_the_other_way_round_changes_nothing(hostile:
 
 
 @pytest.mark.parametrize("name", ["client_encoding", "options"])
-def test_a_setting_in_the_url_changes_nothing(postgresql: Any, name: str) -> None:
+def test_a_setting_in_the_url_changes_nothing(postgresql: Any, plain: list[str], name: str) -> None:
     with databases.fresh(postgresql) as url:
         more = {"client_encoding": "latin1", "options": "-c client_encoding=LATIN1 -c extra_float_digits=-15"}
-        assert story(make_url(url).update_query_dict({name: more[name]}).render_as_string()) == story(url)
+        assert story(make_url(url).update_query_dict({name: more[name]}).render_as_string()) == plain
 
 
 def test_a_client_encoding_in_the_environment_changes_nothing(
-    postgresql: Any, monkeypatch: pytest.MonkeyPatch
+    postgresql: Any, plain: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with databases.fresh(postgresql) as url:
-        plain = story(url)
         monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
         monkeypatch.setenv("PGTZ", "Asia/Tokyo")
         monkeypatch.setenv("PGDATESTYLE", "German")
@@ -210,7 +218,9 @@ def test_an_encoding_that_changes_texts_is_refused(postgresql: Any, encoding: st
             claims_of(url, 60.0, "claims").claim([Claim("a", "b")], "me", 60.0)
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS[1:])
+@pytest.mark.parametrize(
+    "encoding", [pytest.param(each, marks=pytest.mark.whole if at % 4 else ()) for at, each in enumerate(ENCODINGS[1:])]
+)
 def test_an_encoding_that_is_taken_gives_back_every_character(postgresql: Any, encoding: str) -> None:
     with connection(postgresql.url) as server:
         server.exec_driver_sql(f"SET trident.encoding = '{encoding}'")

@@ -20,6 +20,8 @@ from trident_py.operations import deterministic
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import TridentTuple
 
+pytestmark = pytest.mark.dear
+
 IDS = Fields("id", "more")
 
 

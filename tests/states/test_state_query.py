@@ -20,6 +20,8 @@ from trident_py.spouts import FixedBatchSpout
 from trident_py.testing import Crashing, collect
 from trident_py.tuples import Fields, TridentTuple
 
+pytestmark = pytest.mark.dear
+
 KINDS = ["nonTransactional", "transactional", "opaque"]
 WORDS = ["the", "cow", "jumped", "over", "the", "moon", "the", "man", "went", "to", "the", "store"]
 COUNTED = {word: WORDS.count(word) for word in WORDS}

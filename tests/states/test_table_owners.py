@@ -17,6 +17,8 @@ from trident_py.state import MapCombinerAggStateUpdater
 from trident_py.testing import FeederBatchSpout, FixedBatchSpout, collect
 from trident_py.tuples import TridentTuple
 
+pytestmark = pytest.mark.dear
+
 ROW = Fields("word string", "n bigint")
 WORDS = [("a", 1), ("b", 2), ("a", 3)]
 REPLACE = "topology.owner.replace"

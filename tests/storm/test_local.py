@@ -16,6 +16,7 @@ from .interpreter import run
 pytestmark = pytest.mark.dear
 
 PER_TEST = 50
+"""Recorded cases of one test."""
 
 
 @pytest.fixture(scope="module")
@@ -42,32 +43,42 @@ def test_requests_get_what_storm_answered(recorded: cases.Recorded, cluster: Any
         assert diff(recorded.case, recorded.result, ours) == {}, ours["error"]
 
 
+def parts(recorded: list[Any]) -> Any:
+    """Numbers of `some`. Each number comes once in `make test`, in one of the tests that have it."""
+    return pytest.mark.parametrize("part", range(-(-len(recorded) // PER_TEST)))
+
+
+def some(recorded: list[Any], part: int) -> list[Any]:
+    """One part of all cases: every so manieth, so that each part has some of all kinds."""
+    return recorded[part :: -(-len(recorded) // PER_TEST)]
+
+
 def _wrong(part: list[cases.Recorded], cluster: Any) -> dict[str, Any]:
     """What differs, by the names of the cases."""
     now = [r for r in part if r.name not in DEVIATIONS]
     return {r.name: found for r in now if (found := diff(r.case, r.result, run(r.case, cluster)))}
 
 
-@pytest.mark.parametrize("first", range(0, len(cases.random()), PER_TEST))
-def test_random_cases_give_what_storm_gave(first: int, cluster: Any) -> None:
-    assert _wrong(cases.random()[first : first + PER_TEST], cluster) == {}
+@parts(cases.random())
+def test_random_cases_give_what_storm_gave(part: int, cluster: Any) -> None:
+    assert _wrong(some(cases.random(), part), cluster) == {}
 
 
-@pytest.mark.parametrize("first", range(0, len(cases.systematic()), PER_TEST))
-def test_systematic_cases_give_what_storm_gave(first: int, cluster: Any) -> None:
-    assert _wrong(cases.systematic()[first : first + PER_TEST], cluster) == {}
+@parts(cases.systematic())
+def test_systematic_cases_give_what_storm_gave(part: int, cluster: Any) -> None:
+    assert _wrong(some(cases.systematic(), part), cluster) == {}
 
 
-@pytest.mark.parametrize("first", range(0, len(cases.shapes()), PER_TEST))
-def test_updates_and_queries_of_states_come_in_storms_order(first: int, cluster: Any) -> None:
-    assert _wrong(cases.shapes()[first : first + PER_TEST], cluster) == {}
+@parts(cases.shapes())
+def test_updates_and_queries_of_states_come_in_storms_order(part: int, cluster: Any) -> None:
+    assert _wrong(some(cases.shapes(), part), cluster) == {}
 
 
-@pytest.mark.parametrize("first", range(0, len(cases.wider()), PER_TEST))
+@parts(cases.wider())
 def test_cases_of_every_operation_give_what_storm_gave_whatever_their_fields_are_called(
-    first: int, cluster: Any
+    part: int, cluster: Any
 ) -> None:
-    assert _wrong(list(map(cases.renamed, cases.wider()[first : first + PER_TEST])), cluster) == {}
+    assert _wrong(list(map(cases.renamed, some(cases.wider(), part))), cluster) == {}
 
 
 def differs(recorded: cases.Everything, cluster: Any) -> dict[str, Any]:
@@ -77,10 +88,10 @@ def differs(recorded: cases.Everything, cluster: Any) -> dict[str, Any]:
     return replays.differs(recorded.case, recorded.result, recorded.undisturbed, ours)
 
 
-@pytest.mark.parametrize("first", range(0, len(cases.everything()), PER_TEST))
-def test_windows_and_requests_while_batches_are_replayed_give_what_storm_gave(first: int, cluster: Any) -> None:
-    part = cases.everything()[first : first + PER_TEST]
-    assert {r.case["name"]: found for r in part if (found := differs(r, cluster))} == {}
+@parts(cases.everything())
+def test_windows_and_requests_while_batches_are_replayed_give_what_storm_gave(part: int, cluster: Any) -> None:
+    asked = some(cases.everything(), part)
+    assert {r.case["name"]: found for r in asked if (found := differs(r, cluster))} == {}
 
 
 @pytest.mark.parametrize(

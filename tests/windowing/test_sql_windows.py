@@ -38,7 +38,10 @@ pytestmark = pytest.mark.dear
 
 _numbers = itertools.count()
 EVENT_TIME = TumblingDurationWindow.of(D.of(1_000)).withTimestampField("time")
-EACH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+EACH = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None,
+    max_examples=settings.default.max_examples // 5,
+)  # fmt: skip
 
 
 @pytest.fixture
