@@ -46,7 +46,11 @@ def _looks_at(target: str | None) -> list[Any]:
 def looks_of(plan: Plan, hide: Callable[[str], str]) -> list[Any]:
     """Return the findings at the store of each state of a topology. Connects, and writes nothing."""
     used = [node.state for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
-    return [loading().look_at(state.name, state.factory, hide) for state in {use.id: use for use in used}.values()]
+    updated = {state.id for _, state in plan.updates()}
+    return [
+        loading().look_at(state.name, state.factory, hide, queried=state.id not in updated)
+        for state in {use.id: use for use in used}.values()
+    ]
 
 
 def show_looks(looks: list[Any], form: Literal["text", "list", "events"]) -> int:
