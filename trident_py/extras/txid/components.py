@@ -114,6 +114,12 @@ def _of_folder(place: Path) -> Component:
     return Component(topology, unquote(place.name), read, open_to_write)
 
 
+def describe_driver(driver: Mapping[str, Any], running: bool | None) -> str:
+    """Return which process a driver is, and whether it is there."""
+    there = {None: "", True: ", which is running", False: ", which is not running"}[running]
+    return f"process {driver['pid']} on host {driver['host']}{there}"
+
+
 def is_running(driver: Mapping[str, Any]) -> bool | None:
     """Return whether the driver's process is there; None if it is on another host. A number may have been given to
     another process since."""

@@ -11,7 +11,7 @@ from ...checkpoints.metadata_store import LOG
 from ...engine.startup import AGREEMENT
 from ...engine.two_phase import DECIDED
 from ...report.guarantees.table import align
-from .components import Component
+from .components import Component, describe_driver
 from .evidence import ComponentEvidence, StateEvidence
 from .next_start import BEGINS, CONTINUES, PUBLISHES, REPEATS
 from .rewind import examine
@@ -71,10 +71,7 @@ def describe_kept(found: ComponentEvidence) -> Iterator[str]:
 
 def driver(found: ComponentEvidence) -> str:
     """Return who owns the log."""
-    if not found.driver:
-        return "none has taken the checkpoint"
-    there = {None: "", True: ", which is running", False: ", which is not running"}[found.running]
-    return f"process {found.driver['pid']} on host {found.driver['host']}{there}"
+    return describe_driver(found.driver, found.running) if found.driver else "none has taken the checkpoint"
 
 
 def states(found: ComponentEvidence) -> Iterator[str]:
