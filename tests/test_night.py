@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -93,7 +92,6 @@ def night(tmp_path: Path) -> Iterator[Night]:
     (tmp_path / "input" / "day.txt").write_text("\n".join(INPUT) + "\n")
     topology = next(text for kind, text in BLOCK.findall(PAGE.read_text()) if kind == "python")
     (tmp_path / "counting.py").write_text(topology)
-    shutil.copy(PAGE.with_name("prometheus-rules.yml"), tmp_path)
     made = Night(tmp_path)
     yield made
     made.end(signal.SIGKILL)

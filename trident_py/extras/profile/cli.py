@@ -6,11 +6,15 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
 
-from ...checkpoints.metadata_store import LOG
+from ...checkpoints.batch_log import describe_driver, is_running
+from ...checkpoints.hash_seed import own_order
+from ...checkpoints.location import read_log
+from ...checkpoints.uri_folder import find_folder
 from ...cli.display import terminable
 from ...cli.failures import run_guarded
 from ...cli.run import RunCommand, cluster_on_spark, run_options
@@ -22,7 +26,6 @@ from ...errors import LineageError, TopologyError
 from ...local import LocalCluster
 from ...model.context import with_context
 from ...report.progress import RunningTopology
-from ..txid.components import component_of, describe_driver, is_running
 from .phases import PHASES
 from .report import PhaseShare, Profile, batches_seen, profiles
 
@@ -74,10 +77,9 @@ def _check_unowned(storage: str, name: str, loaded: Chosen, conf: Config) -> Non
     """Raise LineageError if a driver has a checkpoint of the topology, and runs, or may run on another host."""
     context = with_context(conf, topology=name, run=f"{name}-profile", home=None)
     for program in compile_plan(loaded.topology.plan, context):
-        log = component_of(storage, program).read()
-        driver = (log.store.get(LOG, 0) or {}).get("driver", {})
-        if driver and (running := is_running(driver)) is not False:
-            raise LineageError(f"the checkpoint {log.where} belongs to {describe_driver(driver, running)}. {TAKEN}")
+        log = read_log(storage, name, program.component, own_order, partial(find_folder, storage={}))
+        if log.owner and (running := is_running(log.owner)) is not False:
+            raise LineageError(f"the checkpoint {log.where} belongs to {describe_driver(log.owner, running)}. {TAKEN}")
 
 
 @contextmanager

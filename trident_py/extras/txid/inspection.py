@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
-from ...checkpoints.batch_log import BatchLog
+from ...checkpoints.batch_log import BatchLog, is_running
 from ...checkpoints.metadata_store import LOG
 from ...engine.startup import Startup, participants_of
 from ...engine.store_position import CheckpointState
@@ -15,7 +15,7 @@ from ...engine.two_phase import DECIDED
 from ...errors import FailedException, LineageError, TridentError
 from ...model.context import with_context
 from ...model.retry import Patience
-from .components import Component, is_running
+from .components import Component
 from .evidence import ComponentEvidence, NextStart, StateEvidence
 from .next_start import MOVES, REFUSED, examine, predict
 
@@ -41,7 +41,7 @@ def look(component: Component) -> ComponentEvidence:
 
 
 def _look(component: Component, log: BatchLog) -> ComponentEvidence:
-    driver = (log.store.get(LOG, 0) or {}).get("driver", {})
+    driver = log.owner
     named = component.topology, component.name, log.where
     try:
         standing = log.read_state(component.program)

@@ -6,12 +6,12 @@ import datetime
 import json
 from collections.abc import Iterator, Sequence
 
-from ...checkpoints.batch_log import BatchLog, PastBatch
+from ...checkpoints.batch_log import BatchLog, PastBatch, describe_driver
 from ...checkpoints.metadata_store import LOG
 from ...engine.startup import AGREEMENT
 from ...engine.two_phase import DECIDED
 from ...report.guarantees.table import align
-from .components import Component, describe_driver
+from .components import Component
 from .evidence import ComponentEvidence, StateEvidence
 from .next_start import BEGINS, CONTINUES, PUBLISHES, REPEATS
 from .rewind import examine
