@@ -77,9 +77,15 @@ def driver(found: ComponentEvidence) -> str:
 def states(found: ComponentEvidence) -> Iterator[str]:
     if found.states is None:
         yield "states: none is known from the folder alone; name the topology, and they are asked"
-    elif found.states:
-        yield from align([COLUMNS, *map(row, found.states)])
-        yield from (f"{state.state}: {state.error}" for state in found.states if state.error)
+    else:
+        yield from states_table(found.states)
+
+
+def states_table(found: Sequence[StateEvidence]) -> Iterator[str]:
+    """Yield the table of what the states have, and why a store does not tell."""
+    if found:
+        yield from align([COLUMNS, *map(row, found)])
+        yield from (f"{state.state}: {state.error}" for state in found if state.error)
 
 
 def row(state: StateEvidence) -> tuple[str, ...]:
