@@ -57,14 +57,19 @@ def rows(browser: Any, element: str) -> list[list[str]]:
     return [list(row) for row in browser.execute_script(script, element)]
 
 
-def test_the_page_shows_what_happens_and_acts_when_it_is_told(browser: Any) -> None:
-    feeder = FeederBatchSpout(FIELDS)
-    with LocalCluster() as cluster:
-        running = cluster.submitTopology("words", {"topology.http": 0}, counting(feeder).build())
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def cluster(request: pytest.FixtureRequest) -> Any:
+    return LocalCluster() if request.param == "local" else request.getfixturevalue("spark_cluster")()
+
+
+def test_the_page_shows_what_happens_and_acts_when_it_is_told(browser: Any, cluster: Any) -> None:
+    feeder, inline = FeederBatchSpout(FIELDS), {"topology.inline.max.tuples": 100, "topology.inline.max.millis": 60_000}
+    with cluster:
+        running = cluster.submitTopology("words", {"topology.http": 0, **inline}, counting(feeder).build())
         browser.get(running.http)
-        feeder.feed([("a",), ("b",)])
+        feeder.feed([("a",), ("b",)], timeout=120)
         feeder.feed([("bad <script>document.title = 'run'</script><img src=x onerror=alert(1)>",)])
-        until(lambda: len(rows(browser, "batches")) == 2)
+        until(lambda: [row[3] for row in rows(browser, "batches")] == ["committed", "committed"])
         assert read(browser, "link") == "live" and read(browser, "name") == "words"
         (spout,), (state,) = rows(browser, "spouts"), rows(browser, "states")
         assert (spout[0], spout[3], spout[5]) == ("words", "3", "not told")
