@@ -29,3 +29,13 @@ class Checkable(Protocol):
     """
 
     def check(self) -> Sequence[Finding]: ...
+
+
+@role
+@runtime_checkable
+class CheckableAsQueried(Protocol):
+    """A StateFactory whose start is another one in a topology that only queries the state. Optional, beside
+    `Checkable`."""
+
+    def check_queried(self) -> Sequence[Finding]:
+        """Check the store as `Checkable.check` does, for a topology that only queries the state."""

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import trident_py
+from states.sql import AppendState
 from trident_py import Config, LocalCluster, TridentTopology
 from trident_py.cli.display import ProgressLine, Terminated, _format_txids, follow
 from trident_py.cli.failures import run_guarded
@@ -245,6 +246,7 @@ def test_json_events_tell_the_users_line_and_values(folder: Path) -> None:
     done = trident(folder, "run", "good:failing", "--local", "--json")
     failed = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "failed"]
     assert "good.py:" in failed[0]["reason"] and "with word='a'" in failed[0]["reason"]
+    assert failed[0]["partition"] == 0
 
 
 def test_leaving_the_process_in_a_function_is_a_failure(folder: Path) -> None:
@@ -420,6 +422,17 @@ def test_a_reason_in_an_event_has_no_secret(capsys: pytest.CaptureFixture[str]) 
         lines.event(datetime.now(UTC), Event("replay", 1, 0, "cannot reach mysql://me:s3cret@db/x"), None)
     shown = capsys.readouterr().out
     assert "replay" in shown and "s3cret" not in shown
+
+
+def test_the_events_of_failures_name_their_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout("word string", 2, ("a",), ("0",)))
+    words.partition(lambda word: 1).each("word", lambda word: [1 / int(word, 16)], "part").parallelismHint(2)
+    words.deadLetters().partitionPersist(AppendState(f"sqlite:///{tmp_path}/letters.db", "letters"))
+    with EventLines(True, None, False) as lines, LocalCluster() as cluster:
+        follow(cluster.submitTopology("failing", {"topology.poison": "bisect"}, topology.build()), [lines])
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {each["event"]: each["partition"] for each in told if "partition" in each} == {"replay": 1, "poison": 1}
 
 
 # -- whose error it is ------------------------------------------------------------------------------------------------

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from testbed.service import free_port
 
@@ -36,6 +39,7 @@ class Night:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port = free_port()
+        self.topic = "clicks"
         self.driver: subprocess.Popen[bytes] | None = None
         (folder / "trident").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m trident_py "$@"\n')
         (folder / "trident").chmod(0o755)
@@ -59,10 +63,10 @@ class Night:
         told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         return done.stdout + "".join(f"{line}\n" for line in told)
 
-    def start(self, command: str) -> None:
+    def start(self, command: str, batches: int = 10) -> None:
         self.driver = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.folder, env=self.environment,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-        self.wait_for_commits(10)
+        self.wait_for_commits(batches)
 
     def wait_for_commits(self, number: int) -> None:
         wanted, end = self.committed() + number, time.monotonic() + 60
@@ -93,7 +97,6 @@ def night(tmp_path: Path) -> Iterator[Night]:
     (tmp_path / "input" / "day.txt").write_text("\n".join(INPUT) + "\n")
     topology = next(text for kind, text in BLOCK.findall(PAGE.read_text()) if kind == "python")
     (tmp_path / "counting.py").write_text(topology)
-    shutil.copy(PAGE.with_name("prometheus-rules.yml"), tmp_path)
     made = Night(tmp_path)
     yield made
     made.end(signal.SIGKILL)
@@ -102,13 +105,18 @@ def night(tmp_path: Path) -> Iterator[Night]:
 def told(text: str, night: Night) -> list[str]:
     """The lines of a text without what is another one each time."""
     text = text.replace(str(night.folder), "/home/you").replace(str(night.port), "8080")
+    text = text.replace(night.topic, "clicks")
     for pattern, words in OTHERWISE.items():
         text = re.sub(pattern, words, text)
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def test_every_command_prints_what_the_page_shows(night: Night) -> None:
-    shown = "".join(text for kind, text in BLOCK.findall(PAGE.read_text()) if kind == "console")
+BROKERS = re.compile(r"^\*\*18\. .*?(?=^\*\*20\. )", re.M | re.S)
+"""The questions that need a broker."""
+
+
+def check_commands(night: Night, page: str) -> None:
+    shown = "".join(text for kind, text in BLOCK.findall(page) if kind == "console")
     for command, output in COMMAND.findall(shown):
         for _ in range(TRIES):  # a run that goes on may be asked in the moment of a commit
             printed = night.type(command)
@@ -116,6 +124,84 @@ def test_every_command_prints_what_the_page_shows(night: Night) -> None:
             if told(printed, night) == told(output, night):
                 break
         assert told(printed, night) == told(output, night), command
+
+
+def test_every_command_prints_what_the_page_shows(night: Night) -> None:
+    check_commands(night, BROKERS.sub("", PAGE.read_text()))
+
+
+CLICKS = """
+from states.sql import SqlMapState
+from trident_py import TridentTopology
+from trident_py.kafka import KafkaSpout
+from trident_py.operations.builtin import Count
+
+def build():
+    clicks = SqlMapState.opaque("sqlite:///clicks.db", "clicks", key="value string")
+    topology = TridentTopology()
+    spout = KafkaSpout("BROKERS", "TOPIC", fields="value", value="string", kind="opaque", maxRecordsPerBatch=20)
+    topology.newStream("clicks", spout).groupBy("value").persistentAggregate(clicks, Count(), "count")
+    return topology
+"""
+GATEWAY = """
+kafka: {bootstrap: BROKERS, topic: TOPIC}
+fingerprint: {fields: [sensor], timestamp: time}
+event: {required: {sensor: string, time: string, celsius: number}}
+port: 8080
+"""
+EVENT = {"sensor": "a", "time": "2013-11-03T06:00:00Z", "celsius": 10}
+SENT = [(EVENT, 201), ({"sensor": "a"}, 422), ({**EVENT, "celsius": 11}, 409)]
+
+
+def produce(brokers: str, topic: str, number: int) -> None:
+    producer = Producer({"bootstrap.servers": brokers})
+    for _ in range(number):
+        producer.produce(topic, "c", partition=0)
+    assert producer.flush(60) == 0
+
+
+def lose_records(night: Night, brokers: str) -> None:
+    """Of 300 records those behind the first 100, up to the 250th, are deleted before they are read."""
+    (night.folder / "clicks.py").write_text(CLICKS.replace("BROKERS", brokers).replace("TOPIC", night.topic))
+    admin, partition = AdminClient({"bootstrap.servers": brokers}), TopicPartition(night.topic, 0, 250)
+    for number, batches in ((100, 5), (200, 3)):
+        produce(brokers, night.topic, number)
+        if number == 200:
+            admin.delete_records([partition])[partition].result(60)
+        night.start("trident run clicks:build --local --events events.jsonl", batches)
+        night.end(signal.SIGTERM)
+
+
+def refuse_events(night: Night, brokers: str) -> None:
+    """A gateway runs, and has refused two events."""
+    settings = GATEWAY.replace("BROKERS", brokers).replace("TOPIC", night.topic).replace("8080", str(night.port))
+    (night.folder / "events.yaml").write_text(settings)
+    night.start("trident events serve --config events.yaml", 0)
+    for body, status in SENT:
+        assert until_answered(f"http://127.0.0.1:{night.port}/events", body) == status
+
+
+def until_answered(url: str, body: dict[str, Any]) -> int:
+    end = time.monotonic() + 60
+    while True:
+        try:
+            answer = httpx.post(url, json=body)
+        except httpx.TransportError:
+            assert time.monotonic() < end, "the gateway does not answer"
+        else:
+            if answer.status_code != 503:
+                return answer.status_code
+        time.sleep(0.1)
+
+
+def test_what_brokers_lost_and_a_gateway_refused_is_told_as_the_page_shows(night: Night, kafka: Any) -> None:
+    night.topic = kafka.create_topic()
+    lose_records(night, kafka.bootstrap)
+    try:
+        refuse_events(night, kafka.bootstrap)
+        check_commands(night, BROKERS.findall(PAGE.read_text())[0])
+    finally:
+        night.end(signal.SIGTERM)
 
 
 def test_there_are_twenty_questions() -> None:

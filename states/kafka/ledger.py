@@ -24,7 +24,7 @@ from trident_py.state import BatchParticipant, Location, Remembered
 from ..ledger.fence import newer_driver, store_behind_error
 from ..ledger.partition_layout import Layout, check_whole
 from .marks import DRIVER, Mark, MarkPlace
-from .owner import Partitions, TopicOwner
+from .owner import NotePlace, Partitions, TopicOwner
 from .producer import TransactionalProducer
 from .topic_admin import check_there, id_of, reach, run_when_available
 
@@ -100,6 +100,12 @@ class TopicLedger(BatchParticipant):
         self._known: dict[int, int] = {}
         self._over = 0
         self._written = 0.0
+
+    def find_owner(self, conf: dict) -> tuple[str, str] | None:
+        """Read the topic's note."""
+        reach(self._cluster)
+        owner = NotePlace(self._cluster, self._topic, "", "").owner(settled=False)
+        return None if owner is None else (owner.topology, owner.state)
 
     def remembered(self, conf: dict) -> Remembered:
         """Read the marks. Before `open`, transactions of an older driver may be open; this waits for them only if the

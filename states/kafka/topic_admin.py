@@ -53,11 +53,15 @@ def check_there(
     return list(range(create))
 
 
-def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
-    """Report whether the topic exists or would be created. Called before the start; writes nothing."""
+def look(cluster: Cluster, topic: str, create: int | None = None, queried: bool = False) -> list[Finding]:
+    """Report whether the topic exists or would be created. Called before the start; writes nothing. ``queried``: the
+    start would only read it."""
     partitions = _find_partitions(MarkPlace(cluster, topic, "", topic), reach(cluster))
     if partitions is not None:
         return [Finding("ok", f"topic {topic!r} has {len(partitions)} partitions")]
+    if queried:
+        text = f"topic {topic!r} does not exist, and is only queried: it has no values until somebody writes them"
+        return [Finding("warning", text)]
     if create is not None:
         return [look_ahead(cluster, topic, create)]
     return [Finding("error", _describe_missing(topic))]

@@ -86,6 +86,11 @@ class Ledger(BatchParticipant, Generic[Row]):
             owner=next((owner.name for owner in owners if owner is not None), ""),
         )
 
+    def find_owner(self, conf: dict) -> tuple[str, str] | None:
+        """Read who owns the place."""
+        owners = self._store_of(RunContext.of(conf), ready=False).owners().values()
+        return next(((owner.topology, owner.state) for owner in owners if owner is not None), None)
+
     def open(self, conf: dict) -> int:
         """Take over: raise the generation and return it."""
         context = RunContext.of(conf)

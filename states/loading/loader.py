@@ -18,7 +18,7 @@ from trident_py.model.user_traceback import describe_error
 from trident_py.state import StateFactory
 from trident_py.state.roles import location_of
 
-from ..diagnostics import Finding
+from ..diagnostics import CheckableAsQueried, Finding
 from .settings import Installed, StateSettings, find_types
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -114,9 +114,15 @@ def _find_neighbours(state: Definition, states: Sequence[Definition]) -> list[Fi
     return [Finding("warning", f"{text}. Only one of them can be updated, by one topology")]
 
 
-def look_at(name: str, factory: Any, hide: Callable[[str], str] = hide) -> Look:
-    """Check the store of any factory, as `look` does: connects, and writes nothing."""
-    return _make_look(name, type(factory).__name__, factory, StateSettings().check, hide)
+def look_at(name: str, factory: Any, hide: Callable[[str], str] = hide, queried: bool = False) -> Look:
+    """Check the store of any factory, as `look` does: connects, and writes nothing. ``queried``: the topology only
+    queries it."""
+    check = _check_queried if queried else StateSettings().check
+    return _make_look(name, type(factory).__name__, factory, check, hide)
+
+
+def _check_queried(factory: Any) -> Sequence[Finding]:
+    return factory.check_queried() if isinstance(factory, CheckableAsQueried) else StateSettings().check(factory)
 
 
 def _make_look(

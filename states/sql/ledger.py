@@ -291,6 +291,10 @@ class SqlLedger(Ledger[LedgerRow]):
         with reading_only(RunContext.of(conf).reads_only):
             return super().remembered(conf)
 
+    def find_owner(self, conf: dict) -> tuple[str, str] | None:
+        with reading_only(RunContext.of(conf).reads_only):
+            return super().find_owner(conf)
+
     def open(self, conf: dict) -> int:
         """Take over. Raises DefinitionError for a name too long for the ledger."""
         context, store = RunContext.of(conf), self._opened()

@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 
 import states
-from states.kafka import TopicState, TransactionalTopicState
+from states.kafka import CompactedTopicState, TopicState, TransactionalTopicState
 from states.loading import find_types, look
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
+from trident_py import LocalCluster, TridentTopology
+from trident_py.cli.check import looks_of
 from trident_py.errors import DefinitionError
+from trident_py.kafka.clients import Cluster
+from trident_py.operations.builtin import MapGet
+from trident_py.testing import FixedBatchSpout
 
 OURS: dict[str, Any] = {"compacted-topic": CompactedTopic, "topic": Topic, "transactional-topic": TransactionalTopic}
 
@@ -94,6 +99,21 @@ def test_a_look_at_the_topics_writes_nothing(kafka: Any, tmp_path: Path) -> None
         assert [each.level for each in found] == ["ok", "creates", "error"] * 2
     assert "has 3 partitions" in found[0].text
     assert "there is no topic 'not-there'. Create it" in found[2].text
+
+
+def test_a_topic_that_is_only_queried_is_not_created(kafka: Any, tmp_path: Path) -> None:
+    topics, found = ("missing-one", kafka.create_topic(partitions=3)), []
+    for topic in topics:
+        topology = TridentTopology()
+        counts = topology.newStaticState(CompactedTopicState.opaque(kafka.bootstrap, topic, "word string"))
+        words = topology.newStream("words", FixedBatchSpout("word string", 1, ("a",)))
+        words.stateQuery(counts, "word", MapGet(), "count")
+        found += [finding for each in looks_of(topology.build().plan, str) for finding in each.findings]
+        with LocalCluster(str(tmp_path / topic)) as cluster:  # a start says the same
+            cluster.submitTopology(topic, {}, topology.build()).awaitTermination(60)
+    assert [each.level for each in found] == ["warning", "ok"]
+    assert "'missing-one' does not exist, and is only queried" in found[0].text and "3 partitions" in found[1].text
+    assert "missing-one" not in Cluster.of(kafka.bootstrap).admin().list_topics().topics
 
 
 @pytest.mark.parametrize("type", ["topic", "transactional-topic"])

@@ -22,6 +22,7 @@ from spout_support import (
 )
 
 from trident_py.checkpoints.metadata_store import MemoryMetadataStore
+from trident_py.cli.display import is_no_event
 from trident_py.errors import FailedException, SpoutError
 from trident_py.kafka import KafkaSpout
 from trident_py.kafka.batches import TopicPosition
@@ -248,12 +249,13 @@ def test_a_loss_is_reported_once_even_if_no_batch_comes_before_the_next_start(
     assert refused(restarted(play, player, 1), 2), "a transactional spout does not go on behind it"
 
 
-def test_a_topic_that_comes_back_and_goes_again_is_another_loss() -> None:
+def test_a_topic_that_comes_back_and_goes_again_is_another_loss(caplog: pytest.LogCaptureFixture) -> None:
     told: list[Any] = []
     judge = Judge("s", True, told.append, MemoryMetadataStore())
     for at in (5, 5, 7):
         settle({"t": TopicPosition("id", [at])}, View({}, {}, {}), lambda loss: judge(loss._replace(passing=False)))
-    assert len(told) == 2
+    assert len(told) == len(caplog.records) == 2
+    assert not any(map(is_no_event, caplog.records)), "the display tells the event, and stderr would tell it again"
 
 
 def test_a_replay_of_a_topic_that_is_not_to_be_seen_waits_before_it_judges(kafka: Any, play: Any, topic: str) -> None:

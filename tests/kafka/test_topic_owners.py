@@ -53,7 +53,9 @@ def test_a_topic_of_another_topology_is_refused_before_anything_is_written(kafka
     if kind != "transactional":
         factory = CompactedTopicState(kafka.bootstrap, topic, "word string", "n bigint")
     one = driver(factory, "one")
+    assert factory.participant().find_owner({}) is None
     one.batch(rows(("a", 1)), 1, of=1)
+    assert factory.participant().find_owner({}) == ("one", "s")
     before = factory.stored()
     for name in (("two", "s"), ("one", "other")):
         with pytest.raises(StateError) as told:

@@ -113,6 +113,12 @@ class BatchLog:
 
         self.store.take_over(LOG, enter)
 
+    @property
+    def owner(self) -> Mapping[str, Any]:
+        """The driver that started last; empty if none has."""
+        driver: Mapping[str, Any] = (self.store.get(LOG, 0) or _EMPTY)["driver"]
+        return driver
+
     def has_moved(self) -> bool:
         """Return whether another driver has written since this one has read the log."""
         return self.store.has_changed(LOG)
@@ -247,3 +253,23 @@ class BatchLog:
         """Return a copy: a spout may change its metadata."""
         batch = (self.store.get(LOG, 0) or _EMPTY)[name]
         return None if batch is None else Logged(**batch)
+
+
+def describe_driver(driver: Mapping[str, Any], running: bool | None) -> str:
+    """Return which process a driver is, and whether it is there."""
+    there = {None: "", True: ", which is running", False: ", which is not running"}[running]
+    return f"process {driver['pid']} on host {driver['host']}{there}"
+
+
+def is_running(driver: Mapping[str, Any]) -> bool | None:
+    """Return whether the driver's process is there; None if it is on another host. A number may have been given to
+    another process since."""
+    if driver.get("host") != socket.gethostname():
+        return None
+    try:
+        os.kill(driver["pid"], 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

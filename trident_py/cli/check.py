@@ -12,12 +12,11 @@ from typing import Any, Literal
 
 import click
 
-from ..entry_points import find
 from ..model.plan import Plan, ProcessorNode
 from ..topology.user_modules import states_loading as loading
 from .display import now
 from .failures import run_guarded
-from .targets import Target, is_file, leaving_no_trace, target_argument
+from .targets import Target, is_states_file, leaving_no_trace, target_argument
 
 STOPS = 1
 
@@ -35,8 +34,7 @@ def check(target: str | None, as_json: bool) -> None:
 
 
 def _looks_at(target: str | None) -> list[Any]:
-    files = find("topology_files")
-    if target is not None and is_file(target) and (files is None or not files.is_topology(target)):
+    if is_states_file(target):
         return loading().look(target)
     with leaving_no_trace():
         loaded = Target.of(target).load()
@@ -46,7 +44,11 @@ def _looks_at(target: str | None) -> list[Any]:
 def looks_of(plan: Plan, hide: Callable[[str], str]) -> list[Any]:
     """Return the findings at the store of each state of a topology. Connects, and writes nothing."""
     used = [node.state for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
-    return [loading().look_at(state.name, state.factory, hide) for state in {use.id: use for use in used}.values()]
+    updated = {state.id for _, state in plan.updates()}
+    return [
+        loading().look_at(state.name, state.factory, hide, queried=state.id not in updated)
+        for state in {use.id: use for use in used}.values()
+    ]
 
 
 def show_looks(looks: list[Any], form: Literal["text", "list", "events"]) -> int:

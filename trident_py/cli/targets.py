@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from ..config import Config
-from ..entry_points import load
+from ..entry_points import find, load
 from ..model.secrets import hide
 from ..topology import Topology, TridentTopology
 from ..topology.user_modules import NotFound, find_module, functions_of, naming_the_module
@@ -116,6 +116,12 @@ def topology_files() -> Any:
 
 def is_file(text: str) -> bool:
     return text.endswith((".yml", ".yaml")) or Path(text).is_file()
+
+
+def is_states_file(text: str | None) -> bool:
+    """Return whether the argument of a command is a file that defines states, and no topology."""
+    files = find("topology_files")
+    return text is not None and is_file(text) and (files is None or not files.is_topology(text))
 
 
 def topology_of(target: str) -> Topology:

@@ -349,6 +349,7 @@ class BatchLoop:
         at = "" if failure.partition is None else f" in partition {failure.partition}"
         reason = f"{failure.operation} failed{at}: {text_of(failure.error)}"
         reason += f" (at {failure.origin})" if failure.origin else ""
+        self.progress.failed_partition = failure.partition
         log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason, extra=TOLD)
         self.tell("replay", batch, reason)
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from ..checkpoints.metadata_store import MetadataStore
+from ..errors import LineageError
 from ..model.context import RunContext, with_context
 from ..model.retry import Patience
 from ..state.participants import BatchParticipant, Remembered, participant_of
@@ -73,8 +74,23 @@ class Startup:
         return self.participants[name].remembered(self._conf(name, None))
 
     def can_rewind(self, name: str, txid: int) -> str | None:
-        """Return why a state cannot go back to a batch, as `BatchParticipant.can_rewind` does."""
-        return self.participants[name].can_rewind(self._conf(name, None), txid)
+        """Return why a state cannot go back to a batch; None if it can, or has nothing of later ones."""
+        why = self.participants[name].can_rewind(self._conf(name, None), txid)
+        return None if why is None or self._is_before(name, txid) else why
+
+    def rewind(self, name: str, txid: int) -> None:
+        """Take a state back, once its fence is raised. One that cannot go back has nothing of later batches, and stays
+        as it is. Raises LineageError if it has."""
+        why = self.participants[name].can_rewind(self._conf(name, None), txid)
+        if why is None:
+            self.participants[name].rewind(txid)
+        elif not self._is_before(name, txid):
+            raise LineageError(f"state {name!r} cannot go back to txid {txid}: {why}")
+
+    def _is_before(self, name: str, txid: int) -> bool:
+        """Return whether a state has nothing of the batches after this txid; False if its store cannot tell."""
+        told = self.participants[name].remembered(with_context(self._conf(name, None), reads_only=True))
+        return told is not None and told.written <= txid
 
     def _ask_stores(self) -> dict[str, Remembered | None]:
         return self._of_participants(self.ask)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
+from ..model.retry import TOLD
 from .batches import Place, Positions, TopicPosition, metadata_of, positions_of
 from .clients import log
 from .options import KafkaOptions
@@ -104,7 +105,7 @@ class Judge:
     def tell(self, text: str) -> None:
         """Report an event that does not end the run."""
         error = SpoutError(f"KafkaSpout {self._id!r}: {text}")
-        log.warning("%s", error)
+        log.warning("%s", error, extra=TOLD)
         self._report(error)
 
 

@@ -51,8 +51,8 @@ class Progress:
     when the last batch was defined, for spouts that can measure it. ``metrics``: what user code registered, by name
     (`trident_py.metrics`). ``profiled``: with ``topology.profile``, what was measured in the last batches.
     ``begun``: the last txid of which an attempt was begun. ``generations``: the fencing token of each state, from the
-    start on. ``partitions``: the tuples of each spout and state by partition. ``commits``: of the last batch, the
-    seconds of each state's slowest partition.
+    start on. ``failed_partition``: where the last failure was, None outside of tasks. ``partitions``: the tuples of
+    each spout and state by partition. ``commits``: of the last batch, the seconds of each state's slowest partition.
     """
 
     component: str
@@ -69,6 +69,7 @@ class Progress:
     backlog: dict[str, dict[str, int]] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
     generations: Mapping[str, int] = field(default_factory=dict)
+    failed_partition: int | None = None
     profiled: deque[Seen] = field(default_factory=lambda: deque(maxlen=KEPT), repr=False, compare=False)
     partitions: dict[str, dict[int, int]] = field(default_factory=dict, repr=False)
     commits: dict[str, float] = field(default_factory=dict, repr=False)
@@ -379,6 +380,7 @@ class RunningTopology:
             over = not self._open
         if error is not None:
             self._end_requests(f"it failed: {error}")
+            self.progress[component].failed_partition = error.partition
             self.event(component, "failed", error.txid, None, str(error))
         if over:
             self._over()

@@ -88,6 +88,11 @@ class BatchParticipant(ABC):
         keeps no txids; nothing is compared then."""
         return None
 
+    def find_owner(self, conf: dict) -> tuple[str, str] | None:
+        """Return the topology and the state that own the place, whoever asks. Reads only. None: nobody does, or it is
+        not noted."""
+        return None
+
     @abstractmethod
     def open(self, conf: dict) -> int: ...
 

@@ -34,6 +34,7 @@ from ..marks import ANSWER, Mark, MarkPlace
 from ..owner import NotePlace
 from ..settings import cluster_of, for_producers, location_of, pairs
 from ..topic_admin import (
+    look,
     look_ahead,
     make,
     partition_count,
@@ -379,6 +380,10 @@ class CompactedTopicState(StateFactory):
     def check(self) -> Sequence[Finding]:
         """Look at the topic and write nothing."""
         return self._compaction.look()
+
+    def check_queried(self) -> Sequence[Finding]:
+        """Look at the topic, which a query does not create."""
+        return look(self.cluster, self.topic, queried=True)
 
     @property
     def _compaction(self) -> Compaction:

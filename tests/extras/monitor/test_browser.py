@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from needed import needed
 
+from states.sql import SqlMapState
 from testbed.service import ServiceMissing
-from trident_py import LocalCluster
+from trident_py import LocalCluster, TopologyError, TridentTopology
+from trident_py.operations.builtin import Count
 from trident_py.testing import FeederBatchSpout
 
 from .runs import FIELDS, counting, until
@@ -57,14 +59,19 @@ def rows(browser: Any, element: str) -> list[list[str]]:
     return [list(row) for row in browser.execute_script(script, element)]
 
 
-def test_the_page_shows_what_happens_and_acts_when_it_is_told(browser: Any) -> None:
-    feeder = FeederBatchSpout(FIELDS)
-    with LocalCluster() as cluster:
-        running = cluster.submitTopology("words", {"topology.http": 0}, counting(feeder).build())
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def cluster(request: pytest.FixtureRequest) -> Any:
+    return LocalCluster() if request.param == "local" else request.getfixturevalue("spark_cluster")()
+
+
+def test_the_page_shows_what_happens_and_acts_when_it_is_told(browser: Any, cluster: Any) -> None:
+    feeder, inline = FeederBatchSpout(FIELDS), {"topology.inline.max.tuples": 100, "topology.inline.max.millis": 60_000}
+    with cluster:
+        running = cluster.submitTopology("words", {"topology.http": 0, **inline}, counting(feeder).build())
         browser.get(running.http)
-        feeder.feed([("a",), ("b",)])
+        feeder.feed([("a",), ("b",)], timeout=120)
         feeder.feed([("bad <script>document.title = 'run'</script><img src=x onerror=alert(1)>",)])
-        until(lambda: len(rows(browser, "batches")) == 2)
+        until(lambda: [row[3] for row in rows(browser, "batches")] == ["committed", "committed"])
         assert read(browser, "link") == "live" and read(browser, "name") == "words"
         (spout,), (state,) = rows(browser, "spouts"), rows(browser, "states")
         assert (spout[0], spout[3], spout[5]) == ("words", "3", "not told")
@@ -104,3 +111,25 @@ def test_the_page_shows_what_happens_and_acts_when_it_is_told(browser: Any) -> N
         assert read(browser, "sentence") == "ended after txid 2"
     severe = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     assert [text for text in severe if "api/topology.svg" not in text] == []
+
+
+def test_the_page_shows_a_start_that_waits_and_a_run_that_fails(browser: Any, cluster: Any) -> None:
+    topology, feeder = TridentTopology(), FeederBatchSpout(FIELDS)
+    away = SqlMapState.opaque("postgresql+psycopg://nobody:s3cret@127.0.0.1:9/none", "counts", "word string")
+    topology.newStream("words", FeederBatchSpout(FIELDS)).groupBy("word").persistentAggregate(away, Count(), "n")
+    with cluster:
+        waits = cluster.submitTopology("waits", {"topology.http": 0}, topology.build())
+        browser.get(waits.http)
+        until(lambda: read(browser, "sentence").startswith("waiting for state counts, up to "), 60)
+        assert "s3cret" not in browser.page_source
+        waits.stop()
+        fails = cluster.submitTopology("fails", {"topology.http": 0}, counting(feeder).build())
+        browser.get(fails.http)
+        feeder.feed([("a",)], timeout=120)
+        feeder.feed([("worse",)], wait=False)
+        with pytest.raises(TopologyError, match="no such word: worse"):
+            fails.awaitTermination(60)
+        until(lambda: read(browser, "link") == "the run has ended")
+        assert read(browser, "sentence").startswith("failed after txid 1: ValueError: no such word: worse")
+        (failed,) = [row for row in rows(browser, "events") if row[1] == "failed"]
+        assert failed[3] == "2" and "runs.py" in failed[5] and rows(browser, "batches")[0][3] == "failed"

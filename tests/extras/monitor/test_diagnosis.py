@@ -96,6 +96,8 @@ def test_a_backlog_of_a_few_seconds_is_nothing_special() -> None:
 
 def test_a_start_says_for_what_it_waits() -> None:
     assert said(status="starting", since=NOW - 5) == ("starting", "starting since 14:29:55")
+    assert said(since=NOW - 5) == ("starting", "starting since 14:29:55")  # Spark starts its query
+    assert said(since=NOW - 11)[0] == "idle" and said(since=NOW - 5, inactive=True)[0] == "paused"
     waits = ("waiting for MariaDB at db:3306, up to 50 s more (topology.start.wait.secs): refused\nmore", NOW - 10)
     text = "waiting for MariaDB at db:3306, up to 50 s more (topology.start.wait.secs): refused; since 14:29:50"
     assert said(status="starting", waits=waits) == ("waiting", text)

@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from trident_py.extras.monitor.cli import metrics
 from trident_py.extras.monitor.metrics import RunCollector
 from trident_py.extras.monitor.timeline import Timeline
 from trident_py.report.progress import Event
 
 FOLDER = Path(__file__).parents[3] / "docs" / "operations"
 RULES, DASHBOARD = FOLDER / "prometheus-rules.yml", FOLDER / "grafana-dashboard.json"
+COMMANDS = {"rules": RULES, "dashboard": DASHBOARD}
 
 
 class Record:
@@ -45,6 +48,12 @@ def test_they_ask_for_metrics_that_there_are() -> None:
         for name, labels in re.findall(r"(trident_\w+)(?:\{([^}]*)\})?", expression):
             assert name in there, expression
             assert set(re.findall(r"(\w+)=", labels)) - {"instance"} <= there[name], expression
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_prints_what_the_docs_show(name: str) -> None:
+    done = CliRunner().invoke(metrics, [name])
+    assert (done.exit_code, done.output) == (0, COMMANDS[name].read_text())
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="there is no promtool (apt-get install prometheus)")

@@ -43,6 +43,7 @@ def told() -> Told:
 
 
 def test_each_moment_of_an_attempt_counts_for_one_phase(told: Told) -> None:
+    told.timeline.batches.append(BatchRecord(0, 0, 0))
     told.at(5, "described")
     told.at(1, "recorded")
     told.at(2, "emit", partition=0, name="words")
@@ -53,12 +54,19 @@ def test_each_moment_of_an_attempt_counts_for_one_phase(told: Told) -> None:
     told.at(4, "published", name="counts")
     told.at(1, "over")
     told.commit()
-    (batch,) = told.timeline.batches
+    batch = told.timeline.batches[-1]
     (attempt,) = batch.attempts
     assert attempt.phases == {("describe", ""): 1, ("emit", ""): 2, ("execute", ""): 5, ("commit", "counts"): 28,
                               ("finish", ""): 3}  # fmt: skip
     assert (batch.waited, attempt.where, attempt.outcome) == (5, "driver", "committed")
     assert attempt.ended is not None and sum(attempt.phases.values()) == attempt.ended - attempt.began
+
+
+def test_the_time_before_the_first_batch_is_no_wait_for_records(told: Told) -> None:
+    for txid in (1, 2):
+        told.at(5, "described", txid=txid)
+        told.commit(txid)
+    assert [batch.waited for batch in told.timeline.batches] == [0, 5]
 
 
 def test_commits_side_by_side_count_once(told: Told) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 from test_cli import folder, trident
 
 from trident_py.engine.phases import BatchPhases
-from trident_py.extras.profile.cli import NO_BATCH, OTHER_TABLE, SHOWN, lines
+from trident_py.extras.profile.cli import NO_BATCH, OTHER_TABLE, SHOWN, TAKEN, lines
 from trident_py.extras.profile.report import Profile
 
 __all__ = ["folder"]
@@ -78,6 +81,22 @@ def test_over_a_table_of_another_run_it_advises_another_table(folder: Path) -> N
     assert done.stderr.rstrip().endswith(f"counted twice. {OTHER_TABLE}")
     named = trident(folder, "profile", "counting:build", "--local", "--checkpoint", "other")
     assert "--set topology.txid.base=2" in named.stderr
+
+
+def test_a_checkpoint_of_a_driver_that_runs_is_left_to_it(folder: Path) -> None:
+    command = [sys.executable, "-m", "trident_py", "run", "good:endless", "--local", "--checkpoint", "kept", "--json"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        next(line for line in running.stdout if '"committed"' in line)
+        done = trident(folder, "profile", "good:endless", "--local", "--checkpoint", "kept")
+        assert (done.returncode, done.stdout) == (1, "")
+        where = folder / "kept" / "good" / "words"
+        owner = f"process {running.pid} on host {socket.gethostname()}, which is running"
+        assert done.stderr == f"LineageError: the checkpoint {where} belongs to {owner}. {TAKEN}\n"
+        running.terminate()
+        assert running.communicate(timeout=60) and running.returncode == 0
+    again = trident(folder, "profile", "good:endless", "--local", "--checkpoint", "kept", "--batches", "1")
+    assert again.returncode == 0, again.stderr
 
 
 def test_phases_that_are_all_too_short_to_show_leave_the_whole_batch() -> None:

@@ -149,6 +149,29 @@ def test_if_one_state_cannot_go_back_none_does(tmp_path: Path) -> None:
     go_on(start)
 
 
+def test_a_state_that_has_nothing_of_the_batch_that_is_given_up_stays_as_it_is(database: str, tmp_path: Path) -> None:
+    only = (*ROWS, "trans", "keyed", "sequence")
+    start = Noting(database, tmp_path, LAST, (Fault("recorded", "", 6),), SEED, only=only)
+    assert run(start).process.exitcode == -signal.SIGKILL
+    start = Noting(database, tmp_path, LAST, seed=SEED, only=only)
+    asked = examine(component(start), [5, 4])
+    assert set(asked[5].values()) == {None}
+    assert asked[4]["transactional"] == "it keeps no value before the last one"
+    for name in ("transactional", "appended"):
+        assert killed(start, 5, "rewind rewound", name)
+    rewind(component(start), 5)
+    assert look(component(start)).next.sentence == "continues after txid 5"
+    go_on(start)
+
+
+def test_a_state_that_has_part_of_the_batch_that_is_given_up_is_asked(tmp_path: Path) -> None:
+    start = begin(sqlite(tmp_path), tmp_path, ("trans",), state="trans")
+    with pytest.raises(LineageError, match="transactional cannot go back to txid 5: it keeps no value before the last"):
+        rewind(component(start), 5)
+    go_on(start)
+    assert set(examine(component(start), [LAST])[LAST].values()) == {None}
+
+
 @pytest.mark.parametrize("fault", [("recorded", ""), ("committed", "append"), ("publish", "append")])
 def test_a_driver_of_before_ends_and_writes_nothing(tmp_path: Path, fault: tuple[str, str]) -> None:
     step, state = fault
@@ -292,3 +315,4 @@ def test_what_no_spout_emits_again_does_not_go_back(tmp_path: Path) -> None:
         cluster.submitTopology("once", {}, built).awaitTermination(60)
     with pytest.raises(LineageError, match="spout in cannot go back to txid 1: it does not emit a batch again"):
         rewind(component(start, topology=built, name="once"), 1)
+    assert set(examine(component(start, topology=built, name="once"), [2])[2].values()) == {None}  # it stays

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from collections import Counter
@@ -29,10 +30,11 @@ from trident_py.engine.program import compile_plan
 from trident_py.errors import FailedException, LineageError
 from trident_py.extras.txid import cli
 from trident_py.extras.txid.components import Component, component_of, components_in
-from trident_py.extras.txid.evidence import ComponentEvidence
+from trident_py.extras.txid.evidence import ComponentEvidence, StateEvidence
 from trident_py.extras.txid.fence import shut_out
 from trident_py.extras.txid.inspection import look
 from trident_py.extras.txid.lines import about, lines
+from trident_py.extras.txid.stores import look_at_states
 from trident_py.extras.txid.tables import write
 from trident_py.model.context import with_context
 from trident_py.operations.builtin import Count
@@ -319,6 +321,29 @@ def test_files_tell_their_batches_and_memory_keeps_none(tmp_path: Path) -> None:
         "files": (2, "faults/files"), "memory": (None, ""),
     }  # fmt: skip
     assert found.next.sentence == "continues after txid 2"
+
+
+def test_a_file_of_states_is_enough_to_see_what_their_stores_have(tmp_path: Path) -> None:
+    start, file = sqlite(tmp_path, Fault("committed", "opaque", 3)), tmp_path / "states.yaml"
+    run(start)
+    at = f"url: '{start.url}'"
+    file.write_text(
+        "states:\n"
+        f"  mine: {{type: sql-map, kind: opaque, {at}, table: opaque, key: word string, value: [total bigint]}}\n"
+        f"  other: {{type: append, {at}, table: nobodys}}\n"
+        f"  absent: {{type: append, url: 'sqlite:///{tmp_path}/absent.db', table: rows}}\n"
+    )
+    (asked,) = looked(start, component(start)).states or ()
+    before = read(start.url, "SELECT * FROM trident_fence")
+    assert look_at_states(str(file)) == [replace(asked, state="mine"), StateEvidence("other"), StateEvidence("absent")]
+    shown = CliRunner().invoke(cli.txid, ["ls", str(file)])
+    assert shown.exit_code == 0 and "no checkpoint is known" in shown.output and "faults/opaque" in shown.output
+    (told, *_) = json.loads(CliRunner().invoke(cli.txid, ["ls", "--json", str(file)]).output)
+    assert (told["complete"], told["part"], told["owner"]) == (2, 3, "faults/opaque")
+    assert read(start.url, "SELECT * FROM trident_fence") == before and not (tmp_path / "absent.db").exists()
+    file.write_text("states: {away: {type: redis-map, kind: opaque, url: 'redis://127.0.0.1:1/0', hash: a}}\n")
+    away = CliRunner().invoke(cli.txid, ["ls", str(file)])
+    assert away.exit_code == 1 and "away: " in away.output, away.output
 
 
 def test_the_tables_of_a_file_have_the_same_facts(tmp_path: Path) -> None:

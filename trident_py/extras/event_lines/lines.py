@@ -23,6 +23,7 @@ from ...report.guarantees import Guarantees
 from ...report.progress import Event, Progress
 
 FILE_BYTES, OLDER_FILES = 10_000_000, 5
+FAILED = ("replay", "poison", "failed")
 Write = Callable[[str], Any]
 
 
@@ -108,6 +109,8 @@ class EventLines:
             record["reason"] = hide(event.reason)
         if progress is not None:
             record["component"] = progress.component
+        if progress is not None and event.kind in FAILED and progress.failed_partition is not None:
+            record["partition"] = progress.failed_partition
         if progress is not None and event.kind == "committed":
             record |= {"emitted": progress.emitted, "persisted": progress.persisted, "seconds": progress.seconds}
             if progress.backlog:

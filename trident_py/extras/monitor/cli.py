@@ -1,4 +1,5 @@
-"""The commands `trident status URL` and `trident top URL`: what the page of a run shows, in a terminal.
+"""The commands `trident status URL` and `trident top URL`: what the page of a run shows, in a terminal; and `trident
+metrics`, what watches its metrics.
 
 Exit codes: 0 the run goes on; 1 nobody answers, or the run has failed or stands still; 2 the command is wrong.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
 import sys
 import time
 from base64 import b64encode
@@ -61,6 +63,27 @@ def top(url: str, every: float) -> None:
                 time.sleep(every)
         except KeyboardInterrupt:
             return
+
+
+@click.group()
+def metrics() -> None:
+    """Print what watches the metrics of runs: rules for Prometheus, a dashboard for Grafana."""
+
+
+@metrics.command()
+def rules() -> None:
+    """Print rules for Prometheus: what to page somebody for, and what to do then."""
+    _print_file("prometheus-rules.yml")
+
+
+@metrics.command()
+def dashboard() -> None:
+    """Print a dashboard for Grafana, as JSON to import."""
+    _print_file("grafana-dashboard.json")
+
+
+def _print_file(name: str) -> None:
+    click.echo((pkgutil.get_data(__package__, name) or b"").decode(), nl=False)
 
 
 def _ask(url: str) -> dict[str, Any]:

@@ -117,7 +117,8 @@ def _tell_end(view: ComponentView) -> Diagnosis | None:
 
 
 def _tell_start(view: ComponentView) -> Diagnosis | None:
-    if view.status != "starting":
+    begins = view.status == "running" and not (view.batches or view.inactive) and view.now - view.since <= PATIENCE
+    if view.status != "starting" and not begins:
         return None
     if view.waits is None:
         return Diagnosis("starting", f"starting since {_moment(view.since, view.now)}")

@@ -58,8 +58,8 @@ class AttemptRecord:
 
 @dataclass(slots=True)
 class BatchRecord:
-    """A batch, with its first and last attempts. ``waited``: the seconds without a batch before it. ``seconds``,
-    ``tuples`` by spout, ``rows`` by state and ``backlog`` are those of its commit."""
+    """A batch, with its first and last attempts. ``waited``: the seconds without a batch before it, 0 for
+    the first. ``seconds``, ``tuples`` by spout, ``rows`` by state and ``backlog`` are those of its commit."""
 
     txid: int
     began: float
@@ -154,7 +154,8 @@ class Timeline:
         if self._attempt is not None:
             self._end("checked", "", now)
         if self._batch is None or self._batch.txid != txid:
-            self._batch = BatchRecord(txid, now, now - self.since)
+            waited = now - self.since if self.batches else 0.0  # before the first: the start, of Spark's query too
+            self._batch = BatchRecord(txid, now, waited)
             self.batches.append(self._batch)
         self._attempt = AttemptRecord(attempt, now)
         if len(self._batch.attempts) == ATTEMPTS:

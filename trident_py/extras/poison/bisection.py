@@ -344,6 +344,7 @@ class Bisection(RetryPolicy):
             where = f"tuple {row.index} of partition {row.partition} of spout {row.spout} is excluded as poison"
             text = f"{where}: {row.operation} failed in partition {row.at}: {row.error}"
             log.warning("txid %d: %s", batch.txid, text, extra=TOLD)
+            self.attempts.running.progress[self.attempts.program.component].failed_partition = row.at
             self.attempts.tell("poison", batch, text)
 
     def _probe(self, work: Work, suspects: Callable[[Failure], bool], chosen: ChosenTuples) -> Attempted:

@@ -6,16 +6,25 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
 
+from ...checkpoints.batch_log import describe_driver, is_running
+from ...checkpoints.hash_seed import own_order
+from ...checkpoints.location import read_log
+from ...checkpoints.uri_folder import find_folder
 from ...cli.display import terminable
 from ...cli.failures import run_guarded
 from ...cli.run import RunCommand, cluster_on_spark, run_options
+from ...cli.targets import Chosen
+from ...config import Config
 from ...engine.phases import PROFILE
+from ...engine.program import compile_plan
 from ...errors import LineageError, TopologyError
 from ...local import LocalCluster
+from ...model.context import with_context
 from ...report.progress import RunningTopology
 from .phases import PHASES
 from .report import PhaseShare, Profile, batches_seen, profiles
@@ -28,6 +37,10 @@ ON = {PROFILE: True}
 OTHER_TABLE = (
     "A profile writes to its states as a run does, and begins at txid 1: let them name new tables or topics for it. "
     "Nothing was changed"
+)
+TAKEN = (
+    "A profile would take it over and so end that run. Profile without --checkpoint, on new tables or topics; or stop "
+    "the run first, and where nobody can see that it has ended, shut it out: trident txid fence. Nothing was changed"
 )
 NO_BATCH = "there was no new batch to measure; profile with --checkpoint NEW and a new table, or add input"
 
@@ -51,11 +64,22 @@ def run_profiled(command: RunCommand, batches: int, warm_up: int) -> int:
     command.more.update(ON)
     name, loaded, conf = command.load()
     storage = loaded.storage if command.checkpoint else None  # a file's would be taken over from the driver that runs
+    if storage is not None:
+        _check_unowned(storage, name, loaded, conf)
     with LocalCluster(storage) if command.local else cluster_on_spark(storage) as cluster:
         running = command.submit(cluster, name, conf, loaded)
         with _advising(storage):
             found = measure(running, batches, warm_up)
         return tell_profiles(name, found, command.as_json)
+
+
+def _check_unowned(storage: str, name: str, loaded: Chosen, conf: Config) -> None:
+    """Raise LineageError if a driver has a checkpoint of the topology, and runs, or may run on another host."""
+    context = with_context(conf, topology=name, run=f"{name}-profile", home=None)
+    for program in compile_plan(loaded.topology.plan, context):
+        log = read_log(storage, name, program.component, own_order, partial(find_folder, storage={}))
+        if log.owner and (running := is_running(log.owner)) is not False:
+            raise LineageError(f"the checkpoint {log.where} belongs to {describe_driver(log.owner, running)}. {TAKEN}")
 
 
 @contextmanager

@@ -20,7 +20,14 @@ from rich.text import Text
 
 from ...cli.display import now, terminable
 from ...cli.failures import run_guarded
-from ...cli.targets import add_options, name_option, settings_option, target_argument, traceback_option
+from ...cli.targets import (
+    add_options,
+    is_states_file,
+    name_option,
+    settings_option,
+    target_argument,
+    traceback_option,
+)
 from .components import Component, components_of
 from .evidence import ComponentEvidence
 from .fence import shut_out
@@ -29,6 +36,7 @@ from .lines import about, driver, line, lines, ways_back
 from .next_start import BEGINS, REFUSED, WAITS
 from .rewind import check, list_kept
 from .rewind import rewind as rewind_to
+from .stores import lines_of, look_at_states
 from .tables import write
 
 FAILED = 1
@@ -54,9 +62,14 @@ def txid() -> None:
 @_add_names
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(as_json: bool, full: bool, **named: Any) -> None:
-    """List what log and states have of the last batches, and what the next start will do. Changes nothing."""
+    """List what log and states have of the last batches, and what the next start will do. Changes nothing.
+
+    A file of states, in place of a topology, is enough to see what their stores have, and who owns them.
+    """
 
     def body() -> int:
+        if is_states_file(target := named["target"]):
+            return _show_states(target, as_json)
         found = [look(component) for component in components_of(**named)]
         print(json.dumps([asdict(each) for each in found], indent=2) if as_json else "\n\n".join(map(_text, found)))
         return exit_code(found)
@@ -135,6 +148,12 @@ def rewind(
         return _show_ways_back(chosen, to) if dry_run or to is None else _rewind(chosen, to, yes)
 
     sys.exit(run_guarded(body, full))
+
+
+def _show_states(file: str, as_json: bool) -> int:
+    states = look_at_states(file)
+    print(json.dumps([asdict(each) for each in states], indent=2) if as_json else "\n".join(lines_of(file, states)))
+    return FAILED if any(state.error for state in states) else 0
 
 
 def exit_code(found: Sequence[ComponentEvidence]) -> int:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, unquote
 
 from ...checkpoints.append_log import JOURNAL, AppendLogStore, read_journal
@@ -112,17 +109,3 @@ def _of_folder(place: Path) -> Component:
         return BatchLog(AppendLogStore(place), str(place), topology, own_order)
 
     return Component(topology, unquote(place.name), read, open_to_write)
-
-
-def is_running(driver: Mapping[str, Any]) -> bool | None:
-    """Return whether the driver's process is there; None if it is on another host. A number may have been given to
-    another process since."""
-    if driver.get("host") != socket.gethostname():
-        return None
-    try:
-        os.kill(driver["pid"], 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Event
 from typing import Any
 
-from ...checkpoints.batch_log import BatchLog
+from ...checkpoints.batch_log import BatchLog, is_running
 from ...checkpoints.metadata_store import LOG
 from ...engine.startup import Startup, participants_of
 from ...engine.store_position import CheckpointState
@@ -15,7 +15,8 @@ from ...engine.two_phase import DECIDED
 from ...errors import FailedException, LineageError, TridentError
 from ...model.context import with_context
 from ...model.retry import Patience
-from .components import Component, is_running
+from ...state.participants import Remembered
+from .components import Component
 from .evidence import ComponentEvidence, NextStart, StateEvidence
 from .next_start import MOVES, REFUSED, examine, predict
 
@@ -41,7 +42,7 @@ def look(component: Component) -> ComponentEvidence:
 
 
 def _look(component: Component, log: BatchLog) -> ComponentEvidence:
-    driver = (log.store.get(LOG, 0) or {}).get("driver", {})
+    driver = log.owner
     named = component.topology, component.name, log.where
     try:
         standing = log.read_state(component.program)
@@ -75,10 +76,14 @@ def _ask(opening: Startup, name: str, decision: Mapping[str, Any] | None) -> Sta
         return StateEvidence(name, error=str(error), away=isinstance(error, FailedException))
     if told is None:
         return StateEvidence(name)
+    return evidence_of(name, told, name in (decision or {}).get("receipts", {}))
+
+
+def evidence_of(name: str, told: Remembered, decided: bool) -> StateEvidence:
+    """Return what a store has told of a state."""
     part = told.written if told.written > told.least else None
     begun = told.last if told.last > told.written else None
     attempt = None if begun is None or told.attempt < 0 else told.attempt
-    decided = name in (decision or {}).get("receipts", {})
     return StateEvidence(
         name, told.where, told.least, part, begun, attempt, decided, told.generation, told.lineage, told.owner
     )

@@ -6,7 +6,7 @@ import datetime
 import json
 from collections.abc import Iterator, Sequence
 
-from ...checkpoints.batch_log import BatchLog, PastBatch
+from ...checkpoints.batch_log import BatchLog, PastBatch, describe_driver
 from ...checkpoints.metadata_store import LOG
 from ...engine.startup import AGREEMENT
 from ...engine.two_phase import DECIDED
@@ -71,18 +71,21 @@ def describe_kept(found: ComponentEvidence) -> Iterator[str]:
 
 def driver(found: ComponentEvidence) -> str:
     """Return who owns the log."""
-    if not found.driver:
-        return "none has taken the checkpoint"
-    there = {None: "", True: ", which is running", False: ", which is not running"}[found.running]
-    return f"process {found.driver['pid']} on host {found.driver['host']}{there}"
+    return describe_driver(found.driver, found.running) if found.driver else "none has taken the checkpoint"
 
 
 def states(found: ComponentEvidence) -> Iterator[str]:
     if found.states is None:
         yield "states: none is known from the folder alone; name the topology, and they are asked"
-    elif found.states:
-        yield from align([COLUMNS, *map(row, found.states)])
-        yield from (f"{state.state}: {state.error}" for state in found.states if state.error)
+    else:
+        yield from states_table(found.states)
+
+
+def states_table(found: Sequence[StateEvidence]) -> Iterator[str]:
+    """Yield the table of what the states have, and why a store does not tell."""
+    if found:
+        yield from align([COLUMNS, *map(row, found)])
+        yield from (f"{state.state}: {state.error}" for state in found if state.error)
 
 
 def row(state: StateEvidence) -> tuple[str, ...]:

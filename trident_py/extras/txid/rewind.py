@@ -86,8 +86,9 @@ def check(component: Component, log: BatchLog, txid: int, then: str = "Nothing w
 
 
 def _examine(opening: Startup, txid: int) -> dict[str, str | None]:
-    program = opening.program
-    found = {f"spout {info.id}": why_not_again(info.spout) for info in program.spouts}
+    program, standing = opening.program, opening.standing
+    stays = txid == standing.committed and not standing.begun  # no batch is emitted again
+    found = {f"spout {info.id}": None if stays else why_not_again(info.spout) for info in program.spouts}
     for name in program.states():
         participant = opening.participants.get(name)
         nothing = "it keeps no txids" if participant is None else None
@@ -117,8 +118,8 @@ def _finish(component: Component, txid: int) -> list[str]:
         _check_states(component, opening.standing.rewinding, set(program.states()))
         opening.raise_fences(Agreement(opening.standing.committed, {}, {}))
         _step(component, "opened", txid)
-        for name, participant in opening.participants.items():
-            opening.patience.wait_until_available(f"state {name}", partial(participant.rewind, txid))
+        for name in opening.participants:
+            opening.patience.wait_until_available(f"state {name}", partial(opening.rewind, name, txid))
             _step(component, "rewound", txid, name)
         log.go_back(txid, RunContext.of(program.conf).token, partial(_step, component, "forgotten", txid))
         _step(component, "over", txid)
