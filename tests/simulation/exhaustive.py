@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import gc
+import json
 import logging
+import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 
 from .schedules import Choices, Found, as_text, try_schedule
 from .specification import ALL, Cell
@@ -16,6 +20,7 @@ from .world import Bounds, Option, World
 BOUNDS = Bounds(
     faults=2, drivers=2,
     kinds=frozenset(["die", "power", "lost", "late", "twice", "start", "wake", "back", "log back", "deliver", "other"]),
+    reduced=True,
 )  # fmt: skip
 
 
@@ -93,16 +98,33 @@ def main() -> None:
     arguments.add_argument("--faults", type=int, default=2)
     arguments.add_argument("--most", type=int, help="schedules of each cell")
     arguments.add_argument("--cell", type=int, nargs="*", help="their numbers")
+    arguments.add_argument("--kept", type=Path, help="a file of results: cells that it has are left out, others go in")
     given = arguments.parse_args()
     logging.disable(logging.CRITICAL)
+    kept = [json.loads(line) for line in given.kept.read_text().splitlines()] if given.kept else []
+    over = {(line["cell"], line["faults"]) for line in kept}
+    gc.freeze()
     for number, cell in enumerate(ALL):
-        if given.cell is None or number in given.cell:
-            began = time.perf_counter()
-            explored = explore(cell, BOUNDS._replace(faults=given.faults), given.most)
-            seconds = time.perf_counter() - began
-            print(f"{number}: {explored}, {seconds:.0f} s, {explored.schedules / seconds:.0f} a second", flush=True)
-            if explored.found is not None:
-                print(as_text(explored.found.choices), flush=True)
+        if (given.cell is None or number in given.cell) and (str(cell), given.faults) not in over:
+            line = _line(number, cell, given)
+            print(line, flush=True)
+            if given.kept:
+                with given.kept.open("a") as file:
+                    file.write(line + "\n")
+
+
+def _line(number: int, cell: Cell, given: argparse.Namespace) -> str:
+    """Run a cell, and return what it has shown."""
+    began = time.process_time()
+    explored = explore(cell, BOUNDS._replace(faults=given.faults), given.most)
+    found = explored.found
+    told = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
+    return json.dumps({
+        "number": number, "cell": str(cell), "faults": given.faults, "schedules": explored.schedules,
+        "states": explored.states, "seconds": round(time.process_time() - began), "all": explored.done,
+        "found": found and f"{found.told} ({as_text(found.choices)})",
+        "commit": told.stdout.strip(),
+    })  # fmt: skip
 
 
 if __name__ == "__main__":
