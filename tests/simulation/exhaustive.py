@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from .schedules import Choices, Found, as_text, try_schedule
 from .specification import ALL, Cell
@@ -22,6 +23,10 @@ BOUNDS = Bounds(
     kinds=frozenset(["die", "power", "lost", "late", "twice", "start", "wake", "back", "log back", "deliver", "other"]),
     reduced=True,
 )  # fmt: skip
+
+
+KEPT = Path(__file__).with_name("exhausted.jsonl")
+"""What cells have shown, a line each, so that they can be run in pieces."""
 
 
 @dataclass
@@ -36,7 +41,7 @@ class Exploring:
         at = len(self.widths)
         last = max(self.choices, default=-1)
         if at > last:
-            state = hash((world.digest(), place, name, len(options)))
+            state = hash((world.digest(), place, name))
             if self.known.get(state, -1) >= world.left:
                 world.stop()
                 return 0
@@ -96,35 +101,45 @@ def _schedules(bounds: Bounds) -> Iterator[tuple[Choices, list[int]]]:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--faults", type=int, default=2)
-    arguments.add_argument("--most", type=int, help="schedules of each cell")
-    arguments.add_argument("--cell", type=int, nargs="*", help="their numbers")
-    arguments.add_argument("--kept", type=Path, help="a file of results: cells that it has are left out, others go in")
+    arguments.add_argument("--cell", type=int, nargs="*", help="their numbers; those in the file of results are left out")
+    arguments.add_argument("--most", type=int, help="schedules of each cell; the results are not kept")
+    arguments.add_argument("--table", action="store_true", help="print the results that are kept, and run nothing")
     given = arguments.parse_args()
+    if given.table:
+        print("\n".join(map(_row, _kept())))
+        return
     logging.disable(logging.CRITICAL)
-    kept = [json.loads(line) for line in given.kept.read_text().splitlines()] if given.kept else []
-    over = {(line["cell"], line["faults"]) for line in kept}
     gc.freeze()
+    over = {(line["cell"], line["faults"]) for line in _kept()}
     for number, cell in enumerate(ALL):
         if (given.cell is None or number in given.cell) and (str(cell), given.faults) not in over:
-            line = _line(number, cell, given)
+            line = json.dumps(_run(number, cell, given.faults, given.most))
             print(line, flush=True)
-            if given.kept:
-                with given.kept.open("a") as file:
+            if given.most is None:
+                with KEPT.open("a") as file:
                     file.write(line + "\n")
 
 
-def _line(number: int, cell: Cell, given: argparse.Namespace) -> str:
+def _kept() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in KEPT.read_text().splitlines()]
+
+
+def _run(number: int, cell: Cell, faults: int, most: int | None) -> dict[str, Any]:
     """Run a cell, and return what it has shown."""
     began = time.process_time()
-    explored = explore(cell, BOUNDS._replace(faults=given.faults), given.most)
+    explored = explore(cell, BOUNDS._replace(faults=faults), most)
     found = explored.found
-    told = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-    return json.dumps({
-        "number": number, "cell": str(cell), "faults": given.faults, "schedules": explored.schedules,
-        "states": explored.states, "seconds": round(time.process_time() - began), "all": explored.done,
-        "found": found and f"{found.told} ({as_text(found.choices)})",
-        "commit": told.stdout.strip(),
-    })  # fmt: skip
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)
+    return {
+        "number": number, "cell": str(cell), "faults": faults, "commit": commit.stdout.strip(),
+        "schedules": explored.schedules, "states": explored.states, "seconds": round(time.process_time() - began),
+        "all": explored.done, "broken": found and f"{found.told}; choices {as_text(found.choices)}",
+    }  # fmt: skip
+
+
+def _row(line: dict[str, Any]) -> str:
+    counts = " | ".join(f"{line[name]:,}" for name in ("schedules", "states", "seconds"))
+    return f"| {line['number']}: {line['cell']} | {line['faults']} | {counts} | {line['broken'] or 'no'} |"
 
 
 if __name__ == "__main__":

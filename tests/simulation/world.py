@@ -62,6 +62,7 @@ class Place:
     version: int = 0
     digest: int = 0
     durable: Mapping[Any, Any] = field(default_factory=dict)
+    before: tuple[int, ...] = ()  # the digests of its last contents
 
     def change(self, content: Mapping[Any, Any], durable: bool = True) -> None:
         self.history.append(self.content)
@@ -78,6 +79,7 @@ class Place:
     def _set(self, content: Mapping[Any, Any]) -> None:
         self.content = content
         self.version += 1
+        self.before = (*self.before[-2:], self.digest)
         self.digest = hash(frozenset(content.items()))
 
 
@@ -421,5 +423,6 @@ class World:
         seen = hash(frozenset((key, frozenset(value) if isinstance(value, set) else value) for key, value in
                               self.memory.items()))  # fmt: skip
         last = self.drivers[-1].faults > 0
+        before = tuple(at.before for *_, at in self._places()) if self.left else ()
         return hash((self._stored(), self.log.digest, hash(frozenset(self.log.durable.items())), drivers, late, seen,
-                     len(self.drivers), last, self.now))  # fmt: skip
+                     len(self.drivers), last, self.now, before))  # fmt: skip
