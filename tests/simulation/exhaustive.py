@@ -52,13 +52,14 @@ class Exploring:
 
 @dataclass
 class Explored:
-    """What one cell has shown."""
+    """What one cell has shown. ``ends``: what is there at the end of a schedule, as numbers."""
 
     cell: Cell
     schedules: int = 0
     states: int = 0
     done: bool = False
     found: Found | None = None
+    ends: set[int] = field(default_factory=set)
 
     def __str__(self) -> str:
         ended = "all" if self.done else "not all"
@@ -75,6 +76,8 @@ def explore(cell: Cell, bounds: Bounds = BOUNDS, most: int | None = None) -> Exp
         world = try_schedule(cell, choosing, bounds)
         widths += choosing.widths
         explored.schedules += 1
+        if not world.cut:
+            explored.ends.add(hash((*(store.digest for store in world.stores), str(world.refused))))
         if world.violation is not None:
             explored.found = Found(cell, choices, str(world.violation), explored.schedules, bounds)
             break
@@ -101,7 +104,7 @@ def _schedules(bounds: Bounds) -> Iterator[tuple[Choices, list[int]]]:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--faults", type=int, default=2)
-    arguments.add_argument("--cell", type=int, nargs="*", help="their numbers; those in the file of results are left out")
+    arguments.add_argument("--cell", type=int, nargs="*", help="numbers; those whose results are kept are left out")
     arguments.add_argument("--most", type=int, help="schedules of each cell; the results are not kept")
     arguments.add_argument("--table", action="store_true", help="print the results that are kept, and run nothing")
     given = arguments.parse_args()

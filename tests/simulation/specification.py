@@ -307,7 +307,7 @@ def _agreed(world: World, name: str) -> str | None:
 def _counts(cell: Cell, world: World, number: int) -> list[list[int]]:
     """Return what `seen` does, looked up once for each content."""
     place, kind = world.stores[number], cell.kinds[number]
-    key = cell, number, place.digest
+    key = cell, number, place.digest, Here.positions
     if key not in _COUNTS:
         if kind.startswith("sequence"):
             judge_numbers(place.content)
