@@ -113,6 +113,7 @@ def main() -> None:
         return
     logging.disable(logging.CRITICAL)
     gc.freeze()
+    gc.set_threshold(50_000)
     over = {(line["cell"], line["faults"]) for line in _kept()}
     for number, cell in enumerate(ALL):
         if (given.cell is None or number in given.cell) and (str(cell), given.faults) not in over:
