@@ -91,7 +91,7 @@ class SimulatedCheckpoint(SharedMetadataStore):
         return list(self._entries)
 
     def _differs(self, path: str) -> bool:
-        return not self.is_newest()
+        return not self.world.look("log read", self.is_newest())
 
     def _catch_up(self) -> None:
         if not self.is_newest():

@@ -289,7 +289,7 @@ def _look(cell: Cell, world: World, name: str, back: bool) -> Moment:
         row, described = content.get(ROW), None
         if row is not None and row.txid != world.memory.get(("row", number), 0):
             described = _described(cell, world, number, row.txid, name)
-        look = Look(kind, _counts(world, number, kind), cell.due(world, number, over, txid), described)
+        look = Look(kind, _counts(cell, world, number), cell.due(world, number, over, txid), described)
         states.append(look if row is None else look._replace(txid=row.txid, lineage=row.lineage))
     return Moment(name, txid, _agreed(world, name), tuple(states), back or world.beginning.refused)
 
@@ -304,16 +304,20 @@ def _agreed(world: World, name: str) -> str | None:
     return agreed["lineage"] if agreed else None
 
 
-def _counts(world: World, number: int, kind: str) -> list[list[int]]:
+def _counts(cell: Cell, world: World, number: int) -> list[list[int]]:
     """Return what `seen` does, looked up once for each content."""
-    place, known = world.stores[number], world.known.get(number)
-    if known is None or known[0] != place.version:
+    place, kind = world.stores[number], cell.kinds[number]
+    key = cell, number, place.digest, Here.positions
+    if key not in _COUNTS:
         if kind.startswith("sequence"):
             judge_numbers(place.content)
         if seen(place.content, kind, 8) != seen(world.beginning.stores[number], kind, 8):
             raise Violation("the tuples of another checkpoint have changed")
-        known = world.known[number] = place.version, seen(place.content, kind)
-    return known[1]
+        _COUNTS[key] = seen(place.content, kind)
+    return _COUNTS[key]
+
+
+_COUNTS: dict[Any, list[list[int]]] = {}
 
 
 def _txid(content: Any) -> int:

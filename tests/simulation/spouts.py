@@ -106,7 +106,8 @@ class _Describing(ITridentSpout.BatchCoordinator):
         begun = json.loads(world.log.content.get((LOG, 0), "{}")).get("begun")
         last = begun and begun["txid"] == txid and (begun["metadata"] or {}).get(STREAM, {"end": 0})["end"]
         older = world.running is not world.drivers[-1] or "log back" in world.memory.get("faults", ())
-        return not last or last < Here.positions or older or world.await_nothing()
+        is_ready = world.look("log read", not last or last < Here.positions or older)
+        return is_ready or world.await_nothing()
 
     def isExhaustedAt(self, txid: int) -> bool:
         return self.ends.get(txid - 1, 0) >= Here.positions

@@ -90,7 +90,7 @@ class SimulatedStore(LedgerStore[LedgerRow]):
         return Trace(row, max(over.txid, marked), max(over.last, marked))
 
     def owners(self) -> Mapping[str, Owner | None]:
-        return {"data": self.place.content.get((OWNER, "data"))}
+        return {"data": here().look("read", self.place.content.get((OWNER, "data")))}
 
     def claim(self, name: str, old: Owner | None, new: Owner) -> bool:
         def act() -> bool:
@@ -311,13 +311,14 @@ class SimulatedState(StateFactory):
         if not self.kind.startswith(("opaque", "transactional")):
             return 0
         content = here().stores[self.number].content
-        return max((value[0] for key, value in content.items() if key[0] == DATA), default=0)
+        return here().look("read", max((value[0] for key, value in content.items() if key[0] == DATA), default=0))
 
     def participant(self) -> SimulatedLedger:
         return SimulatedLedger(self)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
         place, fence = here().stores[self.number], Fence.of(conf)
+        here().look("read", place.digest)
         make = _STATES.get(self.kind, SimulatedMap if self.kind in SimulatedMap.KINDS else SimulatedRows)
         return make(self, Transaction(place, fence, partitionIndex, place.content, self.recording))
 

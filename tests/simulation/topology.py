@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any
 
 from states.rows import RowUpdater
 from trident_py import TridentTopology
+from trident_py.checkpoints import batch_log
 from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.engine import program as failures
-from trident_py.engine import store_position
+from trident_py.engine import store_position, worker_cache
 from trident_py.engine.component import ComponentRun
 from trident_py.engine.program import AttemptOutcome, BatchInfo, Program, Row, compile_plan, descriptor_rows
 from trident_py.engine.task import run_attempt
@@ -29,7 +32,7 @@ from trident_py.state import BaseQueryFunction, BaseStateUpdater, ValueUpdater
 from trident_py.tuples import Fields
 from trident_py.windowing import MakesWindows, state
 
-from . import specification
+from . import knowledge, specification
 from .beginnings import BEGINNINGS, Past
 from .checkpoint import SimulatedCheckpoint
 from .specification import Cell
@@ -84,11 +87,11 @@ class _Ask(BaseQueryFunction):
     """Asks for a word. The answer is what is there now."""
 
     def batchRetrieve(self, state: Any, tuples: Any) -> list[Any]:
-        told = state.multiGet(tuples)
+        told = Here.world.look("read", tuple(state.multiGet(tuples)))
         there = [specification.value_of(state.transaction.place.content, *each) for each in tuples]
-        if told != there:
+        if told != tuple(there):
             raise Violation(f"a query is told {told}, and {there} is there")
-        return told
+        return list(told)
 
     def execute(self, tuple: Any, result: Any, collector: Any) -> None: ...
 
@@ -128,7 +131,7 @@ def programs_of(cell: Cell) -> list[Program]:
                 asking.stateQuery(updated, ["word"], _Ask(), ["told"])
         else:
             stream.partitionPersist(factory, ["part", "at"], RowUpdater())
-    pace = PACE if BY_TIME in cell.kinds else 1
+    pace = PACE if BY_TIME in cell.kinds else 0
     conf = with_context({"topology.clock": partial(clock, pace)}, topology=NAME, home=None)
     return compile_plan(topology.build().plan, conf)
 
@@ -154,14 +157,25 @@ def drive(cell: Cell, name: str, world: World, driver: Driver) -> None:
         batches = ComponentRun(program, program.spouts, log, running, run)
         batches.open()
         while batches.await_next():
-            batches.run_next(partial(execute, program, asking))
+            know(cell, world, driver, batches)
+            batches.run_next(partial(execute, program, asking, partial(know, cell, world, driver, batches)))
         batches.close()
     finally:
         end_run(run)
 
 
-def execute(program: Program, asking: list[Program], batch: BatchInfo, descriptors: list[Any]) -> AttemptOutcome:
+def know(cell: Cell, world: World, driver: Driver, batches: ComponentRun, *held: Any) -> None:
+    """Between two batches, and when tasks begin, what led the driver there no longer matters, but what it knows."""
+    if world.bounds.reduced:
+        tasks = worker_cache._runs.get(batches.loop.run_id)
+        driver.history = knowledge.digest((cell, driver.history), batches, tasks, *held)
+
+
+def execute(
+    program: Program, asking: list[Program], know: Callable[..., None], batch: BatchInfo, descriptors: list[Any]
+) -> AttemptOutcome:
     """Run an attempt. Before it, the components that only ask have one of their own."""
+    know(batch, descriptors)
     for each in asking:
         rows = [(part, 0, Chunk.of_rows(Fields(*FIELDS), tuples(part, 0, 1))) for part in range(len(WORDS))]
         failures = _run_tasks(each, replace(batch, generations={}), rows).failures
@@ -218,14 +232,16 @@ def _run(cell: Cell, name: str, choose: Choose, judge: Any, bounds: Bounds, begi
 
 @contextmanager
 def _simulated(lineage: str) -> Iterator[None]:
-    """Names of lineages are given in order, those of blocks by what a driver knows. What no fault changes is left out:
-    the lines that an error came from, and what a plan's operations hold, but for the first time."""
+    """Names of lineages are given in order, those of blocks by what a driver knows; a batch ends at no time. What no
+    fault changes is left out: the lines that an error came from, what operations hold, but for the first time."""
     before = store_position.uuid, state.secrets, failures.blame, HeldValues.digests
+    batch_log.time = SimpleNamespace(time=int)  # type: ignore[assignment]
     store_position.uuid, state.secrets = _Names(lineage), Tokens  # type: ignore[assignment]
     failures.blame, HeldValues.digests = _NO_LINES, _held  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
+        batch_log.time = time
         store_position.uuid, state.secrets, failures.blame, HeldValues.digests = before  # type: ignore[method-assign]
 
 

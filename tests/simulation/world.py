@@ -14,11 +14,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from trident_py.errors import FailedException, StateError
 
+from .reduction import Reduction
+
 T = TypeVar("T")
 Option = tuple[str, int]
 """What happens at a point, and which one: of the drivers, of the requests under way, of the earlier states."""
 
 GO: Option = ("go", 0)
+HEARD = {"lost": "nothing", "late": "nothing", "refuse": "no", "deny": "no"}  # else an answer, and so what is there
+LIKE = {"power": "die", "lost": "late", "twice": "late"}  # what is alike to the specification
 DENIALS = frozenset(["refuse", "deny"])  # a store says for good that it cannot: it has not done it, or has done it
 LONGEST = 600  # points of a schedule: one that has more does not end
 FURTHEST = 100  # writes that a store may go back; from there on, they are those of the next store
@@ -36,7 +40,8 @@ class Violation(Exception):
 
 
 class Bounds(NamedTuple):
-    """How far a world goes. ``kinds``: the faults that it knows; ``back``: by how many writes a place may go back."""
+    """How far a world goes. ``kinds``: the faults that it knows; ``back``: by how many writes a place may go back;
+    ``reduced``: without choices that lead to the same as others."""
 
     faults: int = 2
     drivers: int = 2
@@ -44,6 +49,7 @@ class Bounds(NamedTuple):
         ["die", "power", "lost", "late", "twice", "start", "wake", "back", "log back", "deliver", "other", "jump"]
     )  # and DENIALS
     back: tuple[int, ...] = (1, 3)
+    reduced: bool = False
 
 
 @dataclass
@@ -56,6 +62,7 @@ class Place:
     version: int = 0
     digest: int = 0
     durable: Mapping[Any, Any] = field(default_factory=dict)
+    before: tuple[int, ...] = ()  # the digests of its last contents
 
     def change(self, content: Mapping[Any, Any], durable: bool = True) -> None:
         self.history.append(self.content)
@@ -72,6 +79,7 @@ class Place:
     def _set(self, content: Mapping[Any, Any]) -> None:
         self.content = content
         self.version += 1
+        self.before = (*self.before[-2:], self.digest)
         self.digest = hash(frozenset(content.items()))
 
 
@@ -86,7 +94,7 @@ class Driver:
         self.ended = False
         self.ending = 0  # after how many points
         self.error: BaseException | None = None
-        self.history = 0
+        self.history = number
         self.checkpoint: Any = None
         self.faults = 0  # how many of the world's it has seen
 
@@ -127,7 +135,6 @@ class World:
         self.drivers: list[Driver] = []
         self.late: list[Request] = []
         self.memory: dict[Any, Any] = {}  # what the specification has seen
-        self.known: dict[int, tuple[int, Any]] = {}  # what it sees in each store, and in which version
         self.now = 1_000_000
         self.over = False
         self.cut = False
@@ -136,6 +143,7 @@ class World:
         self.violation: Violation | None = None
         self.refused: BaseException | None = None
         self.running: Driver | None = None
+        self.reduction = Reduction(self)
         self._main = threading.Lock()
         self._main.acquire()
 
@@ -193,6 +201,7 @@ class World:
 
     def _hold(self, driver: Driver) -> None:
         """Give the baton to a driver, until one has ended."""
+        self.reduction.turn()
         self.running = driver
         driver.gate.release()
         self._main.acquire()
@@ -222,9 +231,21 @@ class World:
         driver = self.alive()
         option = self._choose(place, name)
         while option[0] in ("start", "wake", "deliver", "back", "log back"):
+            self.reduction.turn()
             self._turn(option)
             option = self._choose(place, name)
+        if option == GO:
+            self.reduction.ask(place)
+        else:
+            self.reduction.turn()
         return self._answer(driver, place, name, act, option)
+
+    def look(self, place: str, answer: T) -> T:
+        """Called for what is read beside a request."""
+        self.reduction.ask(place)
+        driver = self.alive()
+        driver.history = hash((driver.history, place, answer))
+        return answer
 
     def alive(self) -> Driver:
         driver = self.running
@@ -259,11 +280,11 @@ class World:
         option = self._ask_chooser(place, name, self._options(place))
         if option[0] not in ("go", "deliver"):
             self.left -= 1
-            self.memory.setdefault("faults", set()).add(option[0])
+            self.memory.setdefault("faults", set()).add(LIKE.get(option[0], option[0]))
         return option
 
     def _ask_chooser(self, place: str, name: str, options: list[Option]) -> Option:
-        if len(options) == 1:
+        if len(options) == 1 and not self.bounds.reduced:
             return options[0]
         option = options[self.choose(self, place, name, options)]
         if self.over:
@@ -277,9 +298,13 @@ class World:
         kinds, options = self.bounds.kinds, [GO]
         if self.late and "deliver" in kinds:
             options += [("deliver", number) for number in range(len(self.late))]
-        if not self.left:
-            return options
-        options += self._of_drivers()
+        if self.left:
+            options += self._faults_at(place)
+        options = [option for option in options if option == GO or option[0] in kinds]
+        return self.reduction.choose_from(place, options) if self.bounds.reduced else options
+
+    def _faults_at(self, place: str) -> list[Option]:
+        options = self._of_drivers()
         if place in ("write", "task", "log"):
             options += [("die", 0), ("power", 0)]
         if place in ("write", "task"):
@@ -289,7 +314,7 @@ class World:
         if place != "log read":
             for kind, number, at in self._places():
                 options += [(kind, number + writes) for writes in self.bounds.back if writes <= len(at.history)]
-        return [option for option in options if option == GO or option[0] in kinds]
+        return options
 
     def _places(self) -> list[tuple[str, int, Place]]:
         stores = [("back", FURTHEST * number, store) for number, store in enumerate(self.stores)]
@@ -333,6 +358,14 @@ class World:
         except Violation as error:
             raise self.broken(str(error)) from None
 
+    def breaks(self, request: Request) -> bool:
+        """Return whether no reader may see what is there now, if this request has arrived."""
+        try:
+            self.judge(self, LATE + request.name)
+        except Violation:
+            return True
+        return False
+
     def _answer(self, driver: Driver, place: str, name: str, act: Callable[[], T], option: Option) -> T:
         kind = option[0]
         if kind != "go":
@@ -365,7 +398,8 @@ class World:
 
     def _know(self, driver: Driver, place: str, name: str, kind: str) -> None:
         at = self.log.digest if place.startswith("log") else self._stored()
-        driver.history = hash((driver.history, place, name, kind, at))
+        heard = HEARD.get(kind, ("an answer", at))
+        driver.history = hash((driver.history, place, name, heard))
 
     def _stored(self) -> int:
         return hash(tuple(store.digest for store in self.stores))
@@ -389,5 +423,6 @@ class World:
         seen = hash(frozenset((key, frozenset(value) if isinstance(value, set) else value) for key, value in
                               self.memory.items()))  # fmt: skip
         last = self.drivers[-1].faults > 0
+        before = tuple(at.before for *_, at in self._places()) if self.left else ()
         return hash((self._stored(), self.log.digest, hash(frozenset(self.log.durable.items())), drivers, late, seen,
-                     len(self.drivers), last))  # fmt: skip
+                     len(self.drivers), last, self.now, before))  # fmt: skip
