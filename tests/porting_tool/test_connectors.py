@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import datetime
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from states.files import FileState
+from states.redis import RedisMapState
 from trident_py import Fields
 from trident_py.errors import DefinitionError, StateError
 from trident_py.extras.moving.connectors import hdfs, jdbc
 from trident_py.extras.moving.port.modules import Module, translate_files
 from trident_py.tuples import TridentTuple
+from trident_py.windowing import Duration, SlidingDurationWindow, TumblingDurationWindow
 
 URLS = {
     "jdbc:mysql://db/shop": "mysql+pymysql://me:p%40ss@db/shop",
@@ -98,22 +101,89 @@ def test_what_has_no_counterpart_is_reported(body: str, tmp_path: Path) -> None:
 
 
 OPTIONS = """
-import org.apache.storm.redis.common.config.*; import org.apache.storm.redis.trident.state.*;
+import java.util.List;
+import org.apache.storm.redis.common.config.*; import org.apache.storm.redis.common.mapper.*;
+import org.apache.storm.redis.trident.state.*; import org.apache.storm.trident.state.OpaqueValue;
 class Piece {
-    static Options opaque(String hash) {
-        Options options = new Options(); options.expireIntervalSec = 30; return options;
+    static class Pair implements KeyFactory {
+        public String build(List<Object> key) { return key.get(0) + ":" + key.get(1); }
     }
-    static Object f(JedisPoolConfig pool) { return RedisMapState.opaque(pool, opaque("counts")); }
+    static Options<OpaqueValue> options(String hash) {
+        Options<OpaqueValue> options = new Options<>();
+        options.dataTypeDescription = new RedisDataTypeDescription(RedisDataTypeDescription.RedisDataType.HASH, hash);
+        options.localCacheSize = 5; options.globalKey = "all"; options.keyFactory = new Pair();
+        options.expireIntervalSec += 30;
+        return options;
+    }
+    static Object ofOptions(JedisPoolConfig pool) { return RedisMapState.opaque(pool, options("counts")); }
+    static Object plain(JedisPoolConfig pool) { return RedisMapState.nonTransactional(pool, new Options<Object>()); }
+    static Object ofKeys(JedisPoolConfig pool) { return RedisMapState.transactional(pool, new Pair()); }
 }
 """
 
 
-def test_options_of_a_redis_map_are_reported_with_their_section(tmp_path: Path) -> None:
-    """What takes them is no call with a hash that nobody has named."""
+def test_options_of_a_redis_map_are_its_arguments(tmp_path: Path) -> None:
     [module] = translated(tmp_path, Piece=OPTIONS)
-    findings = module.report.findings
-    assert [(each.section, "Options" in each.reason) for each in findings] == [("porting.md#states", True)] * 3
-    assert "opaque() of RedisMapState with Options: they are arguments" in module.text
+    assert module.report.findings == []
+    made: dict[str, Any] = {"__name__": "piece"}
+    exec(module.text, made)
+    made["Pair"].__reduce__ = lambda pair: (object, ())
+    url = "redis://127.0.0.1/0"
+    pair = made["ofKeys"](url).keyFactory
+    named = {"keyFactory": made["options"]("counts").keyFactory, "globalKey": "all", "expireIntervalSec": 30}
+    assert vars(made["ofOptions"](url)) | {"keyFactory": 0} == vars(
+        RedisMapState.opaque(url, "counts", **named)
+    ) | {"keyFactory": 0}
+    assert made["plain"](url) == RedisMapState.nonTransactional(url)
+    assert (made["ofKeys"](url).kind, pair.build(["a", 1])) == ("transactional", "a:1")
+
+
+UNSURE = {
+    "Object f(JedisPoolConfig p, Options o) { o.serializer = null; return o; }": "serializer of RedisOptions",
+    "Object f(JedisPoolConfig p) { return RedisMapState.opaque(p, key -> key.toString()); }": "no certain type",
+}
+
+
+@pytest.mark.parametrize("body", UNSURE)
+def test_what_a_redis_map_is_given_is_of_a_certain_type(body: str, tmp_path: Path) -> None:
+    [module] = translated(tmp_path, Piece=f"{IMPORTS} class Piece {{ {body} }}")
+    [finding] = module.report.findings
+    assert UNSURE[body] in finding.reason and finding.section == "porting.md#states"
+
+
+def test_options_of_another_library_are_not_those_of_redis(tmp_path: Path) -> None:
+    [module] = translated(tmp_path, Piece="import org.apache.commons.cli.*; class Piece { Object o = new Options(); }")
+    assert "new Options" in module.report.findings[0].reason
+
+
+NESTED = """
+import java.util.Map; import java.util.Map.Entry; import java.util.concurrent.TimeUnit;
+import org.apache.storm.topology.base.BaseWindowedBolt; import org.apache.storm.trident.windowing.config.*;
+class Piece {
+    static String joined(Map<String, Integer> map) {
+        String text = "";
+        for (Entry<String, Integer> one : map.entrySet()) { text += one.getKey() + one.getValue(); }
+        return text;
+    }
+    static WindowConfig tumbling() { return TumblingDurationWindow.of(BaseWindowedBolt.Duration.seconds(3)); }
+    static WindowConfig sliding() {
+        BaseWindowedBolt.Duration step = new BaseWindowedBolt.Duration(2, TimeUnit.SECONDS);
+        return SlidingDurationWindow.of(new BaseWindowedBolt.Duration(1, TimeUnit.MINUTES), step);
+    }
+    static String who() { Thread.currentThread().interrupt(); return Thread.currentThread().getName(); }
+}
+"""
+
+
+def test_nested_classes_of_java_and_storm_are_found_by_both_names(tmp_path: Path) -> None:
+    [module] = translated(tmp_path, Piece=NESTED)
+    assert module.report.findings == []
+    made: dict[str, Any] = {"__name__": "piece"}
+    exec(module.text, made)
+    assert made["joined"]({"a": 1, "b": 2}) == "a1b2"
+    assert made["tumbling"]() == TumblingDurationWindow.of(Duration(3_000))
+    assert made["sliding"]() == SlidingDurationWindow.of(Duration(60_000), Duration(2_000))
+    assert made["who"]() == threading.current_thread().name
 
 
 COMMENTED = """
