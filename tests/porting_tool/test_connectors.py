@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from topic_reading import read
 
 from states.files import FileState
 from states.redis import RedisMapState
-from trident_py import Fields
+from trident_py import Fields, LocalCluster
 from trident_py.errors import DefinitionError, StateError
 from trident_py.extras.moving.connectors import hdfs, jdbc
+from trident_py.extras.moving.connectors.kafka import TridentKafkaStateFactory
 from trident_py.extras.moving.port.modules import Module, translate_files
 from trident_py.tuples import TridentTuple
 from trident_py.windowing import Duration, SlidingDurationWindow, TumblingDurationWindow
@@ -249,3 +251,61 @@ def translated(folder: Path, **texts: str) -> list[Module]:
     for name, text in texts.items():
         (folder / f"{name}.java").write_text(text)
     return translate_files([folder / f"{name}.java" for name in texts])
+
+
+RECORDS = """
+package shop;
+import java.util.Properties;
+import org.apache.storm.generated.StormTopology; import org.apache.storm.kafka.trident.*;
+import org.apache.storm.kafka.trident.mapper.*; import org.apache.storm.kafka.trident.selector.DefaultTopicSelector;
+import org.apache.storm.trident.TridentTopology; import org.apache.storm.trident.testing.FixedBatchSpout;
+import org.apache.storm.trident.tuple.TridentTuple; import org.apache.storm.tuple.*;
+class Piece {
+    static class Upper implements TridentTupleToKafkaMapper<String, String> {
+        public String getKeyFromTuple(TridentTuple tuple) { return tuple.getStringByField("word").toUpperCase(); }
+        public String getMessageFromTuple(TridentTuple tuple) { return tuple.getStringByField("count") + "!"; }
+    }
+    static TridentKafkaStateFactory<String, String> into(Object to, String topic, TridentTupleToKafkaMapper mapper) {
+        Properties props = new Properties();
+        props.put("bootstrap.servers", to); props.put("acks", "1"); props.put("linger.ms", 1);
+        props.put("key.serializer", "org.apache.kafka.common.serialization.StringSerializer");
+        props.put("value.serializer", "org.apache.kafka.common.serialization.StringSerializer");
+        return new TridentKafkaStateFactory<String, String>().withTridentTupleToKafkaMapper(mapper)
+            .withProducerProperties(props).withKafkaTopicSelector(new DefaultTopicSelector(topic));
+    }
+    static StormTopology topology(String to, String plain, String upper) {
+        Fields fields = new Fields("word", "count");
+        FixedBatchSpout spout = new FixedBatchSpout(fields, 2, new Values("a", "1"), new Values("b", "2"));
+        TridentTopology topology = new TridentTopology();
+        TridentKafkaStateFactory factory = into(to, plain, new FieldNameBasedTupleToKafkaMapper("word", "count"));
+        topology.newStream("a", spout).partitionPersist(factory, fields, new TridentKafkaStateUpdater(), new Fields());
+        factory = into(to, upper, new Upper());
+        topology.newStream("b", spout).partitionPersist(factory, fields, new TridentKafkaUpdater());
+        return topology.build();
+    }
+}
+"""
+
+
+def test_a_kafka_state_writes_what_its_mapper_makes(tmp_path: Path, kafka: Any) -> None:
+    [module] = translated(tmp_path, Piece=RECORDS)
+    assert module.report.findings == []
+    made: dict[str, Any] = {"__name__": "piece"}
+    exec(module.text, made)
+    topics = [kafka.create_topic(), kafka.create_topic()]
+    topology = made["topology"](kafka.bootstrap, *topics)
+    LocalCluster().submitTopology("records", {}, topology).awaitTermination(60)
+    found = [[(record.key, record.value) for record in read(kafka.bootstrap, topic)] for topic in topics]
+    assert found == [[(b"a", b"1"), (b"b", b"2")], [(b"A", b"1!"), (b"B", b"2!")]]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"value.serializer": "org.apache.kafka.common.serialization.LongSerializer"}, "a record is text or bytes"),
+        ({"max.request.size": 5}, "no certain counterpart for max.request.size"),
+    ],
+)
+def test_settings_of_a_java_producer_that_mean_something_else_are_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(DefinitionError, match=said):
+        TridentKafkaStateFactory().withProducerProperties({"bootstrap.servers": "kafka:9092", **more})

@@ -11,7 +11,7 @@ STORM_MODULES = (
     "trident_py", "trident_py.operations", "trident_py.operations.builtin", "trident_py.testing",
     "trident_py.state", "trident_py.spouts", "trident_py.windowing", "trident_py.drpc", "trident_py.metrics",
     "states.redis", "trident_py.extras.moving.connectors.hdfs", "trident_py.extras.moving.connectors.jdbc",
-    "trident_py.extras.moving.connectors.redis",
+    "trident_py.extras.moving.connectors.kafka", "trident_py.extras.moving.connectors.redis",
 )  # fmt: skip
 RUNTIME = "trident_py.extras.moving.java"
 STANDARD = (
