@@ -14,6 +14,7 @@ from .wanted import LambdaShape
 
 KAFKA, REDIS_URL, TYPE = "KafkaTridentSpoutConfig.Builder", "RedisUrl", "RedisDataTypeDescription"
 _SETTINGS = {"max.partition.fetch.bytes", "fetch.min.bytes", "session.timeout.ms", "heartbeat.interval.ms"}
+_NEAREST = {"max.poll.records": "limits each partition's batch: maxRecordsPerBatch of KafkaSpout limits the whole one"}
 _DESERIALIZERS = {"key.deserializer": "key", "value.deserializer": "value"}
 _KINDS = ("transactional", "opaque", "nonTransactional")
 Arguments = Callable[..., list[Code]]
@@ -103,7 +104,8 @@ def _property(text: str, given: list[str], node: Node) -> str:
         if kind:
             return _keyword(text, _DESERIALIZERS[key], f'"{kind}"')
     if key not in _SETTINGS:
-        raise Untranslatable(node, f"the Kafka setting {key} has no certain counterpart", "kafka.md#coming-from-storm")
+        reason = _NEAREST.get(key, "has no certain counterpart")
+        raise Untranslatable(node, f"the Kafka setting {key} {reason}", "kafka.md#coming-from-storm")
     pair = f"{given[0]}: {given[1]}"
     return f"{text[:-2]}, {pair}}})" if text.endswith("})") else f"{text[:-1]}, settings={{{pair}}})"
 
