@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import datetime
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from topic_reading import read
 
 from states.files import FileState
-from trident_py import Fields
+from states.redis import RedisMapState
+from trident_py import Fields, LocalCluster
 from trident_py.errors import DefinitionError, StateError
 from trident_py.extras.moving.connectors import hdfs, jdbc
+from trident_py.extras.moving.connectors.kafka import TridentKafkaStateFactory
 from trident_py.extras.moving.port.modules import Module, translate_files
 from trident_py.tuples import TridentTuple
+from trident_py.windowing import Duration, SlidingDurationWindow, TumblingDurationWindow
 
 URLS = {
     "jdbc:mysql://db/shop": "mysql+pymysql://me:p%40ss@db/shop",
@@ -98,22 +103,89 @@ def test_what_has_no_counterpart_is_reported(body: str, tmp_path: Path) -> None:
 
 
 OPTIONS = """
-import org.apache.storm.redis.common.config.*; import org.apache.storm.redis.trident.state.*;
+import java.util.List;
+import org.apache.storm.redis.common.config.*; import org.apache.storm.redis.common.mapper.*;
+import org.apache.storm.redis.trident.state.*; import org.apache.storm.trident.state.OpaqueValue;
 class Piece {
-    static Options opaque(String hash) {
-        Options options = new Options(); options.expireIntervalSec = 30; return options;
+    static class Pair implements KeyFactory {
+        public String build(List<Object> key) { return key.get(0) + ":" + key.get(1); }
     }
-    static Object f(JedisPoolConfig pool) { return RedisMapState.opaque(pool, opaque("counts")); }
+    static Options<OpaqueValue> options(String hash) {
+        Options<OpaqueValue> options = new Options<>();
+        options.dataTypeDescription = new RedisDataTypeDescription(RedisDataTypeDescription.RedisDataType.HASH, hash);
+        options.localCacheSize = 5; options.globalKey = "all"; options.keyFactory = new Pair();
+        options.expireIntervalSec += 30;
+        return options;
+    }
+    static Object ofOptions(JedisPoolConfig pool) { return RedisMapState.opaque(pool, options("counts")); }
+    static Object plain(JedisPoolConfig pool) { return RedisMapState.nonTransactional(pool, new Options<Object>()); }
+    static Object ofKeys(JedisPoolConfig pool) { return RedisMapState.transactional(pool, new Pair()); }
 }
 """
 
 
-def test_options_of_a_redis_map_are_reported_with_their_section(tmp_path: Path) -> None:
-    """What takes them is no call with a hash that nobody has named."""
+def test_options_of_a_redis_map_are_its_arguments(tmp_path: Path) -> None:
     [module] = translated(tmp_path, Piece=OPTIONS)
-    findings = module.report.findings
-    assert [(each.section, "Options" in each.reason) for each in findings] == [("porting.md#states", True)] * 3
-    assert "opaque() of RedisMapState with Options: they are arguments" in module.text
+    assert module.report.findings == []
+    made: dict[str, Any] = {"__name__": "piece"}
+    exec(module.text, made)
+    made["Pair"].__reduce__ = lambda pair: (object, ())
+    url = "redis://127.0.0.1/0"
+    pair = made["ofKeys"](url).keyFactory
+    named = {"keyFactory": made["options"]("counts").keyFactory, "globalKey": "all", "expireIntervalSec": 30}
+    assert vars(made["ofOptions"](url)) | {"keyFactory": 0} == vars(
+        RedisMapState.opaque(url, "counts", **named)
+    ) | {"keyFactory": 0}
+    assert made["plain"](url) == RedisMapState.nonTransactional(url)
+    assert (made["ofKeys"](url).kind, pair.build(["a", 1])) == ("transactional", "a:1")
+
+
+UNSURE = {
+    "Object f(JedisPoolConfig p, Options o) { o.serializer = null; return o; }": "serializer of RedisOptions",
+    "Object f(JedisPoolConfig p) { return RedisMapState.opaque(p, key -> key.toString()); }": "no certain type",
+}
+
+
+@pytest.mark.parametrize("body", UNSURE)
+def test_what_a_redis_map_is_given_is_of_a_certain_type(body: str, tmp_path: Path) -> None:
+    [module] = translated(tmp_path, Piece=f"{IMPORTS} class Piece {{ {body} }}")
+    [finding] = module.report.findings
+    assert UNSURE[body] in finding.reason and finding.section == "porting.md#states"
+
+
+def test_options_of_another_library_are_not_those_of_redis(tmp_path: Path) -> None:
+    [module] = translated(tmp_path, Piece="import org.apache.commons.cli.*; class Piece { Object o = new Options(); }")
+    assert "new Options" in module.report.findings[0].reason
+
+
+NESTED = """
+import java.util.Map; import java.util.Map.Entry; import java.util.concurrent.TimeUnit;
+import org.apache.storm.topology.base.BaseWindowedBolt; import org.apache.storm.trident.windowing.config.*;
+class Piece {
+    static String joined(Map<String, Integer> map) {
+        String text = "";
+        for (Entry<String, Integer> one : map.entrySet()) { text += one.getKey() + one.getValue(); }
+        return text;
+    }
+    static WindowConfig tumbling() { return TumblingDurationWindow.of(BaseWindowedBolt.Duration.seconds(3)); }
+    static WindowConfig sliding() {
+        BaseWindowedBolt.Duration step = new BaseWindowedBolt.Duration(2, TimeUnit.SECONDS);
+        return SlidingDurationWindow.of(new BaseWindowedBolt.Duration(1, TimeUnit.MINUTES), step);
+    }
+    static String who() { Thread.currentThread().interrupt(); return Thread.currentThread().getName(); }
+}
+"""
+
+
+def test_nested_classes_of_java_and_storm_are_found_by_both_names(tmp_path: Path) -> None:
+    [module] = translated(tmp_path, Piece=NESTED)
+    assert module.report.findings == []
+    made: dict[str, Any] = {"__name__": "piece"}
+    exec(module.text, made)
+    assert made["joined"]({"a": 1, "b": 2}) == "a1b2"
+    assert made["tumbling"]() == TumblingDurationWindow.of(Duration(3_000))
+    assert made["sliding"]() == SlidingDurationWindow.of(Duration(60_000), Duration(2_000))
+    assert made["who"]() == threading.current_thread().name
 
 
 COMMENTED = """
@@ -179,3 +251,61 @@ def translated(folder: Path, **texts: str) -> list[Module]:
     for name, text in texts.items():
         (folder / f"{name}.java").write_text(text)
     return translate_files([folder / f"{name}.java" for name in texts])
+
+
+RECORDS = """
+package shop;
+import java.util.Properties;
+import org.apache.storm.generated.StormTopology; import org.apache.storm.kafka.trident.*;
+import org.apache.storm.kafka.trident.mapper.*; import org.apache.storm.kafka.trident.selector.DefaultTopicSelector;
+import org.apache.storm.trident.TridentTopology; import org.apache.storm.trident.testing.FixedBatchSpout;
+import org.apache.storm.trident.tuple.TridentTuple; import org.apache.storm.tuple.*;
+class Piece {
+    static class Upper implements TridentTupleToKafkaMapper<String, String> {
+        public String getKeyFromTuple(TridentTuple tuple) { return tuple.getStringByField("word").toUpperCase(); }
+        public String getMessageFromTuple(TridentTuple tuple) { return tuple.getStringByField("count") + "!"; }
+    }
+    static TridentKafkaStateFactory<String, String> into(Object to, String topic, TridentTupleToKafkaMapper mapper) {
+        Properties props = new Properties();
+        props.put("bootstrap.servers", to); props.put("acks", "1"); props.put("linger.ms", 1);
+        props.put("key.serializer", "org.apache.kafka.common.serialization.StringSerializer");
+        props.put("value.serializer", "org.apache.kafka.common.serialization.StringSerializer");
+        return new TridentKafkaStateFactory<String, String>().withTridentTupleToKafkaMapper(mapper)
+            .withProducerProperties(props).withKafkaTopicSelector(new DefaultTopicSelector(topic));
+    }
+    static StormTopology topology(String to, String plain, String upper) {
+        Fields fields = new Fields("word", "count");
+        FixedBatchSpout spout = new FixedBatchSpout(fields, 2, new Values("a", "1"), new Values("b", "2"));
+        TridentTopology topology = new TridentTopology();
+        TridentKafkaStateFactory factory = into(to, plain, new FieldNameBasedTupleToKafkaMapper("word", "count"));
+        topology.newStream("a", spout).partitionPersist(factory, fields, new TridentKafkaStateUpdater(), new Fields());
+        factory = into(to, upper, new Upper());
+        topology.newStream("b", spout).partitionPersist(factory, fields, new TridentKafkaUpdater());
+        return topology.build();
+    }
+}
+"""
+
+
+def test_a_kafka_state_writes_what_its_mapper_makes(tmp_path: Path, kafka: Any) -> None:
+    [module] = translated(tmp_path, Piece=RECORDS)
+    assert module.report.findings == []
+    made: dict[str, Any] = {"__name__": "piece"}
+    exec(module.text, made)
+    topics = [kafka.create_topic(), kafka.create_topic()]
+    topology = made["topology"](kafka.bootstrap, *topics)
+    LocalCluster().submitTopology("records", {}, topology).awaitTermination(60)
+    found = [[(record.key, record.value) for record in read(kafka.bootstrap, topic)] for topic in topics]
+    assert found == [[(b"a", b"1"), (b"b", b"2")], [(b"A", b"1!"), (b"B", b"2!")]]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"value.serializer": "org.apache.kafka.common.serialization.LongSerializer"}, "a record is text or bytes"),
+        ({"max.request.size": 5}, "no certain counterpart for max.request.size"),
+    ],
+)
+def test_settings_of_a_java_producer_that_mean_something_else_are_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(DefinitionError, match=said):
+        TridentKafkaStateFactory().withProducerProperties({"bootstrap.servers": "kafka:9092", **more})

@@ -225,8 +225,12 @@ def test_a_live_zookeeper_of_several_topologies(place: Path) -> None:
         client.set("/transactional/a/user/p/7", b'{"pos": "a8"}')
         with writing(client, "/transactional/other/coordinator/currtx"):
             done = CliRunner().invoke(trident, live)
+        elsewhere = CliRunner().invoke(trident, (*live[:-1], "ck2", "--root", "/nowhere"))
         client.stop()
         client.close()
+    assert (elsewhere.exit_code, "there is /transactional, /zookeeper" in elsewhere.output) == (2, True), (
+        elsewhere.output
+    )
     assert (done.exit_code, positions()) == (0, {"a": "a8", "b": "b8"}), done.output
 
 

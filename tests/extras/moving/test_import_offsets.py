@@ -181,9 +181,10 @@ def test_the_offsets_of_a_consumer_group(left: Left, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.servers
-def test_a_live_zookeeper_without_an_answer() -> None:
+def test_a_live_zookeeper_without_an_answer(caplog: pytest.LogCaptureFixture) -> None:
     refused = CliRunner().invoke(trident, ["import", "offsets", "own_spouts:build", "--zookeeper", "127.0.0.1:1"])
     assert (refused.exit_code, "ZooKeeper at 127.0.0.1:1: Connection time-out" in refused.output) == (1, True)
+    assert caplog.records == []  # the error says it, and only once
 
 
 class _Spout:

@@ -87,7 +87,7 @@ def is_refused_until_all_are_filled(cluster: Any, place: Path) -> None:
     assert "is refused until `trident import state` fills, or `skip` names: counts, others" in offsets()
     both, whole = refusal(cluster), f"{place}/{PLACE}"
     for text in ("state 'counts' (table 'counts' in sqlite", "state 'others' (table", f"{whole} continues Storm's run",
-                 f"--into FILE:STATE --checkpoint {whole}", "trident import skip STATE"):  # fmt: skip
+                 f"--into FILE:STATE (or --in-place) --checkpoint {whole}", "trident import skip STATE"):  # fmt: skip
         assert text in both
     assert not (place / "c.db").exists()
     assert state("counts").endswith("is refused until `trident import state` fills, or `skip` names: others")

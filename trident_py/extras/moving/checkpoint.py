@@ -94,7 +94,7 @@ def check_unused(component: Component) -> None:
         raise LineageError(
             f"a topology has started on the checkpoint {log.where} since it was imported: its states may hold newer "
             "values, which Storm's would replace. To begin anew, remove the checkpoint and the state, and import the "
-            "offsets again. Nothing was changed"
+            "offsets again; to compare what they hold now, leave out --checkpoint. Nothing was changed"
         )
 
 

@@ -122,6 +122,6 @@ def _explain(missing: list[str], now: ImportedStates, where: str, txid: int) -> 
     return (
         f"Storm's values are missing in {names}, which would count from zero: the checkpoint {where} continues Storm's "
         f"run after txid {txid}. For each such state, choose: (1) take its values over, trident import state --from "
-        f"... --kind ... --into FILE:STATE --checkpoint {where}; (2) if it is new, or was filled by other means, let "
-        f"it begin as it is, trident import skip {which} --checkpoint {where}. Nothing was changed"
+        f"... --kind ... --into FILE:STATE (or --in-place) --checkpoint {where}; (2) if it is new, or was filled by "
+        f"other means, let it begin as it is, trident import skip {which} --checkpoint {where}. Nothing was changed"
     )

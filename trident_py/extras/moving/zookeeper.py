@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Collection, Iterable
@@ -16,6 +17,8 @@ AUTH = "TRIDENT_ZOOKEEPER_AUTH"
 SECONDS = 10.0
 Nodes = dict[str, str]
 """The data of each node by its path."""
+QUIET = logging.getLogger(__name__)
+QUIET.setLevel(logging.ERROR)  # kazoo warns of each attempt to connect; the error says it once
 Walked = dict[str, tuple[str, int]]
 STILL = 2.0  # seconds; a topology that runs commits its batches more often
 
@@ -71,7 +74,7 @@ def read_live(hosts: str, root: str, streams: Collection[str]) -> Nodes:
     client = _client(KazooClient, hosts)
     try:
         client.start(SECONDS)
-        before = dict(_walk(client, root))
+        before = dict(_walk(client, root)) or {f"/{name}": ("", 0) for name in client.get_children("/")}
         time.sleep(STILL)
         for stream in streams:
             place = f"{root.rstrip('/')}/{stream}"
@@ -90,7 +93,7 @@ def _client(kazoo: Any, hosts: str) -> Any:
     scheme, _, credential = os.environ.get(AUTH, "").partition(":")
     auth = [(scheme, credential)] if scheme else None
     try:
-        return kazoo(hosts, timeout=SECONDS, read_only=True, auth_data=auth)
+        return kazoo(hosts, timeout=SECONDS, read_only=True, auth_data=auth, logger=QUIET)
     except ValueError as error:
         raise DefinitionError(f"--zookeeper {hosts}: expected HOST:PORT,...") from error
 

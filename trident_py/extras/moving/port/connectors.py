@@ -1,4 +1,4 @@
-"""Kafka and Redis: Storm's builders become the arguments of our spouts and states."""
+"""Kafka, Redis, windows: Storm's builders become the arguments of our spouts and states."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from .code import Code
-from .java_types import STRING, Type
+from .java_types import INT, STRING, Type
 from .scope import Scope
 from .source import Untranslatable, children, optional, text, walk
 from .wanted import LambdaShape
 
 KAFKA, REDIS_URL, TYPE = "KafkaTridentSpoutConfig.Builder", "RedisUrl", "RedisDataTypeDescription"
 _SETTINGS = {"max.partition.fetch.bytes", "fetch.min.bytes", "session.timeout.ms", "heartbeat.interval.ms"}
+_NEAREST = {"max.poll.records": "limits each partition's batch: maxRecordsPerBatch of KafkaSpout limits the whole one"}
 _DESERIALIZERS = {"key.deserializer": "key", "value.deserializer": "value"}
 _KINDS = ("transactional", "opaque", "nonTransactional")
 Arguments = Callable[..., list[Code]]
@@ -31,8 +32,8 @@ def connector(
     arguments = translate_arguments(children(optional(node, "arguments")), wanted=wanted)
     if name in ("builder", "new") and len(arguments) == 2 and arguments[1].type.name == "Pattern":
         return _pattern_config(*arguments)
-    if kind == "RedisMapState" and any(code.type.name == "Options" for code in arguments):
-        raise Untranslatable(node, f"{name}() of RedisMapState with Options: they are arguments", "porting.md#states")
+    if kind == "RedisMapState" and len(arguments) == 2:
+        arguments[1] = _redis_arguments(node, arguments[1])
     given = [code.text for code in arguments]
     if (kind, name) == ("RedisState.Factory", "new"):
         given += _redis_hash(node, scope)
@@ -103,7 +104,8 @@ def _property(text: str, given: list[str], node: Node) -> str:
         if kind:
             return _keyword(text, _DESERIALIZERS[key], f'"{kind}"')
     if key not in _SETTINGS:
-        raise Untranslatable(node, f"the Kafka setting {key} has no certain counterpart", "kafka.md#coming-from-storm")
+        reason = _NEAREST.get(key, "has no certain counterpart")
+        raise Untranslatable(node, f"the Kafka setting {key} {reason}", "kafka.md#coming-from-storm")
     pair = f"{given[0]}: {given[1]}"
     return f"{text[:-2]}, {pair}}})" if text.endswith("})") else f"{text[:-1]}, settings={{{pair}}})"
 
@@ -149,17 +151,39 @@ def _is_description(node: Node) -> bool:
     return node.type == "object_creation_expression" and text(optional(node, "type")) == TYPE
 
 
+def _redis_arguments(node: Node, code: Code) -> Code:
+    """Return what Storm gives a map behind its pool: a description, Options, or a KeyFactory."""
+    form = _REDIS_ARGUMENTS.get(code.type.name, "keyFactory={}")
+    if code.type.name in ("Object", "null") or children(optional(node, "arguments"))[1].type == "lambda_expression":
+        raise Untranslatable(node, "the second argument of a RedisMapState has no certain type", "porting.md#states")
+    return code._replace(text=form.format(code.text))
+
+
+_REDIS_ARGUMENTS = {TYPE: "{}.additionalKey", "RedisOptions": "**{}.arguments()"}
+FIELDS = {
+    ("RedisOptions", "localCacheSize"): INT, ("RedisOptions", "expireIntervalSec"): INT,
+    ("RedisOptions", "globalKey"): STRING, ("RedisOptions", "keyFactory"): Type("KeyFactory"),
+    ("RedisOptions", "dataTypeDescription"): Type(TYPE),
+}  # fmt: skip
+"""The public fields of the connectors' classes."""
+
+
 def _redis_map(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
     if name not in _KINDS or not 1 <= len(given) <= 2:
-        raise Untranslatable(node, f"{name}() of RedisMapState with Options", "porting.md#states")
-    hash_key = [f"{given[1]}.additionalKey"] if len(given) == 2 else []
-    return Code(f"RedisMapState.{name}({', '.join([given[0], *hash_key])})", Type("StateFactory"), True)
+        raise Untranslatable(node, f"{name}() of RedisMapState", "porting.md#states")
+    return Code(f"RedisMapState.{name}({', '.join(given)})", Type("StateFactory"), True)
 
 
 def _redis_type(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
     if kind != TYPE or name != "new":
         return None
     return Code(f"RedisDataTypeDescription({', '.join(given)})", Type(TYPE), True)
+
+
+def _duration(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:
+    if name != "new" or len(given) != 2:
+        return None
+    return Code(f"Duration({given[0]} * {given[1]})", Type("Duration"), True)
 
 
 _CLASSES: dict[str, Callable[..., Code | None]] = {
@@ -170,4 +194,5 @@ _CLASSES: dict[str, Callable[..., Code | None]] = {
     "RedisMapState": _redis_map,
     "RedisState.Factory": _redis_state,
     TYPE: _redis_type,
+    "Duration": _duration,
 }

@@ -11,8 +11,9 @@ from tree_sitter import Node
 from ..java import to_float
 from . import library
 from .code import Code, binary, wrap
+from .connectors import FIELDS
 from .java_types import BOOLEAN, CHAR, DOUBLE, INT, LONG, NULL, OBJECT, STRING, Type, array_of, promote
-from .names import storm_names
+from .names import NESTED, storm_names
 from .scope import Scope
 from .source import Untranslatable, child, children, optional, text
 
@@ -181,10 +182,10 @@ def class_named(node: Node, scope: Scope) -> str | None:
     if node.type == "field_access":
         last = text(child(node, "field"))
         outer = class_named(child(node, "object"), scope)
-        if outer is not None and (scope.find_class(f"{outer}.{last}") or last in ("Entry", "Factory", "Duration")):
+        if outer is not None and (scope.find_class(f"{outer}.{last}") or last in ("Entry", "Factory")):
             return f"{outer}.{last}"
         if outer is not None and last[:1].isupper() and not last.isupper():
-            return f"{outer}.{last}"
+            return NESTED.get(f"{outer}.{last}", f"{outer}.{last}")
         if last[:1].isupper() and not last.isupper() and re.fullmatch(r"[a-z_.0-9]+", text(child(node, "object"))):
             return last
     return None
@@ -205,6 +206,8 @@ def field_access(node: Node, scope: Scope) -> Code:
     if cls is not None and (found := scope.world.field(cls, name)):
         declared, field = found
         return Code(f"{wrap(value.text)}.{declared.python_field(name)}", of_receiver(field.type, cls, value.type))
+    if (value.type.name, name) in FIELDS:
+        return Code(f"{wrap(value.text)}.{name}", FIELDS[value.type.name, name])
     raise Untranslatable(node, f"{name} of {value.type} is declared in none of the given files")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from .names import NESTED
 from .source import children, text
 
 BOXES = {
@@ -93,5 +94,6 @@ def read_type(node: Node, aliases: dict[str, str] | None = None) -> Type:
         return read_type(children(node)[-1], aliases)
     if kind == "scoped_type_identifier":
         names = text(node).split(".")
-        return Type(".".join(name for name in names if name[:1].isupper()) or text(node))
+        nested = ".".join(name for name in names if name[:1].isupper()) or text(node)
+        return Type(NESTED.get(nested, nested))
     return Type((aliases or {}).get(text(node), text(node)))

@@ -11,6 +11,7 @@ STORM_MODULES = (
     "trident_py", "trident_py.operations", "trident_py.operations.builtin", "trident_py.testing",
     "trident_py.state", "trident_py.spouts", "trident_py.windowing", "trident_py.drpc", "trident_py.metrics",
     "states.redis", "trident_py.extras.moving.connectors.hdfs", "trident_py.extras.moving.connectors.jdbc",
+    "trident_py.extras.moving.connectors.kafka", "trident_py.extras.moving.connectors.redis",
 )  # fmt: skip
 RUNTIME = "trident_py.extras.moving.java"
 STANDARD = (
@@ -26,9 +27,12 @@ STANDARD = (
     "os",
     "re",
     "sys",
+    "threading",
     "time",
     "yaml",
 )
+NESTED = {"BaseWindowedBolt.Duration": "Duration"}
+"""Storm's nested classes that stand for themselves here."""
 FREE = {"tuple", "input", "id", "hash", "type", "all", "any", "vars", "format", "filter", "map", "dir", "object"}
 """Builtins that no translation calls: as in the guide, a parameter ``tuple`` stays ``tuple``."""
 

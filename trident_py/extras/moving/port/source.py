@@ -12,18 +12,20 @@ import tree_sitter_java
 from tree_sitter import Language, Node, Parser
 
 from ....errors import DefinitionError
-from .names import storm_names
+from .names import NESTED, storm_names
 
 COMMENTS = ("line_comment", "block_comment")
 AMBIGUOUS = {
     "Function": "JFunction", "Consumer": "JConsumer", "Stream": "JStream", "JSONObject": "OrgJSONObject",
     "JSONArray": "OrgJSONArray", "Duration": "JDuration", "Collector": "JCollector", "Optional": "Optional",
+    "Options": "RedisOptions",
     "OptionalInt": "Optional", "OptionalDouble": "Optional", "OptionalLong": "Optional", "Counter": "Counter",
 }  # fmt: skip
 PACKAGES = {
     "JFunction": ("java.util.function",), "JConsumer": ("java.util.function",), "JStream": ("java.util.stream",),
     "OrgJSONObject": ("org.json",), "OrgJSONArray": ("org.json",), "JDuration": ("java.time",),
     "JCollector": ("java.util.stream",), "Optional": ("java.util",), "Counter": ("com.codahale.metrics",),
+    "RedisOptions": ("org.apache.storm.redis.trident.state",),
 }  # fmt: skip
 STORM_PACKAGES = ("org.apache.storm.", "storm.trident.", "backtype.storm.", "storm.kafka.", "com.codahale.metrics.")
 _JAVA = Language(tree_sitter_java.language())
@@ -64,8 +66,9 @@ class JavaSource:
             foreign = name in storm_names() and not full.startswith(STORM_PACKAGES)
             if foreign and name not in found and not given:
                 found[name] = full
-            if full.startswith(STORM_PACKAGES) and full.split(".")[-2][:1].isupper():
-                found[name] = ".".join(full.split(".")[-2:])
+            if full.startswith((*STORM_PACKAGES, "java.")) and full.split(".")[-2][:1].isupper():
+                nested = ".".join(full.split(".")[-2:])
+                found[name] = NESTED.get(nested, nested)
         return found
 
     def _imports(self, full: str) -> bool:

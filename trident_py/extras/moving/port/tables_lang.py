@@ -222,6 +222,10 @@ printf/*! void = print(format_text($*), end="", file=sys.stderr)
 [Thread]
 .sleep/1! void = time.sleep($0 / 1000)
 .yield/0! void = None
+.currentThread/0 T = threading.current_thread()
+getName/0 String = $this.name
+getId/0 long = $this.ident
+interrupt/0! void = None
 
 [FileInputStream]
 new(String) InputStream = open($0, "rb")
