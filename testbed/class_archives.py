@@ -1,4 +1,4 @@
-"""Archives of loaded classes, with which Java starts Spark and Kafka in half of the time (class data sharing).
+"""Archives of loaded classes, with which Java starts Spark, Kafka and HDFS in half of the time (class data sharing).
 
     python -m testbed.class_archives       makes those that are missing or of another version
 
@@ -15,7 +15,7 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
-from . import kafka_jars
+from . import hadoop_jars, kafka_jars
 from .service import ServiceMissing
 
 FOLDER = Path(__file__).parents[1] / "build" / "class_archives"
@@ -56,6 +56,13 @@ def record_kafka() -> None:
         broker.stop()
 
 
+def record_hdfs() -> None:
+    from .hdfs import HdfsServer
+
+    with HdfsServer() as server:
+        server.stop()
+
+
 def record_spark() -> None:
     """Run a topology of one batch, as a job, in a process of its own."""
     java = " ".join(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *options(SPARK)])
@@ -73,7 +80,8 @@ def java() -> str:
 def versions() -> str:
     """What the archives depend on."""
     told = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True).stderr
-    return f"{told}{metadata.version('pyspark')}\n{kafka_jars.folder()} {kafka_jars.there()}\n"
+    jars = f"{kafka_jars.folder()} {kafka_jars.there()}\n{hadoop_jars.folder('hdfs')} {hadoop_jars.there('hdfs')}"
+    return f"{told}{metadata.version('pyspark')}\n{jars}\n"
 
 
 def record() -> None:
@@ -81,13 +89,15 @@ def record() -> None:
     wanted = versions()
     if STAMP.exists() and STAMP.read_text() == wanted:
         return
-    print("== recording the classes that Spark and Kafka load", flush=True)
+    print("== recording the classes that Spark, Kafka and HDFS load", flush=True)
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=FOLDER.parent) as folder:
         os.environ[RECORD] = folder
         record_spark()
         if kafka_jars.there():
             record_kafka()
+        if hadoop_jars.there("hdfs"):
+            record_hdfs()
         for made in Path(folder).glob("*.jsa"):
             made.replace(FOLDER / made.name)
     STAMP.write_text(wanted)

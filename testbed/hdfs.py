@@ -7,25 +7,26 @@
         hdfs.restart()    # same files, same port
 
 On a host of `hosts.Network`, `command` gives what to run there. The jars come from Maven (`hadoop_jars`); it needs a
-JDK, as the program that starts both is a Java source file.
+JDK, as the program that starts both is a Java source file, which is compiled once.
 """
 
 from __future__ import annotations
 
 import getpass
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 from trident_py.errors import TridentError
 
+from . import class_archives
 from .hadoop_jars import SPARK_JARS, jars
-from .service import HOST, Service, ServiceMissing, free_port
+from .java_programs import FOLDER, compiled, tool
+from .service import HOST, Service, free_port
 
 __all__ = ["HdfsServer", "command"]
 
-PROGRAM = Path(__file__).parent / "jvm" / "Hdfs.java"
+PROGRAM = FOLDER / "Hdfs.java"
+MAIN = "Hdfs"
 READY = "ready"
 HTTP = "dfs.namenode.http-address"
 HTTP_PORT = 9870  # Hadoop's default
@@ -62,8 +63,7 @@ class HdfsServer(Service):
         return {"port": str(self.options[HTTP]).rpartition(":")[2], "user": getpass.getuser()}
 
     def _programs(self) -> Path:
-        jars("hdfs")
-        return Path(_java())
+        return compiled(PROGRAM, _jars())
 
     def _command(self) -> list[str]:
         assert self.folder is not None
@@ -87,14 +87,14 @@ def command(folder: str | Path, address: str, port: int, **options: Any) -> list
     """
     memory = ["-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     settings = [f"{name}={value}" for name, value in {**SETTINGS, **options}.items()]
-    classes = f"{jars('hdfs')}/*:{SPARK_JARS}/*"
-    return [_java(), *memory, "-cp", classes, str(PROGRAM), str(folder), address, str(port), *settings]
+    start = [tool("java"), *memory, *class_archives.options(MAIN), "-cp", classes(), MAIN]
+    return [*start, str(folder), address, str(port), *settings]
 
 
-def _java() -> str:
-    """The java of a JDK. Raises ServiceMissing."""
-    folder = f"{os.environ['JAVA_HOME']}/bin" if os.environ.get("JAVA_HOME") else None
-    java, compiler = shutil.which("java", path=folder), shutil.which("javac", path=folder)
-    if java is None or compiler is None:
-        raise ServiceMissing("javac is not installed: sudo apt-get install openjdk-17-jdk-headless")
-    return java
+def classes() -> str:
+    """Returns the class path. Raises ServiceMissing."""
+    return f"{compiled(PROGRAM, _jars())}:{_jars()}"
+
+
+def _jars() -> str:
+    return f"{jars('hdfs')}/*:{SPARK_JARS}/*"

@@ -10,9 +10,7 @@ source file, which is compiled once.
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,12 +20,12 @@ from zlib import crc32
 from trident_py.errors import TridentError
 
 from . import class_archives
-from .kafka_jars import cached, fetch, fetch_once
-from .service import HOST, Service, ServiceMissing
+from .java_programs import FOLDER, compiled
+from .kafka_jars import cached, fetch
+from .service import HOST, Service
 
 __all__ = ["StormWords", "ZooKeeper", "jars"]
 
-FOLDER = Path(__file__).parent / "jvm"
 POM, PROGRAM = FOLDER / "storm.xml", FOLDER / "StormWords.java"
 ZOOKEEPER = "org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain"
 STORM, KEEPER = "storm", "zookeeper"  # the names of their archives of classes
@@ -46,20 +44,7 @@ def jars() -> Path:
 
 def program() -> Path:
     """Returns the jar with the compiled topology; compiles it first if it is missing. Raises ServiceMissing."""
-    wanted = cached(f"storm-words-{crc32(POM.read_bytes() + PROGRAM.read_bytes()):08x}")
-    fetch_once(wanted, _compile)
-    return wanted / "words.jar"
-
-
-def _compile(into: Path) -> None:
-    if shutil.which("javac") is None:
-        raise ServiceMissing("javac is not installed: sudo apt-get install openjdk-17-jdk-headless")
-    compiled = ["javac", "-nowarn", "-cp", f"{jars()}/*", "-d", f"{into}/classes", str(PROGRAM)]
-    packed = ["jar", "--create", "--file", f"{into}/words.jar", "-C", f"{into}/classes", "."]
-    for command in (compiled, packed):  # Java keeps no archive of classes that are in folders
-        made = subprocess.run(command, capture_output=True, text=True)
-        if made.returncode != 0:
-            raise ServiceMissing(f"{command[0]} failed for {PROGRAM}:\n{made.stderr[-2000:]}")
+    return compiled(PROGRAM, f"{jars()}/*")
 
 
 class ZooKeeper(Service):

@@ -31,8 +31,9 @@ from trident_py.model import pickling
 
 # Tests start Java dozens of times, each for a few seconds: its second compiler would cost more than it gives.
 # Their batches are small, and most are about Spark's tasks, so none runs in a driver unless a test asks for it.
-_JAVA = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dspark.trident.inline.max.tuples=0"]
-os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join([*_JAVA, *class_archives.options(class_archives.SPARK)]))
+_JAVA = " ".join(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *class_archives.options(class_archives.SPARK)])
+_OURS = f'-Dspark.trident.inline.max.tuples=0 "-Dspark.executor.extraJavaOptions={_JAVA}"'
+os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{_JAVA} {_OURS}")
 
 # The fixtures of servers, and the names of their kinds among the parameters of a test.
 _SERVERS = {*databases.OWN, "kafka", "redis", "hdfs", "s3", "remote", "place_of_uri", "own_kafka",

@@ -33,7 +33,7 @@ def told(output: str) -> list[str]:
 
 
 @pytest.mark.spark
-@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit", "test_the_digest_covers_every_column")
+@pytest.mark.whole("test_an_executor_lost_between_two_commits", "test_the_digest_covers_every_column")
 @pytest.mark.timeout(1500)  # a dozen JVMs
 def test_make_cluster_ends_with_the_tables_of_one_machine(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "examples.weather_cluster", "--out", str(tmp_path / "out")]

@@ -20,7 +20,7 @@ from trident_py.model.context import with_context
 from .disk import kill_before, kill_before_request
 from .readings import Readings
 from .steps import DriverSteps, Fault, Hook, use
-from .stores import EXACT, build
+from .stores import EXACT, Urls, build
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
@@ -35,7 +35,7 @@ class Start:
     """One start of a driver: what it runs, and what happens to it. ``checkpoints``: in the folder, or
     a URI with its ``storage``; ``call``: see `disk.kill_before` and `disk.kill_before_request`."""
 
-    url: str
+    url: Urls
     folder: Path
     last: int
     faults: tuple[Fault, ...] = ()

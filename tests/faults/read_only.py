@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import redis
 import sqlalchemy as sa
 
@@ -33,7 +35,7 @@ def read_only(url: str, on: bool) -> None:
         connection.execute(sa.text(f"ALTER SYSTEM SET default_transaction_read_only = {'on' if on else 'off'}"))
         connection.execute(sa.text("SELECT pg_reload_conf()"))
     while read(url, "SHOW default_transaction_read_only") != [("on" if on else "off",)]:
-        pass  # a new session has it when all that are there have been told
+        time.sleep(0.01)  # a new session has it when all that are there have been told
 
 
 def change(url: str, text: str) -> None:

@@ -23,11 +23,14 @@ HELD_ALONE = ("keep readings",)
 session do not get there (tried for 100 s). The steps on both sides of it are killed before."""
 
 
+QUICK = "prepare batched"
+"""In the middle of the stores."""
+
+
 def steps() -> list[Any]:
-    """Every step but `HELD_ALONE`; `make test` takes one in the middle of the stores."""
-    quick = ("prepare batched",)
+    """Every step but `HELD_ALONE`; `make test` takes one."""
     whole = pytest.mark.whole("test_a_driver_killed_before_a_step_of_its_start_leaves_every_way_on")
-    return [pytest.param(step, id=step.replace(" ", "-"), marks=() if step in quick else whole)
+    return [pytest.param(step, id=step.replace(" ", "-"), marks=() if step == QUICK else whole)
             for step in STEPS if step not in HELD_ALONE]  # fmt: skip
 
 
@@ -69,7 +72,7 @@ def test_a_driver_killed_before_a_step_of_its_start_leaves_every_way_on(
     before: Path, drivers: Drivers, spark_cluster: Callable[[Any], Any], tmp_path: Path, step: str
 ) -> None:
     folder = shutil.copytree(before, tmp_path / "here")
-    ahead = step != STEPS[-1]
+    ahead = step not in (QUICK, STEPS[-1])  # the last one of a run of `make test`, or of all
     assert drivers.start(Order(str(folder), step), ahead).wait_killed() == -signal.SIGKILL
     worlds = {way: world(folder, way, spark_cluster) for way in WAYS}
     if STEPS.index(step) <= WRITTEN:

@@ -6,7 +6,6 @@ One driver lives through all of it; a word with the test at each step lets the f
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from trident_py.testing.proxy import CuttingProxy, commit_of
 from .forks import Start, live_through, run
 from .readings import Fold, Readings, sizes
 from .steps import Fault
-from .stores import EXACT, differences, read
+from .stores import EXACT, differences
 
 pytestmark = pytest.mark.one_of_each
 SEED = 6
@@ -92,9 +91,9 @@ def test_a_lock_that_does_not_come(url_on: Any, tmp_path: Path, kind: str, state
 
 @pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("state", ["batch", "keyed"])
-def test_a_reader_never_sees_a_part_of_a_batch(own_server: Any, tmp_path: Path, kind: str, state: str) -> None:
+def test_a_reader_never_sees_a_part_of_a_batch(url_on: Any, tmp_path: Path, kind: str, state: str) -> None:
     """While drivers are killed at every step, in two partitions."""
-    url = own_server(kind).create_database()
+    url = url_on(kind)
     readings, last = Readings(SEED), 9
     table = {"batch": "batched", "keyed": "keyed"}[state]
     assert run(Start(url, tmp_path, 1, (), SEED, only=(state,))).told[-1] == ("done", 1)
@@ -122,11 +121,13 @@ def polled(url: str, text: str) -> Iterator[list[tuple]]:
     """What a reader sees that asks again and again, while the block runs."""
     seen: list[tuple] = []
     stop = threading.Event()
+    engine = sa.create_engine(url, isolation_level="READ COMMITTED")
 
     def poll() -> None:
-        while not stop.is_set():
-            seen.extend(read(url, text))
-            time.sleep(0.002)
+        while not stop.wait(0.003):
+            with engine.connect() as connection:
+                seen.extend(map(tuple, connection.execute(sa.text(text))))
+        engine.dispose()
 
     thread = threading.Thread(target=poll)
     thread.start()
@@ -135,4 +136,3 @@ def polled(url: str, text: str) -> Iterator[list[tuple]]:
     finally:
         stop.set()
         thread.join()
-

@@ -10,9 +10,10 @@ import ctypes
 import re
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from .forks import Driver, Start, live_through, run
 from .read_only import change, limited, read_only
 from .readings import Fold, Readings
 from .steps import Fault
-from .stores import EXACT, FACTORIES, TABLES, differences, read
+from .stores import EXACT, FACTORIES, TABLES, Urls, differences, read
 from .test_lost_servers import SERVERS, ask
 
 pytestmark = pytest.mark.one_of_each
@@ -34,8 +35,8 @@ SEED = 8
 CAPABILITIES = 0x20080522  # the version of the kernel's call
 
 
-def exact(url: str, last: int, *states: str) -> None:
-    assert differences(url, Fold(Readings(SEED), last), states or EXACT) == []
+def exact(urls: Urls, last: int, *states: str) -> None:
+    assert differences(urls, Fold(Readings(SEED), last), states or EXACT) == []
 
 
 def error_of(driver: Driver) -> tuple[str, str]:
@@ -61,15 +62,15 @@ def test_the_older_of_two_drivers_writes_nothing(database: str, tmp_path: Path, 
     exact(database, 5, state)
 
 
-def test_a_batch_begun_in_two_partitions_is_finished_in_three_or_one(database: str, tmp_path: Path) -> None:
+def test_a_batch_begun_in_two_partitions_is_finished_in_three_or_one(urls: dict[str, str], tmp_path: Path) -> None:
     states = tuple(state for state in EXACT if state != "append")
     killed = [(2, 2, "committed", 0), (3, 3, "committed", 0), (3, 4, "published", 0), (1, 5, "publish", 0)]
     for partitions, txid, step, partition in killed:
         fault = Fault(step, states[-1], txid, partition)
-        driver = run(Start(database, tmp_path, 7, (fault,), SEED, partitions, states))
+        driver = run(Start(urls, tmp_path, 7, (fault,), SEED, partitions, states))
         assert driver.process.exitcode == -9, driver.told[-2:]
-    assert run(Start(database, tmp_path, 7, (), SEED, 2, states)).told[-1] == ("done", 7)
-    exact(database, 7, *states)
+    assert run(Start(urls, tmp_path, 7, (), SEED, 2, states)).told[-1] == ("done", 7)
+    exact(urls, 7, *states)
 
 
 def test_an_append_begun_in_two_partitions_is_finished_in_two(database: str, tmp_path: Path) -> None:
@@ -173,10 +174,16 @@ def locked_across(engine: sa.Engine, state: str, txid: int) -> Iterator[Any]:
         assert not thread.is_alive()
 
 
+@pytest.fixture(scope="module")
+def changed(own_server_of_module: Callable[[str], Any]) -> Callable[[str], Any]:
+    """``changed("mariadb")``: a server of this module alone, whose settings a test may change for a while."""
+    return cache(own_server_of_module)
+
+
 @pytest.mark.parametrize("kind", SERVERS)
-def test_a_server_that_is_read_only_for_a_moment(own_server: Any, tmp_path: Path, kind: str) -> None:
+def test_a_server_that_is_read_only_for_a_moment(changed: Any, tmp_path: Path, kind: str) -> None:
     """A planned failover, at every step of a batch, of each state in turn: the batch is replayed until it may write."""
-    server = own_server(kind)
+    server = changed(kind)
     url = server.create_database()
     theirs = limited(url)
     steps = ["begin", "begun", "half", "written", "committed", "publish", "published"]
@@ -195,9 +202,9 @@ def test_a_server_that_is_read_only_for_a_moment(own_server: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_a_server_that_is_read_only_answers_whoever_only_reads(own_server: Any, kind: str) -> None:
+def test_a_server_that_is_read_only_answers_whoever_only_reads(changed: Any, kind: str) -> None:
     """A DRPC request makes a state of its own, and again after each lost connection."""
-    server = own_server(kind)
+    server = changed(kind)
     maps = FACTORIES["opaque"](limited(server.create_database()))
     writing = maps.makeState({}, None, 0, 1)
     writing.beginCommit(1)
@@ -212,8 +219,8 @@ def test_a_server_that_is_read_only_answers_whoever_only_reads(own_server: Any, 
         close_stores()
 
 
-def test_a_server_that_stays_read_only_ends_the_run(own_server: Any, tmp_path: Path) -> None:
-    server = own_server("mysql")
+def test_a_server_that_stays_read_only_ends_the_run(changed: Any, tmp_path: Path) -> None:
+    server = changed("mysql")
     url = server.create_database()
     theirs = limited(url)
     start = Start(theirs, tmp_path, 3, (ask("begin", "opaque", 2),), SEED, conf=((START_WAIT, 0.3),))

@@ -1,7 +1,7 @@
 """Runs on hosts of their own, on which machines die and lines are cut: compared with a fold, every row and value.
 
-`make test` lives through a few minutes of a cluster's life, `make test-all` through a story of each kind, and
-`make host-faults` through as many as you like. docs/reliability.md has what came of them.
+`make test-all` lives through a story of each kind, `make host-faults` through as many as you like. docs/reliability.md
+has what came of them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from .orders import SHAPES, order_of
 from .rounds import play
 from .story import WROTE, Hung, Story, Told
 from .table import tables
+
+# What a lost machine does to a batch, a lost executor of local-cluster does in `make test`.
+LOST = pytest.mark.whole("test_an_executor_lost_between_two_commits", "test_a_worker_killed_at_any_point_of_a_commit")
 
 
 @pytest.fixture
@@ -59,6 +62,7 @@ def lived_through(lab: Lab, shape: str, store: str, planned: list[Planned], last
 
 
 @pytest.mark.spark
+@LOST
 def test_a_worker_host_killed_in_the_middle_of_a_commit(small_lab: Lab) -> None:
     planned = [Planned("worker host killed", 3, Fault("written", "trans", 3, 0, "ask"), 0, 1.0, 0)]
     told = lived_through(small_lab, "files", "mariadb", planned, 4)
@@ -68,7 +72,7 @@ def test_a_worker_host_killed_in_the_middle_of_a_commit(small_lab: Lab) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")
+@LOST
 def test_a_worker_host_killed_and_a_driver_that_goes_on_elsewhere(lab: Lab) -> None:
     planned = [
         Planned("worker host killed", 3, Fault("written", "trans", 3, 0, "ask"), 0, 1.0, 0),
@@ -81,7 +85,7 @@ def test_a_worker_host_killed_and_a_driver_that_goes_on_elsewhere(lab: Lab) -> N
 
 
 @pytest.mark.spark
-@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")
+@LOST
 def test_a_task_that_was_given_up_commits_too_late(lab: Lab) -> None:
     """Its host is cut off from driver and master, not from the store; another one has committed its batch and the
     next one when it goes on."""
@@ -93,7 +97,7 @@ def test_a_task_that_was_given_up_commits_too_late(lab: Lab) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")
+@LOST
 def test_a_task_that_was_given_up_in_its_transaction_commits_late(lab: Lab) -> None:
     """It holds the lock of its partition's mark: the task that runs again waits for it and finds the batch written."""
     planned = [Planned("driver and worker cut", 3, Fault("written", "append", 3, 0, HOLD), 0, 15.0, 3)]
@@ -103,7 +107,7 @@ def test_a_task_that_was_given_up_in_its_transaction_commits_late(lab: Lab) -> N
 
 
 @pytest.mark.spark
-@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")
+@LOST
 def test_a_worker_that_is_decommissioned_tells_the_master_and_does_not_just_end(lab: Lab) -> None:
     planned = [Planned("worker decommissioned", 3, Fault("written", "trans", 3, 0, "ask"), 0, 5.0, 0)]
     told = lived_through(lab, "files", "mariadb", planned, 5, "decommission")
@@ -117,7 +121,7 @@ SEEDS = [("spout", "mariadb", "plain", 1), ("files", "postgresql", "crowded", 2)
 
 
 @pytest.mark.spark
-@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")
+@LOST
 @pytest.mark.parametrize("shape,store,profile,seed", SEEDS)
 def test_a_story(lab: Lab, shape: str, store: str, profile: str, seed: int) -> None:
     told = play(lab, seed, shape, store, profile, last=8)

@@ -1,4 +1,4 @@
-"""The archives with which Java starts Kafka and Spark sooner are those that it takes."""
+"""The archives with which Java starts Kafka, Spark and HDFS sooner are those that it takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from testbed import class_archives, kafka_jars
+from testbed import class_archives, hdfs, kafka_jars
 from testbed.kafka_broker import MAIN, STORAGE
 
 SPARK = Path(pyspark.__file__).parent
@@ -17,12 +17,12 @@ SPARK_CLASSES = ":".join([f"{SPARK}/conf", *map(str, SPARK.glob("jars/slf4j-api-
 """The class path with which Spark's own script starts a driver."""
 
 
-@pytest.mark.parametrize("name", [MAIN, STORAGE, class_archives.SPARK])
+@pytest.mark.parametrize("name", [MAIN, STORAGE, class_archives.SPARK, hdfs.MAIN])
 def test_java_takes_an_archive(name: str) -> None:
     options = class_archives.options(name)
     if not options and os.environ.get("CI") != "true":
         pytest.skip("no archive of classes: python -m testbed.class_archives")
-    classes = SPARK_CLASSES if name == class_archives.SPARK else f"{kafka_jars.folder()}/*"
+    classes = {class_archives.SPARK: SPARK_CLASSES, hdfs.MAIN: hdfs.classes()}.get(name, f"{kafka_jars.folder()}/*")
     command = ["java", "-Xshare:on", "-XX:+UseSerialGC", *options[:1], "-Xlog:cds", "-cp", classes, "-version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

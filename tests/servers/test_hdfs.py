@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed import hadoop_jars, hdfs
+from testbed import hadoop_jars, hdfs, java_programs
 from testbed.hdfs import HdfsServer
 from testbed.keeper import runs
 from testbed.service import ServiceMissing
@@ -44,6 +44,6 @@ def test_the_jars_are_of_pysparks_hadoop(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(hadoop_jars, "jars", lambda kind: tmp_path)
     monkeypatch.setattr(hdfs, "jars", lambda kind: tmp_path)
-    monkeypatch.setattr(hdfs.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(java_programs.shutil, "which", lambda *_, **__: None)
     with pytest.raises(ServiceMissing, match=r"javac is not installed: .*openjdk-17-jdk-headless"):
         HdfsServer(base=tmp_path).start()

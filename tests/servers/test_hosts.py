@@ -20,7 +20,7 @@ from testbed.keeper import runs
 from trident_py.errors import DefinitionError, TridentError
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")  # it is used there
+pytestmark = pytest.mark.whole("test_an_executor_lost_between_two_commits")  # only what is whole uses hosts
 PORT = 8000
 SERVE = [sys.executable, "-I", "-m", "http.server", str(PORT), "--directory", "/usr"]
 FETCH = """

@@ -118,7 +118,7 @@ NUMBERS = [{str(txid): [[part, txid - 1] for part in "abc"] for txid in (1, 2, 3
 @pytest.mark.spark
 @pytest.mark.whole(
     "test_what_lives_in_the_driver_is_refused_on_several_machines",
-    "test_a_worker_host_killed_in_the_middle_of_a_commit",
+    "test_an_executor_lost_between_two_commits",
 )
 def test_on_two_machines_replays_are_exact_and_need_no_socket_of_ours(hosts: SparkHosts) -> None:
     """The opaque spout and its replays need nothing; what lives in the driver is refused, and exact once allowed."""

@@ -20,9 +20,7 @@ from testbed.spark_hosts import SparkHosts
 from .clusters import FOLDER, JOBS, TESTS, files, finished, rows, started
 
 pytestmark = pytest.mark.spark
-KEPT = pytest.mark.whole(
-    "test_a_worker_host_killed_in_the_middle_of_a_commit", "test_values_of_a_class_of_the_main_program"
-)
+KEPT = pytest.mark.whole("test_an_executor_lost_between_two_commits", "test_values_of_a_class_of_the_main_program")
 BOTH: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "cwd": FOLDER}
 APP = f"""
 import json, os, sys
