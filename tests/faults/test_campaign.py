@@ -25,9 +25,9 @@ from .rounds import Round, points
 from .steps import Fault
 
 BATCHES = 6
-THREE_BROKERS = (pytest.mark.whole, pytest.mark.servers)
+BROKERS = (pytest.mark.whole("test_a_broker_killed_around_commit"), pytest.mark.servers)
 ROUNDS = [
-    pytest.param(store, spout, marks=THREE_BROKERS if store == "brokers" else ())
+    pytest.param(store, spout, marks=BROKERS if store in ("kafka", "brokers") else ())
     for store, spout in zip(STORES, itertools.cycle(SPOUTS), strict=False)
 ]
 
@@ -45,7 +45,7 @@ def first_seed(place: Any, spout: str) -> int:
 
 @pytest.mark.parametrize(("place", "spout"), ROUNDS, indirect=["place"])
 def test_a_short_round_loses_and_doubles_nothing(place: Any, spout: str) -> None:
-    """On each store, and with each spout."""
+    """On each store, and with each spout; on Kafka in `make test-all`."""
     record = one(place, first_seed(place, spout), batches=BATCHES)
     assert (record["wrong"], record["lost"], record["doubled"]) == ("", 0, 0), record
     assert record["rows"] > 0

@@ -143,6 +143,10 @@ def follow(millis: int) -> dict[str, int]:
     return {Config.TOPOLOGY_INLINE_FOLLOW_MILLIS: millis}
 
 
+@pytest.mark.whole(
+    "test_a_driver_that_was_stopped_and_wakes_up_writes_nothing",
+    "test_each_driver_takes_the_checkpoint_from_the_one_before_in_full_run[following]",
+)
 def test_a_driver_that_slept_in_a_batch_that_follows_is_refused(drivers: Drivers, tmp_path: Path) -> None:
     order = Order(str(tmp_path), Shape(6, wait=Wait("function", 3, str(tmp_path / "wake"))), where="driver")
     older = drivers.start(order, ahead=True)

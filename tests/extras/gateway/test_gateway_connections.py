@@ -29,6 +29,17 @@ def own(kafka: Any, tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
         each.stop()
 
 
+@pytest.fixture(scope="module")
+def shared(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway that is short of patience and of room, for tests whose events have numbers of their own."""
+    folder = tmp_path_factory.mktemp("shared")
+    settings = {"limits": {"bodySeconds": 0.2, "idleSeconds": 0.2}, "fingerprint": {"algorithm": "plain"}}
+    topic = kafka.create_topic(max_message_bytes=2_000)
+    gateway = Gateway(folder, kafka, f"sqlite:///{folder}/events.db", topic, **settings).start()
+    yield gateway
+    gateway.stop()
+
+
 def test_a_sensor_that_breaks_off_leaves_no_trace_in_the_log(own: Callable[..., Gateway]) -> None:
     gateway = own()
     for _ in range(3):
@@ -39,23 +50,22 @@ def test_a_sensor_that_breaks_off_leaves_no_trace_in_the_log(own: Callable[..., 
     assert "Traceback" not in gateway.log
 
 
-def test_a_body_that_is_packed_is_refused_as_such(own: Callable[..., Gateway]) -> None:
-    answer = own().post(None, json=None, content=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
+def test_a_body_that_is_packed_is_refused_as_such(shared: Gateway) -> None:
+    answer = shared.post(None, json=None, content=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
     assert (answer.status_code, "gzip" in answer.json()["reason"]) == (415, True)
 
 
-def test_a_plain_fingerprint_is_found_under_its_own_url(own: Callable[..., Gateway]) -> None:
-    gateway = own(fingerprint={"algorithm": "plain"})
-    fingerprint = gateway.post(event(1, sensor="a/b ü")).json()["fingerprint"]
-    assert gateway.get(f"/events/{fingerprint}").json()["status"] == "produced"
-    assert [gateway.get(f"/events/{each}").status_code for each in ("%00", "%FF", "a%2Fb", "x" * 5000)] == [404] * 4
+def test_a_plain_fingerprint_is_found_under_its_own_url(shared: Gateway) -> None:
+    fingerprint = shared.post(event(1, sensor="a/b ü")).json()["fingerprint"]
+    assert shared.get(f"/events/{fingerprint}").json()["status"] == "produced"
+    assert [shared.get(f"/events/{each}").status_code for each in ("%00", "%FF", "a%2Fb", "x" * 5000)] == [404] * 4
 
 
-def test_an_event_that_is_too_large_does_not_hold_its_fingerprint(own: Callable[..., Gateway], kafka: Any) -> None:
-    gateway = own(topic=kafka.create_topic(max_message_bytes=2_000))
-    assert gateway.post(event(1, text="x" * 10_000)).status_code == 422
-    assert gateway.post(event(1, text="x")).status_code == 201
-    assert [each.value["text"] for each in records(gateway.bootstrap, gateway.topic)] == ["x"]
+def test_an_event_that_is_too_large_does_not_hold_its_fingerprint(shared: Gateway) -> None:
+    assert shared.post(event(2, text="x" * 10_000)).status_code == 422
+    assert shared.post(event(2, text="x")).status_code == 201
+    found = [each.value for each in records(shared.bootstrap, shared.topic)]
+    assert [value["text"] for value in found if value["number"] == 2] == ["x"]
 
 
 HALF = b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s"
@@ -82,9 +92,8 @@ def test_clients_that_stop_in_the_middle_of_a_body_block_no_other(own: Callable[
         each.close()
 
 
-def test_a_body_that_does_not_come_in_time_is_told_so_and_its_connection_closed(own: Callable[..., Gateway]) -> None:
-    gateway = own(limits={"bodySeconds": 0.2})
-    [slow] = half_bodies(gateway.port, 1, 1_000)
+def test_a_body_that_does_not_come_in_time_is_told_so_and_its_connection_closed(shared: Gateway) -> None:
+    [slow] = half_bodies(shared.port, 1, 1_000)
     with slow, slow.makefile("rb") as answer:
         told = answer.read()  # to the end of the connection
     assert told.startswith(b"HTTP/1.1 408") and b"within 0.2 s" in told
@@ -94,12 +103,11 @@ def test_a_body_that_does_not_come_in_time_is_told_so_and_its_connection_closed(
     b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
     *(pytest.param(sent, marks=pytest.mark.whole) for sent in (b"", b"POST /events HT", b"\r\n")),
 ])  # fmt: skip
-def test_a_connection_that_says_no_more_is_closed(own: Callable[..., Gateway], sent: bytes) -> None:
-    gateway = own(limits={"idleSeconds": 0.2})
-    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as silent, silent.makefile("rb") as answer:
+def test_a_connection_that_says_no_more_is_closed(shared: Gateway, request: pytest.FixtureRequest, sent: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=60) as silent, silent.makefile("rb") as answer:
         silent.sendall(sent)
         answer.read()
-    assert gateway.post(event(1)).status_code == 201
+    assert shared.post(event(3, sensor=request.node.name)).status_code == 201
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.whole), 2])
