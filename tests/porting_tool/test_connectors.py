@@ -82,7 +82,7 @@ def test_the_options_of_a_file_state() -> None:
 IMPORTS = """
 import org.apache.storm.redis.common.config.*; import org.apache.storm.redis.trident.state.*;
 import org.apache.storm.hdfs.trident.*; import org.apache.storm.hdfs.trident.rotation.*;
-import org.apache.storm.jdbc.trident.state.*;
+import org.apache.storm.jdbc.trident.state.*; import org.apache.storm.kafka.spout.trident.KafkaTridentSpoutConfig;
 """
 REFUSED = {
     "Object f(java.util.Set s) { return new JedisClusterConfig.Builder().setNodes(s).build(); }": "no Redis Cluster",
@@ -92,6 +92,9 @@ REFUSED = {
     "Object f(HdfsState.HdfsFileOptions o) { return o.addRotationAction(null); }": "addRotationAction",
     "Object f() { return new TimedRotationPolicy(5.0f, TimedRotationPolicy.TimeUnit.DAYS); }": "each batch begins",
     'Object f(JdbcState.Options o) { return o.withInsertQuery("insert"); }': "withInsertQuery",
+    'Object f() { return KafkaTridentSpoutConfig.builder("b", "t").setProp("max.poll.records", 5).build(); }': (
+        "max.poll.records limits each partition's batch: maxRecordsPerBatch"
+    ),
 }
 
 

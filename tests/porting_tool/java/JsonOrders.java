@@ -94,7 +94,7 @@ public class JsonOrders {
             .each(new Fields("str"), new ParseOrder(), new Fields("customer", "paid", "item", "amount", "price"))
             .each(new Fields("paid"), new IsPaid())
             .each(new Fields("amount", "price"), new Invoice(), new Fields("invoice"))
-            .each(new Fields("customer", "invoice"), new LogLine(), new Fields())
+            .each(new Fields("customer", "invoice"), new LogLine(), new Fields(""))
             .partitionPersist(new Recorder.Factory("invoices"),
                 new Fields("customer", "paid", "item", "amount", "price", "invoice"), new Recorder.Updater());
         return topology.build();
