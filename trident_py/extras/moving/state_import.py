@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Part:
+class PreparedPart:
     """Keys and values as our state gets them, as text, and how many keys were taken until then."""
 
     keys: list[Key]
@@ -92,22 +91,20 @@ def import_values(
 ) -> Result:
     """Write all values of the source into our state, and compare. Each part is one transaction; to repeat all of it
     changes nothing. ``split``: what stands between the fields of a key in its name; ``tell`` gets the keys so far."""
-    rebase = Rebase(source.kind, target.kind, moved, accept)
+    rebase, number = Rebase(source.kind, target.kind, moved, accept), exact_numbers(target.key, target.value)
     sent, found = Digest(), Digest()
 
-    def prepare(keys: list[Key], values: list[Any]) -> Part | None:
-        keys, values = rebase(keys, values)
-        if not keys:
-            return None
-        sent.note(keys)  # as Storm has them: two of them that are one key here are two
-        if number is not None:
-            values = fit_values(target.kind, values, target.value)
-        keys, values = _drop_repeated(key_fields(keys, target.key, split), values)
-        return Part(keys, values, as_text(keys, values), rebase.tally.taken)
+    def prepare() -> Iterator[PreparedPart]:
+        for part in source.read(SIZE, number):
+            keys, values = rebase(*part)
+            if keys:
+                sent.note(keys)  # as Storm has them: two of them that are one key here are two
+                values = values if number is None else fit_values(target.kind, values, target.value)
+                keys, values = _drop_repeated(key_fields(keys, target.key, split), values)
+                yield PreparedPart(keys, values, as_text(keys, values), rebase.tally.taken)
 
-    number = exact_numbers(target.key, target.value)
     with no_collection():
-        for part in _work_ahead(filter(None, starmap(prepare, source.read(SIZE, number)))):
+        for part in _work_ahead(prepare()):
             target.put(part.keys, part.values)
             sent.add(part.text)
             found.add(part.text if target.holds(part.keys, part.values) else as_text(part.keys, target.get(part.keys)))
@@ -115,7 +112,7 @@ def import_values(
     return Result(rebase.tally, sent.keys, target.count(), sent.text, found.text)
 
 
-def _work_ahead(parts: Iterator[Part]) -> Iterator[Part]:
+def _work_ahead(parts: Iterator[PreparedPart]) -> Iterator[PreparedPart]:
     """Yield the parts; the next one is read and prepared while our store writes this one."""
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(next, parts, None)
