@@ -130,10 +130,10 @@ def _kept() -> list[dict[str, Any]]:
 
 def _run(number: int, cell: Cell, faults: int, most: int | None) -> dict[str, Any]:
     """Run a cell, and return what it has shown."""
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)
     began = time.process_time()
     explored = explore(cell, BOUNDS._replace(faults=faults), most)
     found = explored.found
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)
     return {
         "number": number, "cell": str(cell), "faults": faults, "commit": commit.stdout.strip(),
         "schedules": explored.schedules, "states": explored.states, "seconds": round(time.process_time() - began),
