@@ -116,7 +116,8 @@ class StoredValues(Protocol):
         """Return the stored values in the order of the keys; None for a missing one."""
 
     def holds(self, keys: Sequence[Key], values: Sequence[Any]) -> bool:
-        """Return whether the store has just these values. It may compare them itself."""
+        """Return whether the store has just these values. It may compare them itself. Called by another thread than
+        ``put``, while that puts other keys."""
 
     def count(self) -> int:
         """Return how many keys the store has."""

@@ -22,15 +22,19 @@ FEW = 2_000  # up to so many rows are written and read one by one, as in a batch
 
 class StoredSqlValues:
     """See `trident_py.state.roles.StoredValues`. Without a key the one value is that of the global aggregate, whatever
-    its key elsewhere. Many rows are loaded in bulk, and compared in the database itself."""
+    its key elsewhere. Many rows are loaded in bulk, and compared in the database itself. ``compared`` has a connection
+    of its own: it reads what was put while more is put."""
 
-    def __init__(self, backing: SqlBackingMap, kind: StateType, key: Fields | None, value: Fields) -> None:
+    def __init__(
+        self, backing: SqlBackingMap, compared: SqlBackingMap, kind: StateType, key: Fields | None, value: Fields
+    ) -> None:
         self.kind = kind
         self.key = key
         self.value = value
         self._backing = backing
+        self._compared = compared
         self._new = self.count() == 0
-        self._last: tuple[Any, Any, KeyedRows] | None = None
+        self._made: list[tuple[Any, Any, KeyedRows]] = []
 
     def put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
         keys = self._map_keys(keys)
@@ -48,17 +52,17 @@ class StoredSqlValues:
     def holds(self, keys: Sequence[Key], values: Sequence[Any]) -> bool:
         keys = self._map_keys(keys)
         if len(keys) > FEW:
-            rows, transaction = self._columns_of(keys, values), self._backing.transaction
+            rows, transaction = self._columns_of(keys, values), self._compared.transaction
             transaction.begin(None)
             try:
                 with transaction.using() as connection:
-                    stage = Stage(transaction.store, connection, self._backing.table, rows)
+                    stage = Stage(transaction.store, connection, self._compared.table, rows)
                     written = stage.all_known(compare=True)
             finally:
                 transaction.rollback()
             if written is not None:
                 return written.conflicts == 0
-        return self._backing.multiGet(keys) == list(values)
+        return self._compared.multiGet(keys) == list(values)
 
     def count(self) -> int:
         with self._backing.transaction.using() as connection:
@@ -68,10 +72,13 @@ class StoredSqlValues:
         return self._backing.rows()
 
     def _columns_of(self, keys: Sequence[Key], values: Sequence[Any]) -> KeyedRows:
-        """Return the rows as columns; those of the last call are kept, since what is put is asked for next."""
-        if self._last is None or self._last[0] is not keys or self._last[1] is not values:
-            self._last = keys, values, self._backing.columns_of(keys, values)
-        return self._last[2]
+        """Return the rows as columns. Those of the last two calls are kept, since what is put is asked for next."""
+        for known, of, rows in self._made:
+            if known is keys and of is values:
+                return rows
+        made = keys, values, self._backing.columns_of(keys, values)
+        self._made = [*self._made[-1:], made]
+        return made[2]
 
     def _load(self, rows: KeyedRows) -> None:
         backing = self._backing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -103,12 +103,20 @@ def import_values(
                 keys, values = _drop_repeated(key_fields(keys, target.key, split), values)
                 yield PreparedPart(keys, values, as_text(keys, values), rebase.tally.taken)
 
-    with no_collection():
+    def compare(part: PreparedPart, held: bool) -> None:
+        sent.add(part.text)
+        found.add(part.text if held else as_text(part.keys, target.get(part.keys)))
+        tell(part.taken)
+
+    with no_collection(), ThreadPoolExecutor(1) as comparing:
+        written: tuple[PreparedPart, Future[bool]] | None = None
         for part in _work_ahead(prepare()):
             target.put(part.keys, part.values)
-            sent.add(part.text)
-            found.add(part.text if target.holds(part.keys, part.values) else as_text(part.keys, target.get(part.keys)))
-            tell(part.taken)
+            if written is not None:
+                compare(written[0], written[1].result())
+            written = part, comparing.submit(target.holds, part.keys, part.values)
+        if written is not None:
+            compare(written[0], written[1].result())
     return Result(rebase.tally, sent.keys, target.count(), sent.text, found.text)
 
 
