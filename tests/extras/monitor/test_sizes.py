@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -69,7 +70,8 @@ def test_a_store_that_is_away_or_does_not_answer_harms_nobody(monkeypatch: pytes
     found = sizes_of(hangs=hang, fails=lambda: answers.pop(0)(), good=lambda: 5)
     for size in (3, None):
         found.look(["hangs", "fails", "good"])
-        until(lambda size=size: found.known == {"fails": size, "good": 5})
+        wanted = {"fails": size, "good": 5}
+        until(partial(lambda wanted: found.known == wanted, wanted))
     assert asked == [1]  # not again while it is asked
     go.set()
     until(lambda: found.known.get("hangs") == 7)
