@@ -19,12 +19,14 @@ import pytest
 import trident_py
 from states.sql import AppendState
 from trident_py import Config, LocalCluster, TridentTopology
-from trident_py.cli.display import ProgressLine, Terminated, _format_txids, follow
+from trident_py.cli.display import ProgressLine, Terminated, _format_txids, follow, now
 from trident_py.cli.failures import run_guarded
 from trident_py.cli.run import settings_of
 from trident_py.cli.spark_options import SparkOptions
+from trident_py.extras.event_lines import lines
 from trident_py.extras.event_lines.lines import EventLines
 from trident_py.model.user_traceback import is_users
+from trident_py.report.guarantees import Guarantees
 from trident_py.report.progress import Event, Progress
 from trident_py.testing import FixedBatchSpout
 
@@ -179,6 +181,25 @@ def test_events_are_in_a_file_and_the_log_is_json(folder: Path) -> None:
     assert (record["level"], record["logger"]) == ("WARNING", "trident_py") and "no.such.key" in record["message"]
     again = trident(folder, "run", "good:build", "--local", "--events", "no/such/folder")
     assert again.returncode == 2 and "--events no/such/folder: the events cannot be written there" in again.stderr
+
+
+def test_a_full_file_of_events_becomes_an_older_one_and_five_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "FILE_BYTES", 1000)
+    file = tmp_path / "events.jsonl"
+    with EventLines(False, str(file), False) as events:
+        events.begin("good", Guarantees())
+        for txid in range(1, 101):
+            events.event(now(), Event("committed", txid, 0, ""), None)
+        files = [*(tmp_path / f"events.jsonl.{number}" for number in range(5, 0, -1)), file]
+        assert sorted(tmp_path.iterdir()) == sorted(files)
+        assert [800 < each.stat().st_size <= 1000 for each in files[:-1]] == [True] * 5
+        kept = [json.loads(line)["txid"] for each in files for line in each.read_text().splitlines()]
+        assert kept == list(range(kept[0], 101)) and 30 < len(kept) < 60
+        for txid in (kept[0], 100):  # the page of a run reads all of them
+            assert [each["txid"] for each in lines.past("good", None, txid) or []] == [txid]
+        assert lines.past("good", None, kept[0] - 1) == []
 
 
 def test_with_a_json_log_every_line_is_json(folder: Path) -> None:

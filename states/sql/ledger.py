@@ -295,6 +295,14 @@ class SqlLedger(Ledger[LedgerRow]):
         with reading_only(RunContext.of(conf).reads_only):
             return super().find_owner(conf)
 
+    def measure_size(self) -> int | None:
+        store = self._opened()
+        with store.errors("ask for the size of the table"), store.reading() as connection:
+            names = [store.dialect.fold_on_server(connection, name) for name in self.location.names]
+            sizes = [store.dialect.measure_table(connection, name) for name in names]
+        told = [size for size in sizes if size is not None]
+        return sum(told) if told else None
+
     def open(self, conf: dict) -> int:
         """Take over. Raises DefinitionError for a name too long for the ledger."""
         context, store = RunContext.of(conf), self._opened()

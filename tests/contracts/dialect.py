@@ -48,6 +48,8 @@ class DialectContract:
     cut: ClassVar[str] = ""
     """Ends the connection of another one, whose number is the parameter of `number`."""
     number: ClassVar[str] = ""
+    count_pages: ClassVar[str] = ""
+    """Makes the server count the pages of the table t anew, if it does not do so by itself."""
 
     @pytest.fixture
     def store(self, database: str) -> Store:
@@ -195,6 +197,21 @@ class DialectContract:
             found = store.dialect.read(connection, "t", keys, columns, [(text,) for text, _ in rows])
             count = connection.execute("SELECT count(*) FROM t").fetchone()[0]
         assert found == [(at,) for _, at in rows] and count == len(rows)
+
+    def test_a_table_tells_its_size(self, store: Store) -> None:
+        keys, columns = self.table(store, K, Column("v", "string"))
+        before = self.size(store)
+        with store.writing() as connection:
+            store.dialect.insert(connection, "t", [*keys, *columns], [(n, f"{n}" * 100) for n in range(1000)])
+        after = self.size(store)
+        assert before is not None and after is not None and before + 290_000 < after < before + 900_000
+
+    def size(self, store: Store) -> int | None:
+        with store.reading() as connection:
+            if self.count_pages:
+                connection.execute(self.count_pages).fetchall()
+            assert store.dialect.measure_table(connection, "no_such_table") is None
+            return store.dialect.measure_table(connection, store.dialect.fold_on_server(connection, "t"))
 
     def test_a_table_that_folds_texts_is_found(self, store: Store) -> None:
         with store.writing() as connection:

@@ -40,6 +40,7 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
     updater: ClassVar[StateUpdater]
     bad_row: ClassVar[tuple]
     bad_words: ClassVar[tuple[str, ...]]
+    tells_size: ClassVar[bool] = True
 
     def make(self, url: str) -> Any:
         raise NotImplementedError
@@ -330,6 +331,11 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
         self.driver(factory, "third", **{"topology.txid.base": 3})
         self.batch(self.on(factory, 3), 4)
         self.holds(factory, range(1, 5))
+
+    def test_the_store_tells_how_many_bytes_the_state_takes(self, factory: Any) -> None:
+        self.batch(self.driver(factory), 1)
+        size = factory.participant().measure_size()
+        assert size > 0 if self.tells_size else size is None
 
     # -- with real processes
 

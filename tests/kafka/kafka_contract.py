@@ -26,6 +26,7 @@ KILLED_AT = [pytest.param(point, marks=[] if point in ALWAYS else [pytest.mark.w
 
 class KafkaContract:
     tells_in_attempt: ClassVar[int] = 1
+    tells_size: ClassVar[bool] = False
 
     def backup(self, factory: Any) -> Callable[[], None]:
         """Only of the marks: they tell what is complete."""

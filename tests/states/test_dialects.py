@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from contracts.dialect import DialectContract
 
+from states.columns.values import Column
+from states.sql.dialects.sqlite import dialect
 from states.sql.store import Store
 
 
@@ -13,6 +17,16 @@ class TestSqlite(DialectContract):
     server = False
     folded = ("CREATE TABLE folded (k TEXT COLLATE NOCASE PRIMARY KEY, v BIGINT)",)
 
+    def test_without_pages_by_table_the_size_is_that_of_the_file(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.table(store, *[Column("k", "bigint", True), Column("v", "string")])
+        monkeypatch.setattr(dialect, "_TABLE_BYTES", "SELECT 1 FROM no_such_table WHERE 1 = ?")
+        with store.reading() as connection:
+            connection.execute("PRAGMA wal_checkpoint")
+            found = store.dialect.measure_table(connection, "t")
+        assert found == Path(store.url.database or "").stat().st_size > 0
+
 
 class MySqls(DialectContract):
     folded = (
@@ -20,6 +34,7 @@ class MySqls(DialectContract):
     )
     number = "SELECT connection_id()"
     cut = "KILL {}"
+    count_pages = "ANALYZE TABLE t"
 
 
 @pytest.mark.parametrize("database", ["mariadb"], indirect=True)

@@ -93,6 +93,11 @@ class BatchParticipant(ABC):
         not noted."""
         return None
 
+    def measure_size(self) -> int | None:
+        """Return how many bytes the state takes in its store now, as the store tells it. Reads only, and is called
+        after `open`, on an object of its own. None: the store does not tell."""
+        return None
+
     @abstractmethod
     def open(self, conf: dict) -> int: ...
 

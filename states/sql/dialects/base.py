@@ -166,6 +166,11 @@ class Dialect(Protocol):
         A plain table keeps all rows that it accepts, returns them all, and rolls back with its transaction.
         """
 
+    def measure_table(self, connection: Connection, table: str) -> int | None:
+        """Return how many bytes a table takes, with its indexes; None if the database does not tell. ``table``: as
+        `fold_on_server` returns it."""
+        return None
+
     def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
         """Return the columns of each unique key that covers whole columns and all rows, and is checked by every
         statement."""

@@ -59,6 +59,7 @@ def test_small_files_become_one_and_the_old_ones_go_after_a_while(compacting: Fi
     record = compacting.newest()
     assert record is not None
     assert [(file.first, file.last, file.rows) for file in record.files] == [(1, 4, 24)]
+    assert compacting.participant().measure_size() == record.files[0].bytes
     assert len(record.replaced) == 8 and len(names(compacting)) == 9  # readers may still read the small ones
     assert compacting.stored() == values(1, 2, 3, 4)
     clock.return_value += 60

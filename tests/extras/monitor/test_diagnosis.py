@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py.extras.monitor.diagnosis import KINDS, ComponentView, Diagnosis, count, diagnose, duration, find_worst
-from trident_py.extras.monitor.timeline import AttemptRecord, BatchRecord, Phase
+from trident_py.extras.monitor.timeline import KEPT, AttemptRecord, BatchRecord, Phase
 
 NOW = time.mktime((2026, 11, 26, 14, 30, 0, 0, 0, -1))
 WAITING = ("waiting", "")
@@ -78,15 +78,26 @@ def test_a_component_without_records_is_idle() -> None:
 def test_a_backlog_says_how_long_it_lasts() -> None:
     fewer = [batch(n + 1, NOW - 59 + n, {COMMIT: 0.9, EXECUTE: 0.1}, tuples=5000, backlog=1_400_000 - 3334 * n)
              for n in range(60)]  # fmt: skip
-    text = "behind: 1.2M records, at this rate in 6 minutes; held by commit into counts, 90% of the time"
-    assert said(batches=fewer, backlog={"words": 1_200_000}) == ("behind", text)
+    text = "behind: 1.2M records since {}, at this rate in 6 minutes; held by commit into counts, 90% of the time"
+    assert said(batches=fewer, backlog={"words": 1_200_000}) == ("behind", text.format("14:29:01"))
     more = [batch(n + 1, NOW - 59 + n, {COMMIT: 1.0}, backlog=100_000 + 20 * n) for n in range(60)]
     kind, sentence = said(batches=more, backlog={"words": 101_180})
-    assert kind == "behind" and sentence.startswith("behind: 101,180 records, 20 more each second; held by commit into")
+    growing = "behind: 101,180 records since 14:29:01, 20 more each second; held by commit into"
+    assert kind == "behind" and sentence.startswith(growing)
     began = batch(1, NOW - 59.5, {COMMIT: 0.5}), *fewer  # a start: its first batch tells no backlog
-    assert said(batches=list(began), backlog={"words": 1_200_000}) == ("behind", text)
+    assert said(batches=list(began), backlog={"words": 1_200_000}) == ("behind", text.format("14:29:01"))
     still = said(batches=[batch(1, NOW - 600, {COMMIT: 1.0}, backlog=50)], backlog={"words": 50}, since=NOW - 600)
-    assert still == ("behind", "behind: 50 records, none taken in the last minute; waiting for records")
+    assert still == ("behind", "behind: 50 records since 14:20, none taken in the last minute; waiting for records")
+
+
+def test_a_backlog_says_since_when_there_is_one() -> None:
+    few = [batch(n + 1, NOW - 90 + n, {COMMIT: 1.0}, backlog=900) for n in range(60)]  # what nine batches take
+    many = [batch(n + 61, NOW - 30 + n, {COMMIT: 1.0}, backlog=1100) for n in range(31)]
+    kind, sentence = said(batches=[*few, *many], backlog={"words": 1100})
+    assert kind == "behind" and sentence.startswith("behind: 1,100 records since 14:29:30, ")
+    kept = [batch(n + 1, NOW - KEPT + n + 1, {COMMIT: 1.0}, backlog=5000) for n in range(KEPT)]
+    kind, sentence = said(batches=kept, backlog={"words": 5000})
+    assert kind == "behind" and sentence.startswith("behind: 5,000 records since before 14:13, not getting fewer")
 
 
 def test_a_backlog_of_a_few_seconds_is_nothing_special() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import itertools
 import json
 import logging
 import re
@@ -168,7 +169,21 @@ def test_generations_are_those_of_the_states(run: Run, tmp_path: Any) -> None:
     running = run(topology)
     feeder.feed([("a",)])
     assert samples(running.http)["trident_generation{state=counts}"] == 1
-    assert shown(running)["states"][0]["generation"] == 1
+    (found,) = shown(running)["states"]
+    assert found["generation"] == 1 and found["size"] >= 4096  # a page of SQLite's
+
+
+def test_a_page_that_is_open_is_told_the_sizes(run: Run, feeder: FeederBatchSpout, tmp_path: Any) -> None:
+    topology = TridentTopology()
+    state = SqlMapState.opaque(f"sqlite:///{tmp_path}/c.db", "counts", "word string", "n bigint")
+    topology.newStream("words", feeder).groupBy("word").persistentAggregate(state, Count(), "n", stateName="counts")
+    running = run(topology)
+    until(lambda: told(running)["started"])
+    with contextlib.closing(http.client.HTTPConnection(running.http.removeprefix("http://"), timeout=30)) as connection:
+        connection.request("GET", "/api/stream")
+        lines = (line for line in connection.getresponse() if line.startswith(b"data: "))
+        assert any(json.loads(line[6:])["states"][0]["size"] for line in itertools.islice(lines, 20))
+        feeder.close()
 
 
 # -- health -----------------------------------------------------------------------------------------------------------

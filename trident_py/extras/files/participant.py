@@ -203,6 +203,11 @@ class FileParticipant(Ledger[Record]):
         self._sweep(before, record, txid, attempt)
         self._upkeep.keep(record)
 
+    def measure_size(self) -> int:
+        """Return the bytes of the files that the ledger names."""
+        record = FileLedger(self._folder).read() or Record()
+        return sum(file.bytes for file in record.files)
+
     def can_rewind(self, conf: dict, txid: int) -> str | None:
         record = self._store_of(RunContext.of(conf), ready=False).read() or Record()
         if began_anew(record.files):

@@ -35,6 +35,7 @@ log = logging.getLogger("trident_py")
 STREAMS = 32  # pages that are open at a time
 STREAM_SECONDS, STREAM_GRACE = 300.0, 10.0  # then a page asks again; one that reads nothing has gone
 TICK_SECONDS, STILL_TICKS = 0.25, 8
+SIZE_SECONDS = 1.0  # for stores that answer late
 LEVELS_BYTES = 64 * 2**10
 PROBES = ("/healthz", "/readyz")
 JSON = "application/json"
@@ -99,6 +100,7 @@ class RunPage:
 
     async def topology(self, request: Request) -> Response:
         self._check_id(request)
+        await asyncio.to_thread(self._record.measure_states, SIZE_SECONDS)
         return _json(views.topology(self._record))
 
     async def batches(self, request: Request) -> Response:
@@ -148,6 +150,7 @@ class RunPage:
         until = asyncio.get_running_loop().time() + STREAM_SECONDS
         over = False
         while not over and asyncio.get_running_loop().time() < until:
+            self._record.measure_states()
             over, seen = self._record.over, self._record.changes
             yield f"data: {json.dumps(views.live(self._record), default=str)}\n\n"
             for tick in range(0 if over else STILL_TICKS):

@@ -134,8 +134,9 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
          for each in found["spouts"]],
     )  # fmt: skip
     yield from _table(
-        ("state", "kind", "last txid", "generation", "rows", "guarantee"),
-        [(each["state"], each["kind"], each["lastTxid"], each["generation"], f"{each['rows']:,}", each["guarantee"])
+        ("state", "kind", "last txid", "generation", "rows", "size", "guarantee"),
+        [(each["state"], each["kind"], each["lastTxid"], each["generation"], f"{each['rows']:,}",
+          None if each["size"] is None else f"{each['size'] / 1000:,.0f} kB", each["guarantee"])
          for each in found["states"]],
     )  # fmt: skip
     for event in found["failures"]:

@@ -8,10 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from statistics import median
 from typing import NamedTuple
 
-from .timeline import WAITING, BatchRecord, Phase, Timeline
+from .timeline import KEPT, WAITING, BatchRecord, Phase, Timeline
 
 WINDOW = 60.0  # seconds: "of the time" means this last while
 PATIENCE = 10.0  # seconds that are nothing special
@@ -160,7 +161,8 @@ def _tell_backlog(view: ComponentView) -> Diagnosis | None:
     taken = sum(sum(batch.tuples.values()) for batch in recent)
     if not waiting or taken * PATIENCE > waiting * _measure_span(view, recent):
         return None
-    text = f"behind: {count(waiting)} records, "
+    since = _tell_backlog_begin(view, taken * PATIENCE / _measure_span(view, recent))
+    text = f"behind: {count(waiting)} records since {since}, "
     if not taken:
         return Diagnosis("behind", f"{text}none taken in the last minute; {_name(view.phase)}")
     last = recent[-1]
@@ -243,6 +245,13 @@ def _find_begin(view: ComponentView, holder: Phase) -> float:
             break
         since, until = batches[0].began, until - WINDOW
     return since
+
+
+def _tell_backlog_begin(view: ComponentView, most: float) -> str:
+    """Return since when more than ``most`` records wait, as far as batches are kept."""
+    behind = list(takewhile(lambda batch: sum(batch.backlog.values()) > most, reversed(view.committed)))
+    moment = _moment(behind[-1].ended or 0.0 if behind else view.now, view.now)
+    return f"before {moment}" if len(behind) >= KEPT - 1 else moment
 
 
 def _describe_trend(batches: Sequence[BatchRecord], holder: Phase) -> str:

@@ -70,6 +70,7 @@ SPOUT = _object(
 STATE = _object(
     ("guarantee", "reason"), state=TEXT, component=TEXT, kind=TEXT, guarantee=TEXT, reason=TEXT, rows=WHOLE,
     newValues=WHOLE, lastTxid=MAYBE_WHOLE, generation=MAYBE_WHOLE, owner=_or_null(TEXT),
+    size={**MAYBE_WHOLE, "description": "In bytes, as the store tells it."},
 )  # fmt: skip
 OPERATION = _object(
     operationId=WHOLE, name=TEXT, component=TEXT, stage=WHOLE, tasks=WHOLE, fields=TEXT, rate=_or_null(NUMBER),

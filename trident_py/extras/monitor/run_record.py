@@ -22,6 +22,7 @@ from ...report.explain.sketch import Sketch, sketch
 from ...report.guarantees import guarantees
 from ...report.progress import Event, Progress, RunningTopology
 from .diagnosis import ComponentView, diagnose
+from .sizes import StateSizes
 from .timeline import Timeline, make_clock
 
 log = logging.getLogger("trident_py")
@@ -63,6 +64,7 @@ class RunRecord:
         self.programs = [
             replace(each, conf=with_context(each.conf, watcher=self.timelines[each.component])) for each in programs
         ]
+        self.sizes = StateSizes({name: factory for each in programs for name, factory in each.states().items()})
         self.events: deque[RunEvent] = deque(maxlen=EVENTS)
         self.failures: deque[RunEvent] = deque(maxlen=FAILURES)
         self.began = self.now()
@@ -126,6 +128,11 @@ class RunRecord:
         timeline, spouts = self.timelines[component], [spout.id for spout in self.program(component).spouts]
         with timeline.lock:
             return ComponentView.of(timeline, spouts, self.running.inactive.is_set())
+
+    def measure_states(self, seconds: float = 0.0) -> None:
+        """Ask the stores for sizes, if it is time, and wait so long for them."""
+        opened = [name for timeline in self.timelines.values() for name in timeline.progress.generations]
+        self.sizes.look(opened, seconds)
 
     @property
     def status(self) -> str:

@@ -122,6 +122,7 @@ def _states(record: RunRecord, program: Program) -> Iterable[dict[str, Any]]:
             "rows": progress.persisted.get(state.name, 0), "newValues": progress.new_values.get(state.name, 0),
             "lastTxid": progress.txid, "generation": progress.generations.get(state.name),
             "owner": f"{program.conf['topology.name']}/{state.name}" if state.name in progress.generations else None,
+            "size": record.sizes.known.get(state.name),
         }  # fmt: skip
 
 

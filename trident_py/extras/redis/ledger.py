@@ -231,6 +231,13 @@ class RedisLedger(Ledger[LedgerRow]):
         durability.check(self._place.server)
         return super().remembered(conf)
 
+    def measure_size(self) -> int | None:
+        """Return what the hash takes in memory. Strings are too many to ask for each."""
+        if (name := self._place.hash) is None:
+            return None
+        size: int | None = self._place.server.ask(lambda client: client.memory_usage(name), "ask for the size")
+        return size
+
     def open(self, conf: dict) -> int:
         """Log what a crash of Redis may lose, and take over."""
         durability.tell(self._place.server)

@@ -62,6 +62,11 @@ class PostgreSql(PostgreSqlBulk):
     selects = 2_000
     listed = FEW
 
+    def measure_table(self, connection: Connection, table: str) -> int | None:
+        size: int | None
+        (size,) = connection.execute("SELECT pg_total_relation_size(to_regclass(?))", (f'"{table}"',)).fetchone()
+        return size
+
     def absolute(self, url: URL) -> URL:
         if url.get_driver_name() != "psycopg" or not url.database:
             raise DefinitionError(

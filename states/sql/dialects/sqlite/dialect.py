@@ -33,6 +33,11 @@ _BUSY_MILLISECONDS = 60_000
 _KEYS_PER_READ = 400
 _READS = (1, 8, 64)
 _SIZES = (100, 10, 1)
+_TABLE_BYTES = (
+    "SELECT sum(d.pgsize) FROM sqlite_master AS m CROSS JOIN dbstat AS d ON d.name = m.name"
+    " WHERE m.tbl_name = ? COLLATE NOCASE AND d.aggregate = 1"
+)
+_FILE_BYTES = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 
 
 class Sqlite(SqliteTable):
@@ -56,6 +61,15 @@ class Sqlite(SqliteTable):
 
     def fold_name(self, table: str) -> str:
         return table.lower()
+
+    def measure_table(self, connection: Any, table: str) -> int | None:
+        """Return the bytes of its pages; those of the file, if this SQLite counts no pages of a table."""
+        size: int | None
+        try:
+            (size,) = connection.execute(_TABLE_BYTES, (table,)).fetchone()
+        except sqlite3.OperationalError:
+            (size,) = connection.execute(_FILE_BYTES).fetchone()
+        return size
 
     def absolute(self, url: URL) -> URL:
         if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
