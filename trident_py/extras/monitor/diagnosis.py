@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import takewhile
 from statistics import median
 from typing import NamedTuple
 
@@ -249,7 +248,11 @@ def _find_begin(view: ComponentView, holder: Phase) -> float:
 
 def _tell_backlog_begin(view: ComponentView, most: float) -> str:
     """Return since when more than ``most`` records wait, as far as batches are kept."""
-    behind = list(takewhile(lambda batch: sum(batch.backlog.values()) > most, reversed(view.committed)))
+    behind: list[BatchRecord] = []
+    for batch in reversed(view.committed):
+        if sum(batch.backlog.values()) <= most:
+            break
+        behind.append(batch)
     moment = _moment(behind[-1].ended or 0.0 if behind else view.now, view.now)
     return f"before {moment}" if len(behind) >= KEPT - 1 else moment
 

@@ -103,20 +103,11 @@ def import_values(
                 keys, values = _drop_repeated(key_fields(keys, target.key, split), values)
                 yield PreparedPart(keys, values, as_text(keys, values), rebase.tally.taken)
 
-    def compare(part: PreparedPart, held: bool) -> None:
-        sent.add(part.text)
-        found.add(part.text if held else as_text(part.keys, target.get(part.keys)))
-        tell(part.taken)
-
-    with no_collection(), ThreadPoolExecutor(1) as comparing:
-        written: tuple[PreparedPart, Future[bool]] | None = None
-        for part in _work_ahead(prepare()):
-            target.put(part.keys, part.values)
-            if written is not None:
-                compare(written[0], written[1].result())
-            written = part, comparing.submit(target.holds, part.keys, part.values)
-        if written is not None:
-            compare(written[0], written[1].result())
+    with no_collection():
+        for part, held in _write(target, _work_ahead(prepare())):
+            sent.add(part.text)
+            found.add(part.text if held else as_text(part.keys, target.get(part.keys)))
+            tell(part.taken)
     return Result(rebase.tally, sent.keys, target.count(), sent.text, found.text)
 
 
@@ -127,6 +118,19 @@ def _work_ahead(parts: Iterator[PreparedPart]) -> Iterator[PreparedPart]:
         while (part := coming.result()) is not None:
             coming = reader.submit(next, parts, None)
             yield part
+
+
+def _write(target: StoredValues, parts: Iterator[PreparedPart]) -> Iterator[tuple[PreparedPart, bool]]:
+    """Write the parts; yield each with whether our state holds it, which is found out while it writes the next one."""
+    with ThreadPoolExecutor(1) as comparing:
+        written: tuple[PreparedPart, Future[bool]] | None = None
+        for part in parts:
+            target.put(part.keys, part.values)
+            if written is not None:
+                yield written[0], written[1].result()
+            written = part, comparing.submit(target.holds, part.keys, part.values)
+        if written is not None:
+            yield written[0], written[1].result()
 
 
 def _drop_repeated(keys: list[Key], values: list[Any]) -> Batch:
