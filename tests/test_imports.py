@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 LAYERED = {"checkpoints", "engine", "model", "report"}
 LAYERS = [
     {"errors", "engine/phases", "model/context", "model/pickling", "model/__init__", "model/secrets"},
-    {"model/canonical", "entry_points", "model/fault_points"},
+    {"model/canonical", "entry_points", "model/fault_points", "model/json_text"},
     {"config"},
     {"tuples", "databases", "metrics", "model/names", "model/requirements", "model/retry"},
     {"filesystems"},
@@ -88,7 +88,7 @@ TYPED = {
 }
 STATES_MAY_IMPORT = {
     "errors", "entry_points", "tuples", "operations", "state", "rpc", "documents", "kafka", "databases", "filesystems",
-    "windowing", "model/canonical", "model/chunks", "model/context", "model/names",
+    "windowing", "model/canonical", "model/json_text", "model/chunks", "model/context", "model/names",
     "model/requirements", "model/retry", "model/secrets", "model/user_traceback",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.

@@ -18,6 +18,7 @@ from typing import Any
 from trident_py.errors import DefinitionError, StateError, show
 from trident_py.model.canonical import UnkeyableError, identity, to_plain
 from trident_py.model.chunks import encodable
+from trident_py.model.json_text import parse_json
 from trident_py.tuples import Fields
 
 _FORBIDDEN = '"`?%\0'
@@ -382,5 +383,5 @@ _ENCODE: dict[str, Callable[[Column, Any], Any]] = {
 }  # fmt: skip
 DECODERS: dict[str, Callable[[Any], Any]] = {
     "boolean": bool, "date": datetime.date.fromisoformat, "timestamp": datetime.datetime.fromisoformat,
-    "decimal": decimal.Decimal, "json": json.loads,
+    "decimal": decimal.Decimal, "json": parse_json,
 }  # fmt: skip

@@ -32,6 +32,7 @@ from trident_py.kafka import confluent
 from trident_py.kafka.blocking_calls import call_client, fetch_committed
 from trident_py.kafka.clients import ASKING, Cluster, is_passing
 from trident_py.model.context import RunContext
+from trident_py.model.json_text import parse_json
 from trident_py.model.retry import again_for
 
 from ..ledger.fence import LedgerRow
@@ -185,7 +186,7 @@ class MarkPlace:
 def _parse_mark(position: Any, label: str) -> Mark:
     """Parse a mark. Raises ValueError or TypeError for metadata that this library has not written, StateError for a
     later format."""
-    values = dict(json.loads(position.metadata or ""))
+    values = dict(parse_json(position.metadata or ""))
     check_format(label, values.pop(NAME, None))
     mark = Mark(**values)
     if not {"txid", "generation", "lineage"} <= values.keys() or mark.txid != position.offset:

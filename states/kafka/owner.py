@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from trident_py.errors import FailedException, StateError
 from trident_py.kafka.clients import Cluster, is_fenced
+from trident_py.model.json_text import parse_json
 from trident_py.state import Location
 
 from ..ledger.owner import Owner, Tenure
@@ -119,7 +120,7 @@ class NotePlace(MarkPlace):
         if position.offset < 0:
             return None
         try:
-            return Owner(*json.loads(position.metadata)["owner"])
+            return Owner(*parse_json(position.metadata)["owner"])
         except (ValueError, TypeError, KeyError) as error:
             raise StateError(
                 f"group {self.name(DRIVER)!r} holds {position.metadata!r}, which this library has not written; if no "

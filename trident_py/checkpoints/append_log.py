@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import SpoutError, TridentError
+from ..model.json_text import parse_json
 from ..model.resources import close_all
 from .metadata_store import (
     LOG,
@@ -323,7 +324,7 @@ def _record(line: bytes) -> list[Any] | None:
     checksum, _, body = line.partition(b" ")
     if checksum != b"%08x" % zlib.crc32(body):
         return None
-    record: list[Any] = json.loads(body)
+    record: list[Any] = parse_json(body)
     return record
 
 

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 
 from ..errors import SpoutError, TridentError
 from ..filesystems.base import is_number
+from ..model.json_text import parse_json
 from .metadata_store import SharedMetadataStore, other_driver_error, overwrite_error, to_json
 
 TRIES = 5
@@ -111,7 +112,7 @@ class VersionedStore(SharedMetadataStore):
         if data is None:
             return {}
         try:
-            found = json.loads(data)
+            found = parse_json(data)
             entries = found["entries"]
             if found.keys() != {"by", "entries"} and found["sum"] != _sum(json.dumps(entries)):
                 raise ValueError("its content is not what was written")

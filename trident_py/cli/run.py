@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +15,7 @@ from ..config import Config
 from ..entry_points import load
 from ..local import LocalCluster
 from ..model.context import with_context
+from ..model.json_text import parse_json
 from ..report.guarantees import Guarantees, require
 from ..report.progress import RunningTopology
 from ..topology.topology import check_submission
@@ -187,8 +187,8 @@ def settings_of(settings: tuple[str, ...]) -> Config:
         if not equals:
             raise click.UsageError(f"--set {setting}: expected KEY=VALUE")
         try:
-            conf[key] = json.loads(value)
-        except json.JSONDecodeError:
+            conf[key] = parse_json(value)
+        except ValueError:
             conf[key] = value
     return conf
 

@@ -6,7 +6,6 @@ upper case, everything else as UTF-8. Integers are read back as one type (Storm 
 
 from __future__ import annotations
 
-import json
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from ..errors import StateError
+from ..model.json_text import parse_json
 from .values import OpaqueValue, TransactionalValue
 
 _ESCAPES = {
@@ -111,7 +111,7 @@ def _name(key: Any) -> str:
 
 def _parse(data: bytes) -> Any:
     try:
-        return json.loads(data.decode())
+        return parse_json(data.decode())
     except ValueError as error:
         raise StateError(f"stored bytes {data[:80]!r} are not JSON: {error}") from error
 

@@ -26,6 +26,7 @@ from trident_py.errors import DefinitionError, StateError
 from trident_py.model.canonical import plain_column
 from trident_py.model.chunks import Column as Values
 from trident_py.model.chunks import is_text, to_list
+from trident_py.model.json_text import parse_json
 from trident_py.state.keys import ColumnKeys
 from trident_py.tuples import Fields
 
@@ -145,7 +146,7 @@ class Codec:
             text = data.decode()
             if only is not None and (only.family == "text" or (not only.key and not text.startswith("["))):
                 return (text,)
-            return tuple(_back(c, v) for c, v in zip(self.key_columns, json.loads(text), strict=True))
+            return tuple(_back(c, v) for c, v in zip(self.key_columns, parse_json(text), strict=True))
         except (ValueError, TypeError) as error:
             raise StateError(
                 f"topic {self.topic!r}: the key {data[:80]!r} does not match the fields {self.keys}: {error}. Another "
@@ -157,7 +158,7 @@ class Codec:
         value."""
         present = [text for text in data if text is not None]
         try:
-            parsed = json.loads(b"[" + b",\n".join(present) + b"]")
+            parsed = parse_json(b"[" + b",\n".join(present) + b"]")
         except ValueError:
             parsed = []
         if len(parsed) != len(present):
@@ -175,7 +176,7 @@ class Codec:
 
     def _parse(self, data: bytes) -> Any:
         try:
-            return json.loads(data)
+            return parse_json(data)
         except ValueError as error:
             raise StateError(
                 f"topic {self.topic!r}: the value {data[:80]!r} is not JSON: {error}. Another program writes the topic"

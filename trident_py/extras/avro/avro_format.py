@@ -11,6 +11,7 @@ from typing import Any
 from ...errors import DefinitionError, explain_missing
 from ...kafka.formats import Raw
 from ...model.chunks import Column, convert
+from ...model.json_text import parse_json
 from ...model.requirements import Needs
 from ...tuples import Fields
 
@@ -35,7 +36,7 @@ class Avro:
 
     def __post_init__(self) -> None:
         try:
-            parsed = json.loads(self.schema) if isinstance(self.schema, str) else self.schema
+            parsed = parse_json(self.schema) if isinstance(self.schema, str) else self.schema
         except ValueError as error:
             raise DefinitionError(f"Avro: the schema is not JSON: {error}") from error
         if not isinstance(parsed, Mapping) or parsed.get("type") != "record":

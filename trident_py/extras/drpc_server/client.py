@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
 import threading
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from ...config import Config
 from ...drpc.local_drpc import TIMEOUT_SECONDS
 from ...errors import DefinitionError, DRPCExecutionException
 from ...model.chunks import encodable
+from ...model.json_text import parse_json
 
 PORT = 3774
 TOKEN = "TRIDENT_DRPC_TOKEN"  # noqa: S105  the variable's name
@@ -73,8 +73,8 @@ class DRPCClient:
         """
         text = self.text(function, args)
         try:
-            rows: list[list[Any]] = json.loads(text)
-        except (ValueError, RecursionError):
+            rows: list[list[Any]] = parse_json(text)
+        except ValueError:
             said = f"{self!r}: its answer is not JSON: {text[:200]!r}"
             raise DRPCExecutionException(said, "INTERNAL_ERROR") from None
         return rows
@@ -132,7 +132,7 @@ class DRPCClient:
 
 def _to_error(status: int, body: bytes) -> DRPCExecutionException:
     try:
-        said = json.loads(body)
+        said = parse_json(body)
         return DRPCExecutionException(str(said["errorMessage"]), str(said["error"]))
     except (ValueError, TypeError, KeyError):
         text = f"HTTP {status}: {body[:200].decode('utf-8', 'replace')}"

@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 from ...cli.display import is_no_event, now
 from ...errors import DefinitionError
+from ...model.json_text import parse_json
 from ...model.secrets import hide
 from ...report.guarantees import Guarantees
 from ...report.progress import Event, Progress
@@ -48,7 +49,7 @@ def past(topology: str, component: str | None, txid: int) -> list[dict[str, Any]
 def _read(line: str) -> dict[str, Any] | None:
     """Return an event; None for a line that a crash has cut."""
     try:
-        return dict(json.loads(line))
+        return dict(parse_json(line))
     except ValueError:
         return None
 

@@ -17,6 +17,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from ...errors import DefinitionError, StateError
+from ...model.json_text import parse_json
 from ...state.serializers import java_double
 from ...tuples import Fields, FieldsLike, TridentTuple
 
@@ -165,7 +166,7 @@ class JsonFormat:
 
     def read(self, file: Any, schema: pa.Schema) -> Iterator[tuple]:
         for line in file.read().splitlines():
-            row = json.loads(line)
+            row = parse_json(line)
             yield tuple(_of_json(row[field.name], field.type) for field in schema)
 
     def merge(self, sources: Iterator[Any], schema: pa.Schema, target: Any) -> None:

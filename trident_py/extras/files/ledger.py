@@ -13,6 +13,7 @@ from states.ledger.store import Transition, utc_now
 
 from ...errors import FailedException, StateError
 from ...filesystems.base import is_number
+from ...model.json_text import parse_json
 from .folder import HIDDEN, StateFolder
 
 LEDGER = f"{HIDDEN}/ledger"
@@ -70,7 +71,7 @@ class Record(LedgerRow):
     @classmethod
     def decode(cls, data: bytes, shown: str) -> Record:
         """Raise ValueError, TypeError or KeyError for damaged content, StateError for a later format."""
-        found = json.loads(data)
+        found = parse_json(data)
         check_format(shown, found.pop(NAME, None))
         files = tuple(DataFile(**each) for each in found.pop("files"))
         replaced = tuple((name, since) for name, since in found.pop("replaced"))

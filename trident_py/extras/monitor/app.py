@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from ...model.json_text import parse_json
 from ...report.progress import RunningTopology
 from ..drpc_server.web_server import LOCAL, digest, read_body
 from . import views
@@ -176,7 +177,7 @@ class RunPage:
         self._check_id(request)
         body, known = await read_body(request, LEVELS_BYTES, "levels"), logging.getLevelNamesMapping()
         try:
-            levels = {name: known[each["target_level"]] for name, each in json.loads(body)["namedLoggerLevels"].items()}
+            levels = {name: known[each["target_level"]] for name, each in parse_json(body)["namedLoggerLevels"].items()}
         except (ValueError, KeyError, TypeError, AttributeError):
             form = '{"namedLoggerLevels": {"trident_py": {"target_level": "DEBUG"}}}'
             raise HTTPException(400, f"the body is JSON such as {form}; levels: {', '.join(known)}") from None

@@ -14,6 +14,7 @@ from typing import Any
 from ...cli.display import now
 from ...errors import DefinitionError, TridentError, explain_missing
 from ...model.canonical import canonical
+from ...model.json_text import parse_json
 from ...report.progress import RunningTopology
 from .divergence import Divergence
 from .sides import ComparisonOptions
@@ -136,7 +137,7 @@ def describe(record: Mapping[str, Any]) -> str:
 def read(lines: Path) -> list[Record]:
     """Return the comparisons of a file. Raises DefinitionError for one that holds something else."""
     try:
-        return [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+        return [parse_json(line) for line in lines.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError) as error:
         raise DefinitionError(f"{lines} holds no comparisons of a shadow run: {error}") from error
 

@@ -16,6 +16,7 @@ from states.ledger.store import LedgerStore, Trace, Transition, utc_now
 
 from ...errors import StateError
 from ...model.context import RunContext
+from ...model.json_text import parse_json
 from ...state import Location, Needs, Reading, Remembered
 from . import durability
 from .location import RedisPlace
@@ -179,7 +180,7 @@ class RedisLedgerStore(LedgerStore[LedgerRow]):
 
     def owners(self) -> Mapping[str, Owner | None]:
         note = self._place.server.ask(lambda client: client.get(self._place.owner), "look up the owner")
-        return {self._place.owner: None if note is None else Owner(*json.loads(note))}
+        return {self._place.owner: None if note is None else Owner(*parse_json(note))}
 
     def claim(self, name: str, old: Owner | None, new: Owner) -> bool:
         replaced = new if old is None else old

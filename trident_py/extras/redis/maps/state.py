@@ -15,6 +15,7 @@ from states.rows import share_rows as shared_rows
 from ....errors import DefinitionError, StateError
 from ....model.canonical import UnkeyableError, identity, key_of, to_plain
 from ....model.chunks import encodable
+from ....model.json_text import parse_json
 from ....model.requirements import role
 from ....model.secrets import redact_url
 from ....state import (
@@ -120,7 +121,7 @@ def value_of(kind: StateType, text: bytes) -> Any:
     """Return a map's value from its bytes. Unlike Storm's serializers, it reads back a value that was written outside a
     batch, without a txid. Raises StateError for bytes that this kind of map has not written."""
     if kind is not StateType.NON_TRANSACTIONAL and text.startswith(b"[null,"):
-        parts = json.loads(text)
+        parts = parse_json(text)
         value: Any = (OpaqueValue if kind is StateType.OPAQUE else TransactionalValue)(*parts)
         return value
     return SERIALIZERS[kind].deserialize(text)
