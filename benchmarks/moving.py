@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from .bulk_rows import timed
 from .measure import measure
 from .report import Figure, at_least, median
 
@@ -57,12 +57,6 @@ def by_hand(url: str, connection: Any, folder: Path) -> None:
         cursor.execute("CREATE TABLE raw (word VARCHAR(250) PRIMARY KEY, txid BIGINT, curr BIGINT, prev VARCHAR(40))")
         cursor.execute(f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE raw")
     connection.commit()
-
-
-def timed(way: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    way()
-    return time.perf_counter() - start
 
 
 def sides() -> dict[str, list[float]]:

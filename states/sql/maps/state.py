@@ -196,7 +196,7 @@ class SqlMapState(TableFactory):
 
     def open_values(self) -> StoredValues:
         opened = load(repr(self), "sql_values").StoredSqlValues
-        return opened(self._make_backing(None), self._make_backing(None), self.type, self.key, self.value)
+        return opened(partial(self._make_backing, None), self.type, self.key, self.value)
 
     def _make_backing(self, fence: SqlFence | None, partition: int = 0) -> SqlBackingMap:
         place = self.place

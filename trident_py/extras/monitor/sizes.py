@@ -35,8 +35,10 @@ class StateSizes:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _is_due(self, name: str) -> bool:
-        at, thread = self._asked.get(name, (None, None))
-        return at is None or thread is None or (time.monotonic() - at > RENEWED and not thread.is_alive())
+        if name not in self._asked:
+            return True
+        at, thread = self._asked[name]
+        return time.monotonic() - at > RENEWED and not thread.is_alive()
 
     def _ask(self, name: str) -> None:
         try:

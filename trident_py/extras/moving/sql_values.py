@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 from states.columns.arrow import KeyedRows
@@ -22,19 +22,23 @@ FEW = 2_000  # up to so many rows are written and read one by one, as in a batch
 
 class StoredSqlValues:
     """See `trident_py.state.roles.StoredValues`. Without a key the one value is that of the global aggregate, whatever
-    its key elsewhere. Many rows are loaded in bulk, and compared in the database itself. ``compared`` has a connection
-    of its own: it reads what was put while more is put."""
+    its key elsewhere. Many rows are loaded in bulk, and compared in the database itself, over a
+    connection of its own: what was put is read while more is put."""
 
     def __init__(
-        self, backing: SqlBackingMap, compared: SqlBackingMap, kind: StateType, key: Fields | None, value: Fields
+        self, open_backing: Callable[[], SqlBackingMap], kind: StateType, key: Fields | None, value: Fields
     ) -> None:
         self.kind = kind
         self.key = key
         self.value = value
-        self._backing = backing
-        self._compared = compared
+        self._open_backing = open_backing
+        self._backing = open_backing()
         self._new = self.count() == 0
         self._made: list[tuple[Any, Any, KeyedRows]] = []
+
+    @cached_property
+    def _compared(self) -> SqlBackingMap:
+        return self._open_backing()
 
     def put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
         keys = self._map_keys(keys)

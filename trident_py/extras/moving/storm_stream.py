@@ -13,7 +13,6 @@ Source in Storm: MasterBatchCoordinator.ack, RotatingTransactionalState.cleanupB
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from typing import Any
 
 from ...errors import DefinitionError
 from ...filesystems.base import is_number
+from ...model.json_text import parse_json
 from .zookeeper import Nodes
 
 ByTxid = dict[int, Any]
@@ -93,8 +93,8 @@ def _json(nodes: Nodes, path: str) -> Any:
     """Return the value of a node; None for one that is missing or null."""
     text = nodes.get(path, "null")
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise DefinitionError(f"node {path} holds {text[:80]!r}, which is no JSON: Storm did not write it") from error
 
 

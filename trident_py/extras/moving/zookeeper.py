@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DefinitionError, TridentError, explain_missing
+from ...model.json_text import parse_json
 
 ROOT = "/transactional"  # Storm's default of transactional.zookeeper.root
 AUTH = "TRIDENT_ZOOKEEPER_AUTH"
@@ -42,9 +43,9 @@ def read_dump(file: Path, root: str = ROOT) -> Nodes:
 
 def _parse(line: str, where: str) -> tuple[str, str]:
     try:
-        node = json.loads(line)
+        node = parse_json(line)
         path, data = node["path"], node["data"]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise DefinitionError(
             f'{where}: expected a node of ZooKeeper as {{"path": "/transactional/...", "data": "..."}}, got {line[:80]}'
         ) from error
