@@ -234,7 +234,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Who uses the session needs a JVM, and who uses a server's fixture needs that, whether or not it says so."""
+    """Who uses the session needs a JVM, and who uses a server's fixture needs that, whether or not it says so.
+
+    The tests of Kafka come first: one process runs them all (`ByServer`), which takes as long as all else beside it.
+    """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if "spark" in fixtures:
@@ -245,7 +248,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tiers.leave_out(items)
     config.stash[tiers.COLLECTED] = [*items]
     others = tiers.of_other_parts(items, config.getoption("--part"))
-    items[:] = [item for item in items if item not in others]
+    items[:] = sorted((item for item in items if item not in others), key=lambda item: not _is_of_kafka(item.nodeid))
     config.hook.pytest_deselected(items=[*others])
 
 
@@ -255,13 +258,17 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def _is_of_kafka(nodeid: str) -> bool:
+    return nodeid.startswith("tests/kafka/")
+
+
 class ByServer(LoadScopeScheduling):  # type: ignore[misc]
     """A file stays in one process, and so do all tests of Kafka and of HDFS: a process that has one of these servers,
     a fork server or Storm spends seconds on its start."""
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, case = nodeid.partition("::")
-        return "kafka" if file.startswith("tests/kafka/") else "hdfs" if "hdfs" in case else file
+        return "kafka" if _is_of_kafka(nodeid) else "hdfs" if "hdfs" in case else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:

@@ -138,7 +138,7 @@ def test_a_line_that_was_cut_off_at_the_end_is_left_out(events: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [("[]", "TypeError"), ('{"event": "committed"}', "KeyError: 'time'"), ("nonsense", "Expecting value"),
-     ('{"event": "committed", "time": "yesterday"}', "ValueError"), ("[" * 100_000, "RecursionError|recursion"),
+     ('{"event": "committed", "time": "yesterday"}', "ValueError"), ("[" * 100_000, "nested too deeply"),
      ('{"event": "committed", "time": "2026-01-01T00:00:00+00:00", "component": "c", "emitted": 1, "persisted": {}}',
       "TypeError")],
 )  # fmt: skip

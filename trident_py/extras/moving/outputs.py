@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 
 from ...errors import DefinitionError, StateError
 from ...model.canonical import canonical
+from ...model.json_text import parse_json
 from ...state import StateType, TransactionalValue
 from ...state.roles import StoredRows
 from ...tuples import Fields
@@ -153,8 +153,8 @@ def _read_json(files: Files, file: SourceFile) -> Iterator[dict[str, Any]]:
 
 def _parse_line(path: str, number: int, line: str) -> dict[str, Any]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        row = parse_json(line)
+    except ValueError as error:
         raise NotComparable(f"{path}, line {number}: {error}") from error
     if not isinstance(row, dict):
         raise NotComparable(f"{path}, line {number}: expected an object, got {line[:80]}")

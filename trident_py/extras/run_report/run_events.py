@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DefinitionError
+from ...model.json_text import parse_json
 
 PERCENTILES = (50, 95, 99, 100)
 FAILURES = ("replay", "task-retry", "failed")
@@ -153,8 +153,8 @@ def _events(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str
             raise DefinitionError(cut)
         try:
             if line.strip():
-                yield number, json.loads(line)
-        except (ValueError, RecursionError) as error:
+                yield number, parse_json(line)
+        except ValueError as error:
             cut = _no_event(path, number, str(error))
 
 
