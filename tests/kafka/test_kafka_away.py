@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
+from fenced_broker import fenced_broker
 from needed import needed
 from servers.waiting import soon
 from spout_support import produce
@@ -34,7 +35,7 @@ from trident_py.cli import trident
 from trident_py.errors import FailedException, StateError, TridentError
 from trident_py.kafka import KafkaSpout, blocking_calls, topic_metadata
 from trident_py.kafka.blocking_calls import answer, call_client, connect_admin
-from trident_py.kafka.clients import Cluster, code_of
+from trident_py.kafka.clients import Cluster, code_of, is_passing
 from trident_py.model.retry import START_WAIT
 from trident_py.state import SILENT, persist
 from trident_py.testing import FixedBatchSpout
@@ -306,6 +307,16 @@ def test_real_clients_that_are_closed_or_full_say_so_as_kafka_exceptions(kafka: 
     assert connect_admin(Cluster.of(kafka.bootstrap)).list_topics(timeout=10).brokers
 
 
+@pytest.mark.parametrize("fenced", [[1], [2], [1, 2], range(1, 6)], ids=str)
+def test_a_broker_that_knows_of_no_broker_yet_is_asked_again(fenced: Collection[int]) -> None:
+    """librdkafka's describe_cluster ends the process over such an answer."""
+    with fenced_broker(fenced) as broker:
+        assert connect_admin(Cluster.of(broker.bootstrap)).list_topics(timeout=10).brokers
+    with fenced_broker(range(1000)) as broker, pytest.raises(KafkaException) as told:
+        connect_admin(Cluster.of(broker.bootstrap), 0.3)
+    assert is_passing(told.value)
+
+
 METHODS = {name for client in (Consumer, Producer, AdminClient) for name in dir(client) if not name.startswith("_")}
 AMBIGUOUS = {"commit", "close", "send", "produce", "poll", "assign", "committed", "flush", "abort", "list_topics"}
 HANDLES = {"consumer", "_consumer", "producer", "admin", "_admin", "client", "_client", "made", "sender"}
@@ -328,6 +339,20 @@ def direct(tree: ast.AST) -> Iterator[str]:
         ours = name in AMBIGUOUS and handle not in HANDLES
         if name == "result" or (name in METHODS - AT_ONCE and not ours):
             yield f"line {node.lineno}: {ast.unparse(node.func)}"
+
+
+ENDS_THE_PROCESS = {"describe_cluster", "list_consumer_group_offsets"}
+"""By SIGABRT or SIGSEGV: the one if an answer names no broker, the other if the group's coordinator has moved."""
+
+
+def test_nothing_asks_what_ends_the_process() -> None:
+    asked = {
+        f"{path}: {node.attr}"
+        for package in (states, trident_py) for path in Path(str(package.__file__)).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
+        if node.attr in ENDS_THE_PROCESS
+    }  # fmt: skip
+    assert asked == set() and METHODS >= ENDS_THE_PROCESS
 
 
 def test_nothing_waits_for_kafka_but_through_the_door() -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..model.retry import again_for
 from . import confluent
-from .clients import ASKING, Cluster, means
+from .clients import ASKING, Cluster, is_passing, means
 from .error_codes import Meaning
 
 T = TypeVar("T")
@@ -22,6 +22,7 @@ REACH = 10.0
 ELECTION = 5.0
 SPARE = 5.0
 _PAUSE = 0.02
+_PATIENCE = 0.1  # with the first question; twice as long with each further one
 _DOWN = "_ALL_BROKERS_DOWN"
 
 
@@ -84,6 +85,11 @@ class Complaints:
         """Whether the brokers answer, but refuse this user."""
         return means(self.last, Meaning.SHUT)
 
+    @property
+    def final(self) -> bool:
+        """Whether it is known why nobody answers: this user is refused, or all addresses have failed."""
+        return self.refused or (self.down and self.last is not None)
+
     def forget(self) -> None:
         """Called when the brokers have answered."""
         self.last, self.down = None, False
@@ -96,22 +102,23 @@ class Complaints:
 def connect_admin(cluster: Cluster, seconds: float = REACH) -> Any:
     """Return an AdminClient whose brokers have answered.
 
-    Raises KafkaException if none answers, or if they refuse this user; as soon as all addresses have failed.
+    Raises KafkaException if none answers, or if they refuse this user; soon after all addresses have failed. Asks for
+    the topics: librdkafka's ``describe_cluster`` ends the process by SIGABRT if an answer names no broker, as that of a
+    broker does that starts.
     """
     complaints = Complaints()
     admin = cluster.admin({"error_cb": complaints})
-    first = call_client(admin.describe_cluster, request_timeout=seconds)
-    until = time.monotonic() + seconds
-    while not (first.done() or complaints.refused or (complaints.down and complaints.last) or time.monotonic() > until):
-        call_client(admin.poll, _PAUSE)
-    if not first.done() and complaints.last is not None:
-        raise complaints.instead_of(None)
-    try:
-        answer(first, 0)
-    except confluent.KafkaException as error:
-        call_client(admin.poll, 0)
-        raise complaints.instead_of(error) from error
-    return admin
+    began, patience = time.monotonic(), _PATIENCE
+    while True:
+        try:
+            call_client(admin.list_topics, timeout=patience)
+            return admin
+        except confluent.KafkaException as error:
+            call_client(admin.poll, 0)
+            left = began + seconds - time.monotonic()
+            if complaints.final or left <= 0 or not is_passing(error):
+                raise complaints.instead_of(error) from error
+            patience = min(2 * patience, left)
 
 
 def fetch_committed(
