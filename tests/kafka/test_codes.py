@@ -58,6 +58,17 @@ def test_a_code_that_passes_fails_the_batch_and_others_end_the_run(name: str) ->
     assert ("security.protocol" in str(told.value)) is (find_meaning(name) is Meaning.SHUT)
 
 
+def test_a_topic_is_made_later_while_the_controller_has_fenced_all_brokers() -> None:
+    """As a broker of Kafka 4.1 says it; too many replicas have the same code."""
+    replicas = KafkaError.INVALID_REPLICATION_FACTOR
+    fenced = "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log"
+    with pytest.raises(FailedException, match="this will be retried"), errors(AT, "create topic 'x'"):
+        raise KafkaException(KafkaError(replicas, fenced))
+    few = "The target replication factor of 3 cannot be reached because only 1 broker(s) are registered."
+    with pytest.raises(StateError, match="only 1 broker"), errors(AT, "create topic 'x'"):
+        raise KafkaException(KafkaError(replicas, few))
+
+
 def test_a_code_that_nobody_knows_yet_fails_the_batch_and_says_so() -> None:
     error = KafkaError(NEWER, "something new")
     assert not is_known(error.name())

@@ -46,6 +46,7 @@ ASKING = {
 
 AWAY = "The broker is unreachable or busy, or its address is wrong; this will be retried"
 UNKNOWN = "This library does not know the code and treats it as temporary; this will be retried"
+_ALL_FENCED = "All brokers are currently fenced"  # its code is that of a wrong number of replicas
 _REFUSED = "Check security.protocol, sasl.mechanism, sasl.username and sasl.password (or the ssl settings)"
 
 
@@ -130,7 +131,9 @@ def describe_error(error: Any) -> str:
 def is_passing(error: Any) -> bool:
     """Return whether the same call may succeed later: the broker is away, starting or busy. See `error_codes`."""
     kafka = kafka_error(error)
-    return kafka is not None and (kafka.retriable() or find_meaning(kafka.name()) in PASSING)
+    return kafka is not None and (
+        kafka.retriable() or find_meaning(kafka.name()) in PASSING or _ALL_FENCED in str(kafka.str())
+    )
 
 
 def is_fenced(error: Any) -> bool:

@@ -224,7 +224,7 @@ def run_locally(folder: Path, *arguments: str, words: str) -> tuple[int, str]:
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize("run", [run_locally, pytest.param(run_on_spark, marks=pytest.mark.spark)])
+@pytest.mark.parametrize("run", [run_locally, pytest.param(run_on_spark, marks=(pytest.mark.spark, pytest.mark.whole))])
 def test_beside_a_storm_that_still_counts(
     run: Any, kafka: Any, redis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
