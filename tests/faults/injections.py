@@ -34,7 +34,9 @@ OF_THE_DRIVER = ("described", "recorded", "over")
 LATE = 0.1
 COORDINATORS = ("coordinator", "marks")
 """Of a partition's transactions, and of the group that holds its mark."""
-AWAY = {"server killed", "leader killed", "coordinator killed", "broker frozen"}
+START = "start"
+"""No step of a batch: the server dies before the driver starts, and comes back meanwhile."""
+AWAY = {"server killed", "server killed before a start", "leader killed", "coordinator killed", "broker frozen"}
 """Kinds after which a server may be away for longer than a start waits."""
 
 
@@ -52,7 +54,7 @@ class Kind:
     there: Callable[[Home], bool]
     steps: tuple[str, ...] = (*STEPS, *OF_THE_DRIVER)
     action: str = "ask"
-    act: Callable[[Round, Driver], None] | None = None
+    act: Callable[[Round, Any], None] | None = None
     ends: bool = True
     waits: bool = False
     last: bool = False
@@ -194,6 +196,10 @@ def _kill_server(round: Round, driver: Driver) -> None:
     driver.go_on()
 
 
+def _kill_server_before(round: Round, _: None) -> None:
+    round.home.crash(round.draw.random() * 2)
+
+
 def _refuse_writes(round: Round, driver: Driver) -> None:
     round.home.refuse_writes(round.draw.random() * 0.5)
     driver.go_on()
@@ -243,6 +249,7 @@ KINDS: dict[str, Kind] = {
     },
     "COMMIT comes late": Kind(_commits, AT_COMMIT, act=_late_commit, ends=False, waits=True),
     "server killed": Kind(_alone, act=_kill_server, ends=False),
+    "server killed before a start": Kind(_alone, (START,), act=_kill_server_before, ends=False),
     "store read-only": Kind(lambda home: home.refuses_writes, act=_refuse_writes, ends=False),
     "leader killed": Kind(_replicated, act=_kill_broker("leader"), ends=False, weight=2),
     "coordinator killed": Kind(_replicated, act=_kill_broker(*COORDINATORS), ends=False, weight=2),

@@ -20,7 +20,7 @@ from .drawn import BISECT, DrawnStart, compare, draw_topology
 from .forks import Driver
 from .held import HELD
 from .homes import Home
-from .injections import AWAY, BACKUP, KINDS, OF_THE_DRIVER, UNREACHABLE, Kind, earlier, kinds
+from .injections import AWAY, BACKUP, KINDS, OF_THE_DRIVER, START, UNREACHABLE, Kind, earlier, kinds
 from .inputs import write
 from .letters import ids
 from .requests import History
@@ -131,7 +131,10 @@ class Round:
         injections = self._injections()
         ahead, self.ahead, self.gone = self.ahead, None, None
         self.starts += 1
-        driver = Driver(self.start_of(tuple(each.fault for each in injections)))
+        for each in injections:
+            if each.fault.step == START and each.kind.act is not None:
+                each.kind.act(self, None)
+        driver = Driver(self.start_of(tuple(each.fault for each in injections if each.fault.step != START)))
         try:
             self._live(driver, injections)
         finally:
@@ -184,7 +187,7 @@ class Round:
     def _note(self, injection: Injection) -> dict[str, Any]:
         fault = injection.fault
         where = {"step": fault.step, "txid": fault.txid, "state": fault.state, "partition": fault.partition}
-        self.faults.append({"kind": injection.name, **where, "reached": False})
+        self.faults.append({"kind": injection.name, **where, "reached": fault.step == START})
         return self.faults[-1]
 
     def _judge_replies(self, driver: Driver) -> None:
@@ -295,7 +298,7 @@ class Round:
         return [*first, Injection(name, kind, self._at(step, state, txid, kind.action))]
 
     def _at(self, step: str, state: str, txid: int, action: str) -> Fault:
-        if step in OF_THE_DRIVER:
+        if step in (*OF_THE_DRIVER, START):
             return Fault(step, "", txid, DRIVER, action)
         partition = self.draw.choice([*range(self.drawn.partitions), ANY, ANY])
         number = self.draw.choice((-3600, 3600, 7200)) if action == "jump" else self.draw.randrange(1, 6)

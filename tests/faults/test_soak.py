@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults.soak import find_growth, is_flat
+from faults.soak import find_growth, is_flat, lasts
 
 MIB = float(1 << 20)
 
@@ -17,3 +17,8 @@ def test_a_twentieth_and_little_are_flat_and_more_is_not() -> None:
     assert is_flat("tables: rows", 4, 8)
     assert not is_flat("tables: rows", 4, 9)
     assert not is_flat("gateway: sockets", 100, 106)
+
+
+def test_only_what_lives_through_all_kills_shows_growth() -> None:
+    names = ["driver: memory", "broker: memory", "tables: rows", "log: checkpoint files"]
+    assert [name for name in names if lasts(name, "broker")] == names[1:]
