@@ -55,13 +55,6 @@ SETTINGS = {
     "broker.heartbeat.interval.ms": 250,
     "log.retention.check.interval.ms": 1000,
     "log.initial.task.delay.ms": 100,
-    # Several brokers stand idle beside the tests of others: each of these costs a hundredth of a core.
-    "metadata.max.idle.interval.ms": 0,
-    "num.network.threads": 1,
-    "num.io.threads": 2,
-    "background.threads": 1,
-    "group.coordinator.threads": 1,
-    "share.coordinator.threads": 1,
 }
 
 
