@@ -116,13 +116,28 @@ class Fence:
             )
         if txid is not None and txid < row.last:
             raise self.late(txid, row.last)
-        attempt = self.attempt if attempt is None else attempt
+        of_task, attempt = attempt is None, self.attempt if attempt is None else attempt
         if txid is not None and txid == row.started and attempt < row.attempt:
             raise ZombieError(
                 f"{self.shown}: attempt {attempt} of batch {txid} was given up, attempt {row.attempt} has taken "
                 "over; nothing of the older one is written"
             )
-        return row if txid is None else self.follows(row, txid)
+        if txid is None:
+            return row
+        row = self.follows(row, txid)
+        if of_task and row.txid < txid:
+            self._check_begun(row, txid, attempt)
+        return row
+
+    def _check_begun(self, row: Row, txid: int, attempt: int) -> None:
+        """Raise StateError for a task of a further attempt that the store does not know: each of those is recorded
+        before its tasks, so the store has gone back since, and what the task has read there is gone."""
+        if attempt > 0 and (row.started, row.attempt) != (txid, attempt):
+            raise StateError(
+                f"{self.shown}: the store has gone back while the topology ran: it does not know attempt {attempt} of "
+                f"batch {txid}, which this driver has begun. Nothing of it is written. Restore the newer store, and "
+                "start the topology again: the start then lists your options"
+            )
 
     def late(self, txid: int, last: int) -> ZombieError:
         """Return the error for a batch behind the store's."""

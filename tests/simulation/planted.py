@@ -75,6 +75,8 @@ SCRIPTS: list[Any] = [
     (("opaque", "transactional", True), [
         ("task", "commit partition 0", "twice"), (*END, "go"), ("task", "commit partition 0", "back 1"),
         ("task", "commit partition 1", "deliver")]),
+    (("transactional", "transactional", False), [
+        ("task", "commit partition 1", "late"), ("task", "commit partition 0", "back 3")]),
 ]  # fmt: skip
 """Schedules of so many choices that the exhaustive run does not reach them soon."""
 
