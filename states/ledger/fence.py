@@ -114,16 +114,16 @@ class Fence:
             raise StateError(
                 f"{self.shown}: {self.foreign.format(repr(row.lineage))}. Run the topology on a cluster of trident_py"
             )
-        if txid is not None and txid < row.last:
+        if txid is None:
+            return row
+        if txid < row.last:
             raise self.late(txid, row.last)
         of_task, attempt = attempt is None, self.attempt if attempt is None else attempt
-        if txid is not None and txid == row.started and attempt < row.attempt:
+        if txid == row.started and attempt < row.attempt:
             raise ZombieError(
                 f"{self.shown}: attempt {attempt} of batch {txid} was given up, attempt {row.attempt} has taken "
                 "over; nothing of the older one is written"
             )
-        if txid is None:
-            return row
         row = self.follows(row, txid)
         if of_task and row.txid < txid:
             self._check_begun(row, txid, attempt)
@@ -133,10 +133,8 @@ class Fence:
         """Raise StateError for a task of a further attempt that the store does not know: each of those is recorded
         before its tasks, so the store has gone back since, and what the task has read there is gone."""
         if attempt > 0 and (row.started, row.attempt) != (txid, attempt):
-            raise StateError(
-                f"{self.shown}: the store has gone back while the topology ran: it does not know attempt {attempt} of "
-                f"batch {txid}, which this driver has begun. Nothing of it is written. Restore the newer store, and "
-                "start the topology again: the start then lists your options"
+            raise _older_copy_error(
+                self.shown, f"it does not know attempt {attempt} of batch {txid}, which this driver has begun"
             )
 
     def late(self, txid: int, last: int) -> ZombieError:
@@ -155,11 +153,14 @@ def newer_driver(shown: str, generation: int, newer: int) -> ZombieError:
 
 def store_behind_error(shown: str, has: int, complete: int) -> StateError:
     """Return the error for a store that lacks batches which this driver has completed there."""
+    return _older_copy_error(shown, f"its last complete batch is {has}, and this driver has completed batch {complete}")
+
+
+def _older_copy_error(shown: str, told_by: str) -> StateError:
     return StateError(
-        f"{shown}: the store has gone back while the topology ran: its last complete batch is {has}, and this driver "
-        f"has completed batch {complete}. A replica that lagged has taken over, a backup was restored, or a crash has "
-        "cost the server its last writes. Nothing more is written. Restore the newer store, and start the topology "
-        "again: the start then lists your options"
+        f"{shown}: the store has gone back while the topology ran: {told_by}. A replica that lagged has taken over, a "
+        "backup was restored, or a crash has cost the server its last writes. Nothing more is written. Restore the "
+        "newer store, and start the topology again: the start then lists your options"
     )
 
 

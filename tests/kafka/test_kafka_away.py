@@ -18,6 +18,7 @@ from fenced_broker import fenced_broker
 from needed import needed
 from servers.waiting import soon
 from spout_support import produce
+from syntax import nodes
 from topic_reading import values
 
 import states.kafka
@@ -349,8 +350,7 @@ def test_nothing_asks_what_ends_the_process() -> None:
     asked = {
         f"{path}: {node.attr}"
         for package in (states, trident_py) for path in Path(str(package.__file__)).parent.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
-        if node.attr in ENDS_THE_PROCESS
+        for node in nodes(path) if isinstance(node, ast.Attribute) and node.attr in ENDS_THE_PROCESS
     }  # fmt: skip
     assert asked == set() and METHODS >= ENDS_THE_PROCESS
 
