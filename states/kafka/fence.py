@@ -88,7 +88,7 @@ class TopicFence(Fence):
 
         Raises ZombieError for an older driver or batch, StateError if another checkpoint has written this batch.
         """
-        mark, label = self.place.read(part) or Mark(), self.shown
+        mark, label = self.place.read_after_open(part) or Mark(), self.shown
         if mark.generation > self.generation > 0:
             raise newer_driver(label, self.generation, mark.generation)
         if txid is None or mark.txid < txid:

@@ -165,7 +165,7 @@ class TopicLedger(BatchParticipant):
         check_there(place, self._admin, self._create)
         self._producer = TransactionalProducer(place, DRIVER, self._settings)
         self._producer.open()
-        old, topic = place.read(DRIVER) or Mark(), id_of(place, self._admin)
+        old, topic = place.read_after_open(DRIVER) or Mark(), id_of(place, self._admin)
         anew = old.topic not in ("", topic)
         if anew:
             old = old._replace(txid=0, over=0, lineage="")

@@ -47,6 +47,10 @@ LONGEST_NAME = 1000
 LONGEST_MARK = 4000  # brokers accept 4096 bytes by default (offset.metadata.max.bytes)
 
 
+class HeldMark(FailedException):
+    """A mark cannot be read: a transaction that has not ended may replace it."""
+
+
 class GroupNote(Protocol):
     """What a group's offset carries: a txid, which is the offset, and a text, which is its metadata."""
 
@@ -127,12 +131,12 @@ class MarkPlace:
         return f"state {self.state!r} of topology {self.topology!r} in topic {self.topic!r} at {self.cluster.bootstrap}"
 
     def read(self, part: int | str, settled: bool = True) -> Mark | None:
-        """Return the mark, or None. Waits until every open transaction on it has ended. Raises StateError if it cannot
-        be read.
+        """Return the mark, or None. Waits until every open transaction on it has ended, and raises HeldMark if that
+        takes too long. Raises StateError if it cannot be read.
 
         ``settled=False``: returns the mark as it is now, which an open transaction may still replace.
         """
-        position = self.fetch_committed(part, settled)
+        position = self._fetch_settled(part) if settled else self.fetch_committed(part, False)
         if position.offset < 0:
             return None
         try:
@@ -143,6 +147,31 @@ class MarkPlace:
                 "which this library has not written, so it is unknown what the topic holds of the state. Was the "
                 "group's offset moved? Write the state under another name, or remove the offset "
                 "(kafka-consumer-groups.sh --delete-offsets) and start again; the start then lists your options"
+            ) from error
+
+    def read_after_open(self, part: int | str) -> Mark | None:
+        """Return the mark, or None. Called after ``init_transactions``, which ends the partition's transactions. Raises
+        StateError if one still holds the mark: the brokers have lost its end."""
+        try:
+            return self.read(part)
+        except HeldMark as error:
+            raise StateError(
+                f"{self.label}: the brokers have ended a transaction of group {self.name(part)!r}, but not told their "
+                "partitions, so nobody sees its records and its mark. Kafka 4.3 does that if a partition has no leader "
+                "when a transaction ends. Abort it in the topic and in __consumer_offsets (kafka-transactions.sh "
+                "find-hanging --max-transaction-timeout 0, then abort), and start again: the start replays the batch, "
+                "or tells that the topic is behind the checkpoint"
+            ) from error
+
+    def _fetch_settled(self, part: int | str) -> Any:
+        try:
+            return self.fetch_committed(part, True)
+        except FailedException as error:
+            if not self.is_pending(part):
+                raise
+            raise HeldMark(
+                f"{self.label}: a transaction that has not ended holds the mark in group {self.name(part)!r}. A task "
+                "of an older run may have it open, for at most transaction.timeout.ms"
             ) from error
 
     def has(self, part: int | str, txid: int) -> bool:

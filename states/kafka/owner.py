@@ -69,7 +69,7 @@ class Partitions:
 
     def _take_over(self, part: int) -> Mark:
         self._producers[part].open()
-        return self._place.read(part) or Mark()
+        return self._place.read_after_open(part) or Mark()
 
     def _settle(self, part: int, anew: bool) -> Mark:
         writer, mark = self._producers[part], self.marks[part]
@@ -197,7 +197,7 @@ class TopicOwner:
         writer = TransactionalProducer(place, DRIVER, self._settings)
         try:
             writer.open()
-            mark = place.read(DRIVER) or Mark()
+            mark = place.read_after_open(DRIVER) or Mark()
             writer.commit(mark._replace(generation=mark.generation + 1))
             with Partitions(place, self._settings) as parts:
                 parts.shut_out(mark.partitions)

@@ -110,7 +110,7 @@ class Place:
         assert self.held() == self.expected(*batches)
 
     def settles(self, *batches: int) -> None:
-        """All is there, and no transaction is on its way: a lone broker that stops in its middle ends it nowhere."""
+        """All is there, and no transaction is on its way: a lone broker of Kafka 4.3 that dies then tells nobody."""
         marks = MarkPlace(Cluster.of(self.broker.bootstrap), self.topic, "t", "s")
         assert soon(lambda: not any(marks.is_pending(part) for part in ("driver", 0, 1)))
         assert soon(lambda: self.held() == self.expected(*batches))
