@@ -28,7 +28,7 @@ from spout_support import (
 )
 
 from trident_py.errors import SpoutError
-from trident_py.kafka import Avro, Json, KafkaSpout
+from trident_py.kafka import Avro, Json, KafkaSpout, open_transactions
 from trident_py.tuples import TransactionAttempt
 
 
@@ -307,6 +307,42 @@ def test_an_open_transaction_is_waited_for_and_nothing_behind_it_is_read(kafka: 
     assert not player.coordination.ready(2)
     producer.commit_transaction()
     assert values(when_ready(player, 2)) == ["open", "behind"]
+
+
+def test_a_transaction_that_does_not_end_is_told_once_with_the_way_out(
+    kafka: Any, play: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_transactions, "ASKED", 0.05)
+    monkeypatch.setattr(open_transactions, "LONG", 0.3)
+    topic = kafka.create_topic(partitions=2)
+    produce(kafka, topic, ["before"])
+    producer = transactional(kafka, topic)
+    producer.begin_transaction()
+    producer.produce(topic, "open", partition=0)
+    producer.flush()
+    produce(kafka, topic, ["behind"])
+    player = play(topic, endingOffsets=None)
+    assert values(when_ready(player, 1)) == ["before"]
+    eventually(lambda: not player.coordination.ready(2) and player.reported)
+    ((_, told),) = player.reported
+    assert f"topic {topic}, partition 0: 2 offsets from 1 on lie behind a transaction" in told
+    assert "kafka-transactions.sh" in told
+    producer.commit_transaction()
+    assert values(when_ready(player, 2)) == ["open", "behind"]
+    assert len(player.reported) == 1
+
+
+def test_transactions_that_end_are_not_told_however_many_there_are() -> None:
+    told: list[str] = []
+    ends: dict[tuple[str, int], int] = {}
+    watched = open_transactions.OpenTransactions(lambda places: ends, told.append)
+    for minute in range(60):
+        ends["t", 0] = 10 * minute + 5
+        watched.compare({("t", 0): 10 * (minute // 14)}, 60.0 * minute)  # another one every 14 minutes
+    assert told == []
+    for minute in range(60, 90):
+        watched.compare({("t", 0): 40}, 60.0 * minute)
+    assert len(told) == 1 and "open for 15 minutes" in told[0]
 
 
 def test_uncommitted_records_are_read_if_told_so(kafka: Any, play: Any) -> None:

@@ -25,6 +25,7 @@ from .batches import (
 from .clients import log
 from .consumed_offsets import share
 from .offsets import AbandonedTopics, BrokenPromise, Judge, View, choose_start, has_gone_back, settle
+from .open_transactions import OpenTransactions
 from .options import KafkaOptions
 from .reader import KafkaEmitter
 from .topic_metadata import Absence, Watch
@@ -95,6 +96,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         )
         self._judge.recall()
         self._absence = Absence(txStateId, start_wait(dict(conf)), self._judge.tell)
+        self._open = OpenTransactions(self._watch.log_ends, self._judge.tell)
         self._abandoned = AbandonedTopics(context.metadata, txStateId)
         self._rate = RateLimit(options.maxRecordsPerSecond)
         self._view: View | None = None
@@ -207,6 +209,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._view = old._replace(ends=self._watch.ends(old.places()))
         self._ends_at, self._away = now, False
         self._absence.record_answer()
+        self._open.compare(self._view.ends, now)
         self._took = time.monotonic() - now
         return self._view
 

@@ -147,6 +147,10 @@ class Watch:
         """Return the offsets after the last readable record; for committed records, the last stable offset."""
         return self._offsets(places, confluent.OffsetSpec.latest())
 
+    def log_ends(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return the offsets after the last record, with those that open transactions hold back."""
+        return self._offsets(places, confluent.OffsetSpec.latest(), "read_uncommitted")
+
     def begins(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return the first offsets that still exist."""
         return self._offsets(places, confluent.OffsetSpec.earliest())
@@ -155,12 +159,12 @@ class Watch:
         """Return the first offset at this time or later; -1 if there is none."""
         return self._offsets(places, confluent.OffsetSpec.for_timestamp(millis))
 
-    def _offsets(self, places: Iterable[Place], spec: Any) -> dict[Place, int]:
+    def _offsets(self, places: Iterable[Place], spec: Any, isolation: str | None = None) -> dict[Place, int]:
         """Return the offsets by partition, without partitions whose leader is away."""
         wanted = {confluent.TopicPartition(*place): spec for place in places}
         if not wanted:
             return {}
-        level = confluent.IsolationLevel[self._options.isolationLevel.upper()]
+        level = confluent.IsolationLevel[(isolation or self._options.isolationLevel).upper()]
         offsets: dict[Place, int] = {}
         away: confluent.KafkaException | None = None
         with self._errors("look up offsets"):
