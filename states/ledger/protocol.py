@@ -29,8 +29,8 @@ class Ledger(BatchParticipant, Generic[Row]):
     """The driver's side of one state; one object for each run. A subclass says where the ledger is (`_store_of`).
 
     ``valued`` returns the highest txid among the values.
-    ``records_each_attempt``: whether every attempt is recorded, not only the first one of a run and further
-    ones of a batch. ``ending``: what an error says of `publish`.
+    ``records_each_attempt``: whether every attempt is recorded, not only the first one of a run and further ones of a
+    batch: then an end shuts nothing out, as the next attempt does. ``ending``: what an error says of `publish`.
     """
 
     keeps_receipts = True
@@ -109,7 +109,7 @@ class Ledger(BatchParticipant, Generic[Row]):
         # Marks of an older driver may have the same attempt, and tasks of a batch that was complete already run on.
         first = self._joins is not None or self._repeated
         self._join()
-        if first or attempt > 0 or self.records_each_attempt:
+        if first or attempt > 0:
             transition = Transition("begin the batch in the ledger", begins=True)
             self._change(partial(self._begin, txid=txid, attempt=attempt), transition, txid - 1)
             self._repeated = False
