@@ -42,6 +42,7 @@ from .advice import kafka_errors
 
 ANSWER = 30.0
 PENDING = 1.0  # seconds after which a mark that is not settled counts as one of a transaction
+HELD = 10.0  # ... and as one whose transaction does not end, after it was waited for
 DRIVER = "driver"
 LONGEST_NAME = 1000
 LONGEST_MARK = 4000  # brokers accept 4096 bytes by default (offset.metadata.max.bytes)
@@ -167,11 +168,12 @@ class MarkPlace:
         try:
             return self.fetch_committed(part, True)
         except FailedException as error:
-            if not self.is_pending(part):
+            if not self.is_pending(part, HELD):
                 raise
             raise HeldMark(
                 f"{self.label}: a transaction that has not ended holds the mark in group {self.name(part)!r}. A task "
-                "of an older run may have it open, for at most transaction.timeout.ms"
+                "of an older run may have it open, for at most transaction.timeout.ms; if it stays, the brokers have "
+                "lost its end, and kafka-transactions.sh finds it (find-hanging)"
             ) from error
 
     def has(self, part: int | str, txid: int) -> bool:
@@ -179,12 +181,14 @@ class MarkPlace:
         show a mark whose transaction was committed, until the producer's next one."""
         return (self.read(part, settled=False) or Mark()).txid >= txid or self.is_pending(part)
 
-    def is_pending(self, part: int | str) -> bool:
-        """Return whether a transaction that has not ended may replace the mark."""
+    def is_pending(self, part: int | str, patience: float = PENDING) -> bool:
+        """Return whether a transaction that has not ended may replace the mark. Raises FailedException while the
+        brokers are away: they must answer before and after, or it was not the transaction that was waited for."""
+        self.fetch_committed(part, False, PENDING)
         try:
-            self.fetch_committed(part, True, PENDING)
+            self.fetch_committed(part, True, patience)
         except FailedException:
-            self.fetch_committed(part, False)  # the broker answers, so it was the transaction
+            self.fetch_committed(part, False, PENDING)
             return True
         return False
 

@@ -14,7 +14,7 @@ from topic_reading import read
 from states.kafka import RowUpdater, TransactionalTopicState
 from states.kafka import producer as transactions
 from states.kafka.ledger import TopicLedger
-from states.kafka.marks import DRIVER, Mark, MarkPlace
+from states.kafka.marks import DRIVER, HeldMark, Mark, MarkPlace
 from states.kafka.producer import TransactionalProducer
 from states.kafka.settings import cluster_of
 from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
@@ -332,3 +332,33 @@ def test_an_offset_out_of_nowhere_is_no_mark(factory: TransactionalTopicState, p
         driver(factory)
     assert group in str(told.value)
     assert stored(factory) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted"),
+    [("settled", Mark(1)), ("away", FailedException), ("away at first", FailedException), ("held", HeldMark)],
+)
+def test_only_brokers_that_answer_before_and_after_may_hold_a_mark(
+    monkeypatch: pytest.MonkeyPatch, answers: str, wanted: Any
+) -> None:
+    """Brokers that come back just behind the wait are not taken for a transaction that has lost its end."""
+    asked: list[bool] = []
+
+    def fetch(self: MarkPlace, part: Any, settled: bool, patience: float = 30.0) -> Any:
+        asked.append(settled)
+        back = len(asked) > 2 if answers == "away at first" else answers != "away"
+        if not back or (settled and answers != "settled" and len(asked) < 4):
+            raise FailedException("no answer")
+        return TopicPartition("t", 0, 1, metadata=Mark(1).text())
+
+    monkeypatch.setattr(MarkPlace, "fetch_committed", fetch)
+    place = MarkPlace(Cluster.of("127.0.0.1:1"), "t", "contract", "s")
+    if isinstance(wanted, Mark):
+        assert place.read_after_open(0) == wanted
+        return
+    with pytest.raises(wanted) as told:
+        place.read(0)
+    assert isinstance(told.value, HeldMark) == (answers == "held")
+    asked.clear()
+    with pytest.raises(StateError if answers == "held" else FailedException):
+        place.read_after_open(0)
