@@ -18,22 +18,14 @@ step() { echo "== $1"; shift; "$@" </dev/null; }
 
 pytest() { $python -W error -m pytest -q --durations=10 --part "${PART:-1/1}" -n "${TEST_PROCESSES:-2}" "$@" </dev/null; }
 
-# One broker for all processes, unless one is named: each that is idle costs 3 % of a core.
-share_kafka() {
-    mkfifo "$shown/kafka"
-    $python -m testbed.kafka_broker >"$shown/kafka" </dev/null & kafka=$!
-    if read -r KAFKA_BOOTSTRAP <"$shown/kafka"; then export KAFKA_BOOTSTRAP; else unset KAFKA_BOOTSTRAP; fi
-}
-
 # Those on Spark share a session in each process. They and the smoke run beside the others, and are shown behind them.
 tests() {
     which=$1; shift
     shown=$(mktemp -d)
     $python -m testbed.class_archives
-    [ -n "${KAFKA_BOOTSTRAP:-}" ] || share_kafka
     pytest -m "spark$which" --dist loadfile "$@" >"$shown/spark" 2>&1 & spark=$!
     $python scripts/spark_matrix.py --smoke 3.5 </dev/null >"$shown/smoke" 2>&1 & smoke=$!
-    trap 'kill $spark $smoke ${kafka:-} 2>/dev/null || true; rm -rf "$shown"' EXIT
+    trap 'kill $spark $smoke 2>/dev/null || true; rm -rf "$shown"' EXIT
     trap 'exit 130' INT TERM
     failed=0
     echo '== tests: units, contracts, databases, Kafka, examples, documentation snippets'

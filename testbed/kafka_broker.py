@@ -7,8 +7,6 @@
         broker.kill()       # SIGKILL, in the middle of whatever it does
         broker.restart()    # same log, same port
 
-``python -m testbed.kafka_broker`` starts one, prints its address and waits until it is ended.
-
 The jars come from Maven (see `kafka_jars`), Java 17 or newer from PATH or JAVA_HOME. The broker and its folder are gone
 after ``close()`` (or the ``with`` block), and also when the process that started it ends in any way.
 """
@@ -17,7 +15,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import time
 import uuid
 from collections.abc import Mapping
@@ -174,9 +171,3 @@ def admin_of(bootstrap: str) -> Any:
     except ImportError as error:
         raise ServiceMissing(explain_missing("Kafka", f"the client {error.name}", "kafka")) from error
     return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-
-
-if __name__ == "__main__":
-    with KafkaBroker() as shared:
-        print(shared.bootstrap, flush=True)
-        signal.pause()
