@@ -6,7 +6,7 @@ import atexit
 import logging
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
@@ -135,7 +135,7 @@ class RunningTopology:
         self.http = ""
         self._answers = requests is not None
         self.events: list[Event] = []
-        self.attempts: dict[int, int] = {}
+        self.attempts: OrderedDict[int, int] = OrderedDict()
         self._exception: TopologyError | None = None
         self._told = True  # whether somebody has the error
         self.progress = {component: Progress(component) for component in components}
@@ -360,7 +360,7 @@ class RunningTopology:
         with self._lock:
             self.attempts[txid] = max(attempt, self.attempts.get(txid, 0))
             if len(self.attempts) > 10_000:
-                del self.attempts[min(self.attempts)]
+                self.attempts.popitem(last=False)
             for (owner, _), rows in self._collected.items():
                 if owner == component:
                     rows.pop(txid, None)
