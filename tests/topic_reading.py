@@ -8,9 +8,11 @@ from collections import Counter
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 PATIENCE = 30.0
+ENDING = 3.0  # seconds in which a transaction whose commit has returned reaches its partitions, on a loaded machine
 
 
 class Record(NamedTuple):
@@ -31,9 +33,27 @@ def _consumer(bootstrap: str, topic: str, isolation: str) -> tuple[Any, int]:
     return consumer, partitions
 
 
+def has_open_transactions(bootstrap: str, topic: str, partitions: int) -> bool:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    asked = {TopicPartition(topic, each): OffsetSpec.latest() for each in range(partitions)}
+
+    def ends(level: IsolationLevel) -> list[int]:
+        return [each.result(PATIENCE).offset for each in admin.list_offsets(asked, isolation_level=level).values()]
+
+    return ends(IsolationLevel.READ_COMMITTED) != ends(IsolationLevel.READ_UNCOMMITTED)
+
+
 def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Record]:
-    """Every record from the beginning to the end as it is now, in the order of each partition."""
+    """Every record from the beginning to the end as it is now, in the order of each partition.
+
+    A commit returns before its records are visible, so what is committed is waited for a moment.
+    """
     consumer, partitions = _consumer(bootstrap, topic, isolation)
+    until = time.monotonic() + ENDING
+    while isolation == "read_committed" and has_open_transactions(bootstrap, topic, partitions):
+        if time.monotonic() > until:
+            break
+        time.sleep(0.02)
     found, ended, until = [], set(), time.monotonic() + PATIENCE
     while len(ended) < partitions:
         message = consumer.poll(0.2)

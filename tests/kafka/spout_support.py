@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
 from spouts.harness import Player, flat
+from topic_reading import has_open_transactions
 
 from trident_py.tuples import TransactionAttempt
 
@@ -43,13 +44,7 @@ def transaction(producer: Producer, topic: str, values: Iterable[Any], commit: b
 
 def decided(broker: Any, topic: str, partitions: int = 1) -> None:
     """Waits until no transaction is open: the marks are written a moment after a commit returns."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(partitions)}
-
-    def ends(level: IsolationLevel) -> list[int]:
-        return [answer.result(PATIENCE).offset for answer in admin.list_offsets(asked, isolation_level=level).values()]
-
-    eventually(lambda: ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED))
+    eventually(lambda: not has_open_transactions(broker.bootstrap, topic, partitions))
 
 
 def commit(broker: Any, group: str, offsets: dict[tuple[str, int], int]) -> None:
