@@ -43,15 +43,16 @@ def has_open_transactions(bootstrap: str, topic: str, partitions: int) -> bool:
     return ends(IsolationLevel.READ_COMMITTED) != ends(IsolationLevel.READ_UNCOMMITTED)
 
 
-def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Record]:
+def read(bootstrap: str, topic: str, isolation: str = "read_committed", ending: float = ENDING) -> list[Record]:
     """Every record from the beginning to the end as it is now, in the order of each partition.
 
-    A commit returns before its records are visible, so what is committed is waited for a moment.
+    A commit returns before its records are visible, so what is committed is waited for, for so many seconds. Who reads
+    while others write waits for none.
     """
     consumer, partitions = _consumer(bootstrap, topic, isolation)
-    until = time.monotonic() + ENDING
-    while isolation == "read_committed" and has_open_transactions(bootstrap, topic, partitions):
-        if time.monotonic() > until:
+    until = time.monotonic() + ending
+    while isolation == "read_committed" and time.monotonic() < until:
+        if not has_open_transactions(bootstrap, topic, partitions):
             break
         time.sleep(0.02)
     found, ended, until = [], set(), time.monotonic() + PATIENCE
