@@ -21,8 +21,8 @@ class OpenTransactions:
         self._log_ends = log_ends
         self._tell = tell
         self._asked_at = float("-inf")
-        self._since: dict[Place, tuple[int, float]] = {}
-        self._told: dict[Place, int] = {}
+        self._since: dict[tuple[Place, int], float] = {}
+        self._told: set[tuple[Place, int]] = set()
 
     def compare(self, stable: Mapping[Place, int], now: float) -> None:
         """Called after each look at the stable offsets; asks once a minute. Raises FailedException while the brokers
@@ -30,16 +30,12 @@ class OpenTransactions:
         if now - self._asked_at < ASKED:
             return
         ends, self._asked_at = self._log_ends(list(stable)), now
-        held = {place: at for place, at in stable.items() if ends.get(place, at) > at}
-        self._since = {place: self._stays(place, at) or (at, now) for place, at in held.items()}
-        for place, (at, since) in self._since.items():
-            if now - since >= LONG and self._told.get(place) != at:
-                self._told[place] = at
+        held = [(place, at) for place, at in stable.items() if ends.get(place, at) > at]
+        self._since = {each: self._since.get(each, now) for each in held}
+        for (place, at), since in self._since.items():
+            if now - since >= LONG and (place, at) not in self._told:
+                self._told.add((place, at))
                 self._tell(_describe(place, at, ends[place] - at, now - since))
-
-    def _stays(self, place: Place, at: int) -> tuple[int, float] | None:
-        known = self._since.get(place)
-        return known if known is not None and known[0] == at else None
 
 
 def _describe(place: Place, at: int, behind: int, seconds: float) -> str:
