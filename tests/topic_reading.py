@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, Self
 from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from trident_py.kafka.blocking_calls import offsets_of
+
 PATIENCE = 30.0
 ENDING = 3.0  # seconds in which a transaction whose commit has returned reaches its partitions, on a loaded machine
 
@@ -37,10 +39,9 @@ def has_open_transactions(bootstrap: str, topic: str, partitions: int) -> bool:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     asked = {TopicPartition(topic, each): OffsetSpec.latest() for each in range(partitions)}
 
-    def ends(level: IsolationLevel) -> list[int]:
-        return [each.result(PATIENCE).offset for each in admin.list_offsets(asked, isolation_level=level).values()]
-
-    return ends(IsolationLevel.READ_COMMITTED) != ends(IsolationLevel.READ_UNCOMMITTED)
+    levels = (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+    committed, all_of_them = (offsets_of(admin, asked, level, PATIENCE) for level in levels)
+    return committed != all_of_them
 
 
 def read(bootstrap: str, topic: str, isolation: str = "read_committed", ending: float = ENDING) -> list[Record]:

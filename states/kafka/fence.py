@@ -67,12 +67,6 @@ class TopicFence(Fence):
             producer.close()
             raise
 
-    def shows(self, part: int, own: Mark) -> bool:
-        """Called before each batch whose producer may stay open. Return whether the brokers have the mark that it has
-        written last. If not, take over anew: they have gone back, and would take records of a producer of which they
-        know no sequence number."""
-        return not own.txid or self.place.has(part, own.txid)
-
     def check(self, txid: int | None) -> Mark:
         """Return the driver's mark. Raises ZombieError for an older driver, batch or attempt, StateError if the mark is
         gone or names another lineage."""

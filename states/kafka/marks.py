@@ -137,7 +137,10 @@ class MarkPlace:
 
         ``settled=False``: returns the mark as it is now, which an open transaction may still replace.
         """
-        position = self._fetch_settled(part) if settled else self.fetch_committed(part, False)
+        return self._mark_of(part, self._fetch_settled(part) if settled else self.fetch_committed(part, False))
+
+    def _mark_of(self, part: int | str, position: Any) -> Mark | None:
+        """Return the mark in a group's committed offset, or None. Raises StateError if it cannot be read."""
         if position.offset < 0:
             return None
         try:
@@ -179,7 +182,15 @@ class MarkPlace:
     def has(self, part: int | str, txid: int) -> bool:
         """Return whether the brokers have a mark of this txid or a later one. A broker that has just restarted may not
         show a mark whose transaction was committed, until the producer's next one."""
-        return (self.read(part, settled=False) or Mark()).txid >= txid or self.is_pending(part)
+        return self.is_pending(part) or (self.read(part, settled=False) or Mark()).txid >= txid
+
+    def is_told(self, part: int | str, txid: int, consumer: Any) -> bool:
+        """Return whether this consumer of the group is told such a mark. A tenth of the time of `has`, which makes
+        consumers of its own."""
+        with contextlib.suppress(confluent.KafkaException):
+            (position,) = call_client(consumer.committed, [confluent.TopicPartition(self.topic, 0)], PENDING)
+            return position.error is None and (self._mark_of(part, position) or Mark()).txid >= txid
+        return False
 
     def is_pending(self, part: int | str, patience: float = PENDING) -> bool:
         """Return whether a transaction that has not ended may replace the mark. Raises FailedException while the
@@ -211,6 +222,10 @@ class MarkPlace:
         """Return the group's metadata for ``send_offsets_to_transaction``; read once for each producer."""
         return group_metadata(self.cluster, self.name(part))
 
+    def consumer(self, part: int | str) -> Any:
+        """Return a consumer that names the group and does not join it; it waits for open transactions."""
+        return _consumer(self.cluster, self.name(part))
+
     def offsets(self, note: GroupNote) -> list[Any]:
         """Return the offsets that carry a note."""
         return [confluent.TopicPartition(self.topic, 0, note.txid, metadata=note.text())]
@@ -236,9 +251,13 @@ def group_metadata(cluster: Cluster, group: str) -> Any:
 @contextlib.contextmanager
 def _group_client(cluster: Cluster, group: str, doing: str) -> Iterator[Any]:
     """A consumer that names a group and does not join it."""
-    consumer = cluster.consumer({**ASKING, "group.id": group})
+    consumer = _consumer(cluster, group)
     try:
         with kafka_errors(cluster, doing):
             yield consumer
     finally:
         consumer.close()
+
+
+def _consumer(cluster: Cluster, group: str) -> Any:
+    return cluster.consumer({**ASKING, "group.id": group, "isolation.level": "read_committed"})

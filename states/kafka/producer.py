@@ -45,12 +45,26 @@ class TransactionalProducer:
         self._settings = settings
         self._sender: Sender | None = None
         self._metadata: Any = None
+        self._consumer: Any = None
         self._active = False
 
     @property
     def is_open(self) -> bool:
         """Whether the next transaction can use this producer."""
         return self._sender is not None and not self._sender.has_lost_broker()
+
+    def shows(self, txid: int) -> bool:
+        """Called before each batch but the first of an open producer. Return whether the brokers have the mark that it
+        has written last. If not, take over anew: they have gone back, and would take records of a producer of which
+        they know no sequence number."""
+        if not txid:
+            return True
+        if self._consumer is None:
+            self._consumer = self.place.consumer(self.part)
+        if self.place.is_told(self.part, txid, self._consumer):
+            return True
+        self._close_consumer()  # it may be stuck
+        return self.place.has(self.part, txid)
 
     @property
     def producer(self) -> Any:
@@ -117,7 +131,13 @@ class TransactionalProducer:
         """Close the producer; an open transaction is aborted by the next `open`, or times out."""
         if self._sender is not None:
             self._sender.close()
+        self._close_consumer()
         self._sender, self._active = None, False
+
+    def _close_consumer(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
 
     @property
     def _open_sender(self) -> Sender:

@@ -58,15 +58,27 @@ def test_a_mark_tells_what_a_partition_has_written_and_of_how_many(factory: Tran
     assert place(factory).read(1) is None
 
 
-def test_a_state_that_is_kept_reads_no_mark_in_an_ordinary_batch(factory: TransactionalTopicState) -> None:
+def test_a_state_that_is_kept_asks_for_its_mark_with_one_consumer(
+    factory: TransactionalTopicState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new consumer takes ten times as long. It makes another one when the brokers do not tell what they should."""
     one = driver(factory)
-    kept, producers = state(factory, one, 1), set()
-    for txid in (1, 2, 3):
+    kept, clients, consumers, make = state(factory, one, 1), set(), [], Cluster.consumer
+    monkeypatch.setattr(Cluster, "consumer", lambda *given: consumers.append(make(*given)) or consumers[-1])
+    for txid in range(1, 7):
         one.participant.prepare(txid, 0, 1)
         persist(kept, txid, RowUpdater(), rows(f"{txid}"), SILENT)
-        producers.add(kept._producer.producer)
-    assert len(producers) == 1
-    assert stored(factory) == ["1", "2", "3"]
+        clients.add((kept._producer.producer, kept._producer._consumer))
+        if txid == 2:
+            consumers.clear()
+    assert len(clients) == 2 and not consumers, "the first batch asks nobody"
+    (kept_one,) = {consumer for _, consumer in clients if consumer is not None}
+    monkeypatch.setattr(MarkPlace, "is_told", lambda *given: False)
+    persist(kept, 7, RowUpdater(), rows("7"), SILENT)
+    assert consumers, "new ones read the mark, and the old one is closed"
+    with pytest.raises(RuntimeError, match="closed"):
+        kept_one.committed([])
+    assert stored(factory) == list("1234567")
 
 
 def test_a_kept_state_of_an_older_driver_commits_nothing(factory: TransactionalTopicState) -> None:

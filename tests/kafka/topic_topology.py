@@ -59,7 +59,7 @@ def killed(driver: Driver) -> bool:
 def wait_until_sent(bootstrap: str, topic: str) -> None:
     """Until records of a transaction that is not committed stand in the topic, open or aborted already."""
     for _ in range(600):
-        if len(read(bootstrap, topic, "read_uncommitted")) > len(read(bootstrap, topic)):
+        if len(read(bootstrap, topic, "read_uncommitted")) > len(read(bootstrap, topic, ending=0)):
             return
     raise AssertionError("no transaction sends anything")
 

@@ -179,7 +179,7 @@ class TransactionalTopicRecords(State):
         self._txid = txid
         goes_on = txid is None or (txid > self._own.txid and self._fence.attempt == 0)
         stays = self._producer.is_open and goes_on and not self._counts_only
-        if not stays or not self._fence.shows(self.partition, self._own):
+        if not stays or not self._producer.shows(self._own.txid):
             self._take_over(txid)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:

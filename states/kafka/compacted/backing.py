@@ -53,7 +53,7 @@ class KeyWriter:
         is away."""
         behind = txid is not None and txid < self._own.txid
         stays = self._producer.is_open and self._fence.attempt == 0 and not behind
-        if not stays or not self._fence.shows(self._part, self._own):
+        if not stays or not self._producer.shows(self._own.txid):
             _, self._own = self._fence.take_over(self._producer, self._part, txid, self._own)
             self.opened += 1
         self._txid = txid
