@@ -22,7 +22,7 @@ GROUP = "kafka"
 PER_BATCH = 250_000
 WARM_UP = 3
 SMALL, SMALL_BATCHES, SMALL_WARM_UP = 100, 120, 40
-ROWS, ROUNDS = 100_000, 12
+ROWS, FEW, ROUNDS = 100_000, 10, 12
 PARTITIONS = 2
 TRANSACTIONS, IN_EACH, MIXED = 30, 70, 100
 
@@ -95,3 +95,12 @@ def writing(broker: KafkaBroker) -> Iterator[Figure]:
             yield Figure(GROUP, f"  a bare producer, {side}", hand, "records/s")
             bar = at_least(ours / hand, 0.85)
             yield Figure(GROUP, f"  {name}, ratio", ours / hand, "", f"producer, {side}", ours / hand, **bar)  # type: ignore[arg-type]
+    yield from committing(broker)
+
+
+def committing(broker: KafkaBroker) -> Iterator[Figure]:
+    """Small batches: what a mark in each transaction, and the question whether the brokers still have it, cost."""
+    for name, sides in measure("kafka_ours.states", broker.bootstrap, FEW, RECORD_BYTES, SMALL_BATCHES).items():
+        ours, hand = (1000 * FEW / median(sides[side][SMALL_WARM_UP:]) for side in ("ours", "ready bytes"))
+        bar = at_most(ours / hand, 2)
+        yield Figure(GROUP, f"batches of 10, {name}", ours, "ms/batch", "a bare producer", ours / hand, **bar)  # type: ignore[arg-type]
