@@ -13,7 +13,7 @@ import pytest
 from compacted_reading import folded
 from confluent_kafka import Producer
 from contracts.crashing import in_attempt, opened
-from topic_reading import read
+from topic_reading import noted_descriptions, read
 
 from states.kafka import CompactedTopicState, RowUpdater, TransactionalTopicState
 from states.kafka.compacted.local_table import LocalTable
@@ -205,7 +205,9 @@ def used() -> tuple[int, int]:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts in /proc")
 @pytest.mark.parametrize("kind", ["append", "opaque", "plain"])
-def test_batches_and_attempts_leave_no_files_and_threads_behind(kafka: Any, make: Make, kind: str) -> None:
+def test_batches_and_attempts_leave_no_files_threads_and_memory_behind(
+    kafka: Any, make: Make, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if kind == "append":
         factory: Any = TransactionalTopicState(kafka.bootstrap, kafka.create_topic(), value=["word", "n"])
     else:
@@ -222,9 +224,10 @@ def test_batches_and_attempts_leave_no_files_and_threads_behind(kafka: Any, make
     for attempt in range(3):
         batch(1, attempt)
     batch(2)
-    before = used()
+    before, described = used(), noted_descriptions(monkeypatch)
     for txid in range(3, 33):
         batch(txid)
+    assert not described
     for attempt in range(1, 11):
         batch(32, attempt)
     assert all(after <= start + 3 for after, start in zip(used(), before, strict=True)), (before, used())

@@ -28,7 +28,7 @@ from trident_py.kafka.error_codes import Meaning
 
 from ..advice import kafka_errors
 from ..marks import ANSWER
-from ..topic_admin import partitions_of, settings_of, unless_missing
+from ..topic_admin import count_partitions, partitions_of, settings_of, unless_missing
 
 log = logging.getLogger("states.kafka")
 
@@ -151,7 +151,10 @@ class LocalTable:
 
     def _ends(self, settles: float, whole: bool) -> dict[int, int]:
         """Return the last stable offset of each partition; only transactions that stayed open lie beyond it."""
-        self._partitions = len(partitions_of(self._admin, self._topic))
+        if self._consumer is None:
+            self._partitions = len(partitions_of(self._admin, self._topic))
+        else:
+            self._partitions = count_partitions(self._consumer, self._topic)
         wanted = self._offsets(confluent.IsolationLevel.READ_UNCOMMITTED)
         until = time.monotonic() + settles
         while True:  # not `again_for`: repeats for an answer, not for an error
