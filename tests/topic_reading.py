@@ -70,18 +70,6 @@ def read(bootstrap: str, topic: str, isolation: str = "read_committed", ending: 
     return found
 
 
-def noted_descriptions(monkeypatch: Any) -> list[float]:
-    """When topics are described from now on. confluent-kafka 2.16 keeps 94 bytes of each for ever."""
-    describe, when = AdminClient.describe_topics, []
-
-    def note(*given: Any, **more: Any) -> Any:
-        when.append(time.monotonic())
-        return describe(*given, **more)
-
-    monkeypatch.setattr(AdminClient, "describe_topics", note)
-    return when
-
-
 def values(bootstrap: str, topic: str) -> Counter:
     """The values of all records, as text, and how often each is there."""
     return Counter(None if each.value is None else each.value.decode() for each in read(bootstrap, topic))

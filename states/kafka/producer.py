@@ -57,11 +57,7 @@ class TransactionalProducer:
         """Called before each batch but the first of an open producer. Return whether the brokers have the mark that it
         has written last. If not, take over anew: they have gone back, and would take records of a producer of which
         they know no sequence number."""
-        if not txid:
-            return True
-        if self._consumer is None:
-            self._consumer = self.place.consumer(self.part)
-        if self.place.is_told(self.part, txid, self._consumer):
+        if not txid or self.place.is_told(self.part, txid, self.consumer):
             return True
         self._close_consumer()  # it may be stuck
         return self.place.has(self.part, txid)
@@ -81,6 +77,13 @@ class TransactionalProducer:
         if self._metadata is None:
             self._metadata = place.metadata(self.part)
         self._sender = sender
+
+    @property
+    def consumer(self) -> Any:
+        """A consumer that names the group, kept until the producer is closed."""
+        if self._consumer is None:
+            self._consumer = self.place.consumer(self.part)
+        return self._consumer
 
     def begin(self) -> None:
         if not self._active:

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from compacted_reading import folded
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from contracts.crashing import in_attempt, opened
-from topic_reading import noted_descriptions, read
+from topic_reading import read
 
 from states.kafka import CompactedTopicState, RowUpdater, TransactionalTopicState
 from states.kafka.compacted.local_table import LocalTable
@@ -224,10 +225,12 @@ def test_batches_and_attempts_leave_no_files_threads_and_memory_behind(
     for attempt in range(3):
         batch(1, attempt)
     batch(2)
-    before, described = used(), noted_descriptions(monkeypatch)
+    before, described, describe = used(), [], AdminClient.describe_topics
+    noting = lambda *given, **more: described.append(given) or describe(*given, **more)  # noqa: E731
+    monkeypatch.setattr(AdminClient, "describe_topics", noting)
     for txid in range(3, 33):
         batch(txid)
-    assert not described
+    assert not described, "confluent-kafka 2.16 keeps 94 bytes of each for ever"
     for attempt in range(1, 11):
         batch(32, attempt)
     assert all(after <= start + 3 for after, start in zip(used(), before, strict=True)), (before, used())

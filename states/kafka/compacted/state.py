@@ -189,7 +189,6 @@ class CompactedLedger(TopicLedger):
         self._valued = valued
         self._partitions = 0
         self._recorded = 0.0
-        self._consumer: Any = None
 
     def open(self, conf: dict) -> int:
         run_when_available(self._cluster, lambda: self._open_topic(MarkPlace.of(self._cluster, self._topic, conf)))
@@ -206,19 +205,13 @@ class CompactedLedger(TopicLedger):
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Renew the recorded number of partitions if due. Raises StateError also if it has changed."""
         place = self._opened_place
-        self._consumer = self._consumer or place.consumer(KEYS)
+        assert self._producer is not None
         with kafka_errors(self._cluster, f"look up topic {self._topic!r}"):
-            now = count_partitions(self._consumer, self._topic)
+            now = count_partitions(self._producer.consumer, self._topic)
         self._compare(place, self._partitions, now)
         if time.monotonic() - self._recorded > RENEWED:
             self._record(place)
         super().prepare(txid, attempt, numPartitions)
-
-    def close(self) -> None:
-        super().close()
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
 
     def _compare(self, place: MarkPlace, before: int, now: int) -> None:
         if before != now:
