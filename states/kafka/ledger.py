@@ -243,9 +243,14 @@ class TopicLedger(BatchParticipant):
         attempt: a producer fails on brokers that have gone back, since they miss its last sequence number."""
         known: dict[int | str, int] = {DRIVER: self._mark.over, **self._known}  # type: ignore[dict-item]
         for part, txid in known.items():
-            mark = place.read(part, settled=False) or Mark()
-            if (has := mark.over if part == DRIVER else mark.txid) < txid and not place.is_pending(part):
+            if self._read_last(place, part) >= txid or place.is_pending(part):
+                continue
+            if (has := self._read_last(place, part)) < txid:  # it may have been told meanwhile
                 raise store_behind_error(place.label, has, txid)
+
+    def _read_last(self, place: MarkPlace, part: int | str) -> int:
+        mark = place.read(part, settled=False) or Mark()
+        return mark.over if part == DRIVER else mark.txid
 
     def abort(self, txid: int, attempt: int) -> None:
         """Do nothing: the next attempt shuts this one out."""

@@ -81,6 +81,22 @@ def test_a_state_that_is_kept_asks_for_its_mark_with_one_consumer(
     assert stored(factory) == list("1234567")
 
 
+def test_a_mark_that_is_told_a_moment_late_is_not_taken_for_a_store_that_has_gone_back(
+    factory: TransactionalTopicState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers tell a mark some milliseconds after its commit: when it is read it is not there, when it is waited for it
+    is."""
+    one = driver(factory)
+    one.batch(rows("1"), 1, of=1)
+    read_now, early = MarkPlace.read, [Mark()]
+    monkeypatch.setattr(
+        MarkPlace, "read",
+        lambda at, part, settled=True: early.pop() if early and part == 0 else read_now(at, part, settled),
+    )  # fmt: skip
+    one.participant.prepare(2, 1, 1)
+    assert not early
+
+
 def test_a_kept_state_of_an_older_driver_commits_nothing(factory: TransactionalTopicState) -> None:
     """It has its producer open since before the newer driver; that one shuts it out when it opens."""
     old = driver(factory)
