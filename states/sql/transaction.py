@@ -42,8 +42,8 @@ class Transaction:
         self._token = ""
         self._zones: dict[str, bool] = {}
         self._connection: Connection | None = None
-        self._lazily = False
         self._worked = False
+        self._failed: BaseException | None = None
         if fence is not None:
             store.start_run(fence.run)
 
@@ -54,8 +54,8 @@ class Transaction:
         self.txid = txid
         self.active = True
         self._worked = False
+        self._failed = None
         self._token = secrets.token_hex(8)
-        self._lazily = lazily
         if not lazily:
             self._connection = self._begin()
 
@@ -93,11 +93,17 @@ class Transaction:
 
     @contextlib.contextmanager
     def using(self) -> Iterator[Connection]:
-        """The transaction's own connection, or outside a transaction one for reading."""
+        """The transaction's own connection, or outside a transaction one for reading. After an error the transaction is
+        over, whoever catches it: a server may have rolled back what was written, and would commit what follows."""
         if self.active:
-            connection = self._connection = self._connection or self._begin()
-            with self.store.errors("read or write"), naming(self.fence, self.txid):
-                yield connection
+            self._check_failed()
+            try:
+                connection = self._connection = self._connection or self._begin()
+                with self.store.errors("read or write"), naming(self.fence, self.txid):
+                    yield connection
+            except BaseException as error:
+                self._failed = error
+                raise
         else:
             with self.store.reading() as connection, self.store.errors("read"):
                 yield connection
@@ -115,17 +121,19 @@ class Transaction:
             except FailedException as error:
                 if not self.active or not self._is_deadlock(error):
                     raise
-                txid, lazily = self.txid, self._lazily
+                txid = self.txid
                 self.rollback()
                 time.sleep(random.uniform(0.5, 1.5) * 0.01 * 2**tried)  # noqa: S311  a pause
-                self.begin(txid, lazily)
+                self.begin(txid, lazily=True)
                 self._worked = True
                 restart()
         return work()
 
     def commit(self, *last: Statement) -> dict[str, list]:
         """Commit durably, after the ``last`` statements; return what the receipt says of the mark. Raises
-        FailedException if the outcome is unknown; the replay finds out."""
+        FailedException if the outcome is unknown; the replay finds out. Raises the error of an earlier call, also if
+        that was caught."""
+        self._check_failed()
         connection = self._connection
         if connection is not None:
             answered = self._try_commit(connection, last)
@@ -157,7 +165,12 @@ class Transaction:
             self.store.drop(self._connection)  # closing rolls back in any state
         self._connection = None
         self._zones.clear()
+        self._failed = None
         self.active = False
+
+    def _check_failed(self) -> None:
+        if self._failed is not None:
+            raise self._failed
 
     def _is_deadlock(self, error: FailedException) -> bool:
         cause = error.__cause__

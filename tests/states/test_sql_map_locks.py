@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import databases
@@ -19,7 +20,7 @@ from states.sql.transaction import Transaction
 from trident_py.errors import FailedException, LostCommits, ZombieError
 from trident_py.operations.base import CombinerAggregator
 from trident_py.operations.builtin import Sum
-from trident_py.state import CombinerValueUpdater, OpaqueValue, ValueUpdater
+from trident_py.state import SILENT, CombinerValueUpdater, OpaqueValue, StateUpdater, ValueUpdater, persist
 
 pytestmark = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 ROWS = 600
@@ -76,25 +77,29 @@ def add(factory: SqlMapState, agg: CombinerAggregator, errors: list[BaseExceptio
         errors.append(error)
 
 
-def into_a_deadlock(database: str, factory: SqlMapState, agg: CombinerAggregator, **more: Any) -> list[BaseException]:
+def into_a_deadlock(database: str, task: Callable[[], None]) -> None:
     """The other one holds row 1 and wants row 0, which we hold while we wait for row 1; it has done more."""
-    errors: list[BaseException] = []
     with another(database) as other:
-        other.execute("UPDATE t SET prev_n = 7 WHERE k >= 100")
+        other.execute("UPDATE t SET prev_n = 7 WHERE k BETWEEN 100 AND 499")
         other.execute("UPDATE t SET prev_n = 7 WHERE k = 1")
-        ours = threading.Thread(target=add, args=(factory, agg, errors), kwargs=more)
+        ours = threading.Thread(target=task)
         ours.start()
         time.sleep(0.4)
         other.execute("UPDATE t SET prev_n = 7 WHERE k = 0")
         other.execute("COMMIT")
         ours.join(30)
         assert not ours.is_alive()
+
+
+def added_in_a_deadlock(database: str, *args: Any, **more: Any) -> list[BaseException]:
+    errors: list[BaseException] = []
+    into_a_deadlock(database, partial(add, *args, errors, **more))
     return errors
 
 
 @pytest.mark.parametrize("agg", [Sum(), InPython(Sum())], ids=["in the database", "in Python"])
 def test_a_deadlock_is_run_again_as_a_whole(database: str, factory: SqlMapState, begun: list, agg: Any) -> None:
-    assert into_a_deadlock(database, factory, agg) == []
+    assert added_in_a_deadlock(database, factory, agg) == []
     assert begun == [2, 2]  # ours was the victim, and came again
     assert [factory.stored()[(k,)] for k in (0, 1, 2)] == [OpaqueValue(2, 2, 1)] * 2 + [OpaqueValue(1, 1, None)]
 
@@ -102,7 +107,7 @@ def test_a_deadlock_is_run_again_as_a_whole(database: str, factory: SqlMapState,
 def test_work_that_stands_on_an_earlier_read_is_replayed_by_the_batch(
     database: str, factory: SqlMapState, begun: list
 ) -> None:
-    (error,) = into_a_deadlock(database, factory, Sum(), reads=True)
+    (error,) = added_in_a_deadlock(database, factory, Sum(), reads=True)
     assert isinstance(error, FailedException) and "holds a lock" in str(error)
     assert begun == [2]
     assert factory.stored()[(0,)] == OpaqueValue(1, 1, 7)
@@ -138,6 +143,32 @@ class Adding(ValueUpdater):
     def update(self, stored: Any) -> Any:
         self.between()
         return (stored or 0) + 1
+
+
+class Catching(StateUpdater):
+    """Adds one to row 500, then to the rows 0 and 1, and goes on if that fails."""
+
+    def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
+        state.multiUpdate([(500,)], [Adding()])
+        with suppress(FailedException):
+            state.multiUpdate([(0,), (1,)], [Adding()] * 2)
+        state.multiUpdate([(501,)], [Adding()])
+
+
+def test_an_updater_that_catches_a_lost_deadlock_commits_nothing(database: str, factory: SqlMapState) -> None:
+    """MySQL has rolled back what the batch had written, and would commit the mark, and what is written behind it."""
+    errors: list[BaseException] = []
+
+    def task() -> None:
+        state = factory.makeState({}, None, 0, 1)
+        try:
+            persist(state, 2, Catching(), [("one",)], SILENT)
+        except BaseException as error:
+            errors.append(error)
+
+    into_a_deadlock(database, task)
+    assert [type(error) for error in errors] == [FailedException] and "holds a lock" in str(errors[0])
+    assert [factory.stored()[(k,)] for k in (500, 501)] == [OpaqueValue(1, 1, None)] * 2
 
 
 @pytest.mark.parametrize("repeated", [False, True])
