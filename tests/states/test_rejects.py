@@ -7,10 +7,12 @@ import random
 import string
 from typing import Any
 
+import databases
 import pytest
 from contracts.asking import POSTGRES, run
+from contracts.crashing import Driver
 
-from states.sql import AppendState, InsertIgnoreState, RowUpdater
+from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from states.sql.ledger import SqlFence
 from states.sql.rows.row_checks import Reject, Rejects, shorten
 from states.sql.store import parse_url, store_of
@@ -130,6 +132,29 @@ def test_a_row_longer_than_a_packet_is_written_or_kept_aside(own_server: Any, lo
         for factory in states(url, ["k string", "v string"]):
             with pytest.raises(StateError, match=r"row 1 of the batch: the row has .* bytes.*max_allowed_packet"):
                 into(factory, ("a", "x"), ("long", long), txid=2)
+
+
+@pytest.mark.parametrize("kind", databases.MYSQLS)
+def test_a_value_longer_than_a_packet_ends_the_run_where_no_row_is_kept_aside(own_server: Any, kind: str) -> None:
+    """It read as a lost server, so the batch was replayed for ever. The limit is that of the server to the byte."""
+    url = own_server(kind, max_allowed_packet=1 << 20, local_infile=0).create_database()
+    columns = ["k bigint", "n bigint", "v string"]
+    for factory in (SequenceState(url, "s", "k", "n", columns), BatchState(url, "b", columns)):
+        driver = Driver(factory, RowUpdater(), **{"trident.state.name": factory.table})
+        with pytest.raises(StateError, match=r"a statement of 1048\d{3} bytes .*max_allowed_packet is 1048576.*Raise"):
+            driver.batch([TridentTuple.of(["k", "n", "v"], (1, 1, "x" * (1 << 20)))], 1)
+    factory = SqlMapState.opaque(url, "m", "k bigint", "v string")
+    state = factory.makeState({}, None, 0, 1)
+    state.beginCommit(1)
+    with pytest.raises(StateError, match=r"\(INSERT INTO \"m\" \.\.\.\) is longer than the server takes"):
+        state.multiPut([[1]], ["x" * (1 << 20)])
+    state.rollback(1)
+    assert factory.stored() == {}
+    most = (1 << 20) - 2 - len("SELECT ''")
+    with store_of(parse_url(url)).reading() as connection:
+        assert connection.execute(f"SELECT '{'x' * most}'").fetchone() == ("x" * most,)
+        with pytest.raises(StateError, match="a statement of 1048575 bytes"):
+            connection.execute(f"SELECT '{'x' * (most + 1)}'")
 
 
 @pytest.mark.parametrize("local_infile", [0, 1])

@@ -10,13 +10,14 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.databases.error_codes import is_lock_conflict_on_mysql, mysql_code_of, mysql_is_away, mysql_is_read_only
 from trident_py.databases.sessions import pin_mysql
-from trident_py.errors import DefinitionError
+from trident_py.errors import DefinitionError, StateError
 
 from ...connection import Connection, Statement, driver_connection, pin_session
 from .maps import MySqlMaps
 
 _DUPLICATES = {1050, 1062, 1586}
 _NO_PRIVILEGE = {1142, 1143}
+_SHOWN = 100  # bytes of a long statement, in an error
 _SEVERAL = 1 << 16  # CLIENT_MULTI_STATEMENTS: a request may have several statements
 
 
@@ -61,6 +62,7 @@ class MySql(MySqlMaps):
         limits = connection.execute("SELECT @@max_allowed_packet, @@local_infile").fetchone()
         connection.packet, connection.takes_files = limits
         connection.names_rows = names_rows(raw.get_server_info())
+        _refuse_longer(raw, connection.packet)
         return connection
 
     def alive(self, connection: Any) -> bool:
@@ -101,6 +103,23 @@ def names_rows(version: str) -> bool:
     """Return whether this server takes ``INSERT ... VALUES (...) AS name``: MySQL from 8.0.19 on; MariaDB does not."""
     numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     return numbers is not None and "mariadb" not in version.lower() and tuple(map(int, numbers.groups())) >= (8, 0, 19)
+
+
+def _refuse_longer(raw: Any, packet: int) -> None:
+    """Raise StateError for a statement that is longer than a packet. The server ends the connection that sends one, as
+    if it were gone itself, and the batch would be replayed for ever."""
+    send = raw._execute_command
+
+    def check(command: int, sql: bytes) -> None:
+        if len(sql) + 1 >= packet:
+            begins = sql[:_SHOWN].decode(errors="replace").partition("(")[0].strip()
+            raise StateError(
+                f"a statement of {len(sql)} bytes ({begins} ...) is longer than the server takes (max_allowed_packet "
+                f"is {packet}). Raise that limit at the server, or make the value shorter; nothing of it is written"
+            )
+        send(command, sql)
+
+    raw._execute_command = check
 
 
 def _cursor(raw: Any) -> Any:
