@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL
 from sqlalchemy.schema import CreateTable
 
-from trident_py.errors import StateError
+from trident_py.errors import DefinitionError, StateError
 from trident_py.state import Location
 from trident_py.tuples import Fields
 
@@ -23,6 +23,8 @@ from .dialects.registry import dialect_of
 from .ledger import LAYOUT
 from .store import Store, driver_error, parse_url, reads_only, redact_url, retry_transient, store_of
 
+_OURS = {*(table.name for table in ledger.tables({})), "trident_keys", "trident_stage", "trident_staged"}
+"""Those of the ledger; and temporary ones, which hide a table of their name."""
 _ONE_FILE = 1, "crc32-1"  # earlier versions could spread a table of SQLite over several files
 
 
@@ -36,6 +38,8 @@ class TablePlace:
     def __post_init__(self) -> None:
         """Raise DefinitionError for a table that cannot be there. Opens nothing."""
         nameable("table", self.table)
+        if self.table.lower() in _OURS:
+            raise DefinitionError(f"table {self.table!r}: trident_py has one of that name for itself. Choose another")
 
     @property
     def parsed_url(self) -> URL:

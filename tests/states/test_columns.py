@@ -313,6 +313,13 @@ def test_the_check_refuses_the_names_that_the_state_refuses(name: str, tmp_path:
         check(TablePlace(url, "t"), Fields("k"), Fields([name.partition(" ")[0]]))
 
 
+@pytest.mark.parametrize("name", ["trident_keys", "trident_stage", "Trident_Staged", "trident_fence", "trident_part"])
+def test_a_table_with_the_name_of_one_of_ours_is_refused(name: str, tmp_path: Any) -> None:
+    """A temporary table hides one of its name: rows were taken for known, and left out."""
+    with pytest.raises(DefinitionError, match=f"table '{name}': trident_py has one of that name for itself"):
+        InsertIgnoreState(f"sqlite:///{tmp_path}/c.db", name, "k", ["k bigint", "v bigint"])
+
+
 def test_the_check_passes_over_columns_that_the_state_does_not_use(tmp_path: Any) -> None:
     url = f"sqlite:///{tmp_path}/c.db"
     sql(url, 'CREATE TABLE t (k TEXT PRIMARY KEY, "100%" BIGINT, v BIGINT)')
