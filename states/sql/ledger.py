@@ -246,8 +246,9 @@ class Undo(ABC):
         """Return the highest batch that rows tell; 0 if none does."""
         return 0
 
-    def undo(self, connection: Connection, txid: int) -> None:
-        """Undo what the batches after this one have written. Does nothing if it was done."""
+    def undo(self, connection: Connection, own: tuple[str, str], txid: int) -> None:
+        """Undo what the batches after this one have written. Does nothing if it was done. ``own``: topology and
+        state."""
         raise NotImplementedError
 
 
@@ -342,7 +343,7 @@ class SqlLedger(Ledger[LedgerRow]):
 
     def _undo_beside(self, undo: Undo | None, txid: int, connection: Connection, *rows: LedgerRow | None) -> None:
         if undo is not None:
-            undo.undo(connection, txid)
+            undo.undo(connection, self.fence.own, txid)
 
 
 def owners_of(store: Store, connection: Connection, location: Location) -> dict[str, Owner | None]:

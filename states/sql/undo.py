@@ -38,9 +38,11 @@ class _TableUndo(Undo):
 
 @dataclass(frozen=True)
 class RowUndo(_TableUndo):
-    """Rows with the txid that wrote them in a column: those of later batches are deleted."""
+    """Rows with the txid that wrote them in a column: those of later batches are deleted, and their dead letters."""
 
     column: str
+    rejected: str | None = None
+    """The table of the dead letters; None if the state keeps none."""
 
     @property
     def _txid(self) -> str:
@@ -65,8 +67,11 @@ class RowUndo(_TableUndo):
             "goes back to"
         )
 
-    def undo(self, connection: Connection, txid: int) -> None:
+    def undo(self, connection: Connection, own: tuple[str, str], txid: int) -> None:
         connection.execute(f'DELETE FROM "{self.table}" WHERE {self._txid} > ?', (txid,))
+        if self.rejected is not None:
+            of_later = '"topology" = ? AND "state" = ? AND "txid" > ?'
+            connection.execute(f'DELETE FROM "{self.rejected}" WHERE {of_later}', (*own, txid))
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class OpaqueUndo(_TableUndo):
             return f"it has values of batch {last}, and keeps one value before that: it can go back to {last - 1}"
         return f"it went back to batch {-first} before, and has no values from before that"
 
-    def undo(self, connection: Connection, txid: int) -> None:
+    def undo(self, connection: Connection, own: tuple[str, str], txid: int) -> None:
         new = " AND ".join(f'"prev_{name}" IS NULL' for name in self.values)
         before = ", ".join(f'"{name}" = "prev_{name}", "prev_{name}" = NULL' for name in self.values)
         connection.execute(f'DELETE FROM "{self.table}" WHERE txid > ? AND {new}', (txid,))

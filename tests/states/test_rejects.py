@@ -103,6 +103,24 @@ def into(factory: Any, *rows: tuple, txid: int = 1) -> dict:
     return persist(factory.makeState({}, None, 0, 1), txid, RowUpdater(), tuples, SILENT)
 
 
+def test_dead_letters_go_back_with_the_rows_of_their_batch(database: str) -> None:
+    columns = ["k bigint", "v varchar(5)"]
+    for factory in (
+        InsertIgnoreState(database, "i", "k", columns, onBadRow="dead-letter", txid="batch"),
+        AppendState(database, "a", columns, onBadRow="dead-letter", txid="batch"),
+    ):
+        driver = Driver(factory, RowUpdater(), **{"trident.state.name": factory.table})
+        for txid in (1, 2):
+            rows = [TridentTuple.of(["k", "v"], row) for row in ((txid, "good"), (-txid, "too long"))]
+            driver.batch(rows, txid)
+        back = factory.participant()
+        assert back.can_rewind(driver.conf, 1) is None
+        back.open(driver.conf | {"trident.txid": 2})
+        back.rewind(1)
+        assert run(database, f"SELECT k FROM {factory.table}") == [(1,)]
+        assert [letter[2] for letter in letters(database, f"{factory.table}_rejected")] == [1], factory
+
+
 @POSTGRES
 def test_a_text_too_long_for_an_index_is_kept_aside(database: str) -> None:
     """54000: program limit exceeded."""

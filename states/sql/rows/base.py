@@ -201,7 +201,7 @@ class RowFactory(TableFactory):
     def _undo(self) -> Undo:
         if self.txid is None:
             return Never("its rows do not tell their batch; with txid=COLUMN those tell it that it writes from then on")
-        return RowUndo(self.table, self.txid)
+        return RowUndo(self.table, self.txid, f"{self.table}{SUFFIX}" if self.onBadRow == "dead-letter" else None)
 
     def _check_choice(self, name: str, value: str, choices: Sequence[str]) -> None:
         if value not in choices:
@@ -257,8 +257,10 @@ class RowFactory(TableFactory):
         return check(self.place, keys, others, beside, self.stages, self._usual)
 
     def _prepare_ledger(self) -> None:
-        """Create the ledger's tables, also before the first row decides the columns."""
+        """Create the tables whose columns are known before the first row: the ledger's, and that of dead letters."""
         prepare_ledger(self.place)
+        if self.onBadRow == "dead-letter":
+            Rejects(self.table, None, self.place.store()).prepare()
 
 
 def declare_fields(place: TablePlace, columns: Fields | None, fields: Fields) -> Fields:

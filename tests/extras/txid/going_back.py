@@ -85,8 +85,8 @@ def die_undone(undo: Any) -> None:
     """From now on this process dies when a table has gone back, before COMMIT."""
     done = undo.undo
 
-    def dying(self: Any, connection: Any, txid: int) -> None:
-        done(self, connection, txid)
+    def dying(self: Any, *args: Any) -> None:
+        done(self, *args)
         os.kill(os.getpid(), signal.SIGKILL)
 
     undo.undo = dying
