@@ -224,6 +224,20 @@ def test_large_batches_in_any_order_with_duplicates(url: str) -> None:
     assert get(factory, *keys) == [last[key] for key in keys]
 
 
+@pytest.mark.parametrize("kind", ["nonTransactional", "transactional", "opaque"])
+def test_a_put_goes_to_the_keys_that_the_list_has_now(url: str, kind: str) -> None:
+    """The order of the keys that were read just before is kept for a put of the same keys."""
+    state = getattr(SqlMapState, kind)(url, "t", "k bigint", "v bigint").makeState({}, None, 0, 1)
+    state.beginCommit(1)
+    for changed in ([[1]], [[2], [3]]):
+        keys = [[0]]
+        state.multiGet(keys)
+        keys[:] = changed
+        state.multiPut(keys, [5] * len(keys))
+    assert state.multiGet([[0], [1], [2], [3]]) == [None, 5, 5, 5]
+    state.rollback(1)
+
+
 def test_a_store_that_stays_locked_fails_the_batch(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("states.sql.store.LOCK_SECONDS", 0.05)
     factory = SqlMapState.opaque(url, "t", "word string", "count bigint")

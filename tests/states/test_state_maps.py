@@ -146,6 +146,18 @@ def test_a_second_update_in_one_commit_builds_on_the_first() -> None:
         assert backing.items()[0][1][:2] == (1, 11)
 
 
+def test_a_callers_list_of_a_key_may_change_after_the_call() -> None:
+    """Updaters that take tuple by tuple may fill one list again and again."""
+    for build in (NonTransactionalMap.build, TransactionalMap.build, OpaqueMap.build):
+        state = build(MemoryBackingMap())
+        state.beginCommit(1)
+        keys: list[list[Any]] = [[None]]
+        for word in ("a", "a", "b", "a"):
+            keys[0][0] = word
+            state.multiUpdate(keys, [add(1)])
+        assert state.multiGet([["a"], ["b"]]) == [3, 1]
+
+
 def test_opaque_keeps_prev_over_several_updates_of_one_commit() -> None:
     state = OpaqueMap.build(backing := MemoryBackingMap())
     batch(state, 1, "a")

@@ -1,7 +1,7 @@
 """The txid logic of map states, written once over any BackingMap.
 
 A map shares no object that can change: updaters and readers get copies of what the backing map returns (`copies.py`),
-and the backing map gets copies of what they give.
+and the backing map gets copies of what they give. The lists of a caller's keys may change after the call.
 
 The table in docs/semantics.md says what each map does with a stored value, the running txid and a replay.
 Source in Storm: NonTransactionalMap, TransactionalMap, OpaqueMap, CachedBatchReadsMap, SnapshottableMap.
@@ -20,6 +20,7 @@ from ..errors import StateError
 from ..model.canonical import keys_of
 from .base import BackingMap, Key, MapState, Snapshottable, StateType, ValueUpdater
 from .copies import copy_value, copy_values
+from .keys import ColumnKeys
 from .roles import CombinesInStore
 from .updates import Replaces, apply, combination_of
 from .values import OpaqueValue, TransactionalValue, is_behind
@@ -44,7 +45,7 @@ class _Written:
 
     def add(self, keys: Sequence[Key], vals: Sequence[Any] | None) -> None:
         """Record a write. ``vals`` None: only the store knows the values."""
-        self._puts.append((keys, vals))
+        self._puts.append((keys if isinstance(keys, ColumnKeys) else list(map(tuple, keys)), vals))
 
     @property
     def anything(self) -> bool:

@@ -70,7 +70,8 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
         self.backing.transaction.rollback()
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
-        return self.backing.transaction.repeat(partial(self.delegate.multiGet, keys), self._restart)
+        own = [*keys]  # what is known of these keys is not that of the caller's list, which may change before a put
+        return self.backing.transaction.repeat(partial(self.delegate.multiGet, own), self._restart)
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         return self.backing.transaction.repeat(partial(self.delegate.multiUpdate, keys, updaters), self._restart)
