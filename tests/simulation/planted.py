@@ -217,7 +217,10 @@ def _seek_in(stage: str, most: int) -> list[Any] | None:
     for cell, bounds in _tries(stage):
         if tried >= most:
             break
-        explored = explore(cell, bounds, most - tried)
+        try:
+            explored = explore(cell, bounds, most - tried)
+        except AssertionError as error:  # with the bug, a run never leaves what this beginning needs
+            return [tried + 1, str(cell), str(error), stage]
         tried += explored.schedules
         if explored.found is not None:
             count = explored.schedules if stage == "aimed" else tried
