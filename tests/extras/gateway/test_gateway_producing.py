@@ -41,6 +41,17 @@ def test_every_message_of_a_call_is_confirmed_by_itself(kafka: Any) -> None:
     ] * 2
 
 
+def test_small_messages_that_are_too_large_together_are_sent_one_by_one(kafka: Any) -> None:
+    topic = kafka.create_topic(max_message_bytes=2_000)
+    many = [Message(str(number), b"[%s]" % (b" " * 300), "1") for number in range(20)]
+
+    async def use(sink: KafkaSink) -> None:
+        assert await sink.send([*many, Message("large", b"x" * 5_000, "2")]) == [*[None] * 20, "MSG_SIZE_TOO_LARGE"]
+
+    with_sink(kafka, topic, use)
+    assert sorted(each.key for each in records(kafka.bootstrap, topic)) == sorted(message.key for message in many)
+
+
 def test_a_producer_that_cannot_go_on_is_replaced(kafka: Any) -> None:
     topic = kafka.create_topic()
 

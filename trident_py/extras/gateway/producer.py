@@ -78,18 +78,57 @@ class KafkaSink:
         """Resolve when every message is confirmed or given up, with None or the error's code for each."""
         confirmations = Confirmations(len(messages), self._loop)
         for index, message in enumerate(messages):
-            try:
-                self._producer.produce(
-                    self._settings.topic, message.value, message.key.encode(),
-                    headers=[("fingerprint", message.key.encode()), ("payload", message.payload.encode())],
-                    on_delivery=self._callback(confirmations, index),
-                )  # fmt: skip
-            except BufferError:
-                self._record(confirmations, index, "_QUEUE_FULL")
-            except Exception as error:  # KafkaException: refused before it is sent
-                self._record(confirmations, index, code_of(error) or type(error).__name__)
+            code = self._produce(self._producer, message, self._callback(confirmations, index))
+            if code is not None:
+                self._record(confirmations, index, code)
         self._flush_finished()
-        return confirmations.future
+        return asyncio.ensure_future(self._separate(messages, confirmations.future))
+
+    async def _separate(self, messages: Sequence[Message], first: asyncio.Future[list[str | None]]) -> list[str | None]:
+        """Send what was too large once more, alone: Kafka refuses a whole batch, of small messages too."""
+        began, most = self._loop.time(), self._settings.deliverySeconds / 2
+        codes = await first
+        large = [index for index, code in enumerate(codes) if code in TOO_LARGE]
+        if large and self._loop.time() - began > most:
+            codes = ["_MSG_TIMED_OUT" if code in TOO_LARGE else code for code in codes]
+        elif large:
+            again = await asyncio.to_thread(self._send_alone, [messages[index] for index in large], most)
+            for index, code in zip(large, again, strict=True):
+                codes[index] = code
+        return codes
+
+    def _send_alone(self, messages: Sequence[Message], seconds: float) -> list[str | None]:
+        """Send each message in a batch of its own, and once, as its producer has no id. Blocks."""
+        alone = {"batch.num.messages": 1, "enable.idempotence": False, "retries": 0, "linger.ms": 0}
+        timeout = max(1, int(seconds * 1000))
+        producer = self._settings.cluster.producer({**self._config, **alone, "message.timeout.ms": timeout})
+        codes: dict[int, str | None] = {}
+        for index, message in enumerate(messages):
+            def record_delivery(error: Any, _: Any, index: int = index) -> None:
+                codes[index] = None if error is None else error.name()
+
+            if (code := self._produce(producer, message, record_delivery)) is not None:
+                codes[index] = code
+        while len(codes) < len(messages):
+            producer.poll(WAIT)
+        if (fits := list(codes.values()).count(None)):
+            log.warning(
+                "topic %s took %d events one by one that were too large together: set batch.size in kafka.settings "
+                "below the topic's max.message.bytes", self._settings.topic, fits,
+            )  # fmt: skip
+        return [codes[index] for index in range(len(messages))]
+
+    def _produce(self, producer: Any, message: Message, on_delivery: Any) -> str | None:
+        """Return None, or the error's code if the message is refused before it is sent."""
+        key = message.key.encode()
+        headers = [("fingerprint", key), ("payload", message.payload.encode())]
+        try:
+            producer.produce(self._settings.topic, message.value, key, headers=headers, on_delivery=on_delivery)
+        except BufferError:
+            return "_QUEUE_FULL"
+        except Exception as error:  # KafkaException
+            return code_of(error) or type(error).__name__
+        return None
 
     def _callback(self, confirmations: Confirmations, index: int) -> Any:
         def record_delivery(error: Any, _: Any) -> None:
