@@ -19,6 +19,16 @@ _AWAY_TOO = {
     "25P03", "25P04",  # a transaction was idle or open for too long: the session has ended
     "40003",  # the outcome of the statement is unknown
 }  # fmt: skip
+_ANSWERS_LATER = re.compile(
+    "starting up|shutting down|recovery|too many|connection slots|not yet accepting|terminating connection"
+    "|no more connections|try again|timeout|cannot connect"  # of a pooler
+)
+# A failed connection has no code, and its text is in the server's language: an unknown error counts as passing.
+_ANSWERS_NO = re.compile(
+    r"FATAL:.*(does not exist|authentication failed|pg_hba\.conf|permission denied|not currently accepting|unrecognized"
+    r"|invalid|unsupported|certificate)",
+    re.DOTALL,
+)
 
 
 def sqlstate_of(error: BaseException | None) -> str:
@@ -54,6 +64,15 @@ def is_lock_conflict_on_postgresql(sqlstate: str) -> bool:
 def postgresql_is_away(sqlstate: str) -> bool:
     """Return whether the connection or its server is gone (classes 08 and 57), or lacks connections or memory (53)."""
     return sqlstate in _AWAY_TOO or (sqlstate[:2] in ("08", "53", "57") and sqlstate not in _AWAY_BUT)
+
+
+def postgresql_is_lost(error: BaseException | None) -> bool:
+    """Return whether the connection or its server is gone, or was not reached: of an error without a code, too."""
+    if state := sqlstate_of(error):
+        return postgresql_is_away(state)
+    if _ANSWERS_NO.search(str(error)) and not _ANSWERS_LATER.search(str(error)):
+        return False  # the server answers: a wrong password, an unknown database
+    return type(error).__name__ in ("OperationalError", "InterfaceError") or isinstance(error, OSError)
 
 
 def postgresql_is_read_only(sqlstate: str) -> bool:

@@ -6,7 +6,9 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import databases
 import pytest
+from sqlalchemy import make_url
 
 from trident_py import LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, StateError, TopologyError
@@ -105,6 +107,32 @@ def test_a_store_that_is_away_fails_the_batch() -> None:
     with pytest.raises(FailedException, match="unavailable or busy") as found:
         state.commit(1)
     assert "geheim" not in str(found.value)
+
+
+def test_a_redis_that_is_a_replica_now_fails_the_batch_and_does_not_end_the_run(own_server: Any) -> None:
+    primary = own_server("redis")
+    url = own_server("redis", replicaof=f"127.0.0.1 {primary.port}").url
+    store = store_of(url, 3600)
+    with pytest.raises(FailedException, match="read only replica"):
+        store.claim([Claim("a", "hash")], "gateway", 60)
+    store.close()
+
+
+@pytest.mark.parametrize("strange", ["a\0b", "\ud800"])
+def test_a_fingerprint_that_no_store_can_hold_is_unknown(database: str, strange: str) -> None:
+    state = ProcessedState(database).makeState({}, None, 0, 1)
+    state.beginCommit(1)
+    state.add([(strange, "succeeded")])
+    assert state.commit(1) == {"processed": 0}
+
+
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
+@pytest.mark.parametrize("wrong", [{"database": "none"}, {"username": "nobody"}], ids=["database", "user"])
+def test_a_server_that_answers_no_ends_the_run(database: str, wrong: dict[str, str]) -> None:
+    store = store_of(make_url(database).set(**wrong).render_as_string(hide_password=False))
+    with pytest.raises(StateError, match=r"could not read an event: .*(none|nobody)"):
+        store.get("a")
+    store.close()
 
 
 def test_the_factory_is_a_plain_value_that_shows_no_password() -> None:

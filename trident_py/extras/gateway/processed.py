@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...errors import StateError
+from ...model.chunks import encodable
 from ...model.requirements import Needs
 from ...model.secrets import redact_url
 from ...operations.base import TridentCollector
@@ -96,8 +97,8 @@ class Processed(State):
         self._waiting = []
 
     def add(self, outcomes: Sequence[tuple[str, str]]) -> None:
-        """Keep (fingerprint, outcome) pairs until `commit`."""
-        self._waiting += outcomes
+        """Keep (fingerprint, outcome) pairs until `commit`, but for texts that no store can know."""
+        self._waiting += [pair for pair in outcomes if encodable(pair[0]) and "\0" not in pair[0]]
 
     def commit(self, txid: int | None) -> Any:
         """Write the outcomes. Raises FailedException while the store is away: the batch is tried again."""

@@ -25,7 +25,7 @@ from ...databases.error_codes import (
     mysql_is_away,
     mysql_is_read_only,
     postgresql_has_it,
-    postgresql_is_away,
+    postgresql_is_lost,
     postgresql_is_read_only,
     sqlite_code_of,
     sqlstate_of,
@@ -103,9 +103,9 @@ class SqlDialect:
         if not isinstance(error, DBAPIError):
             return True  # no connection in time: the pool's TimeoutError, a socket's OSError
         code = sqlstate_of(error.orig)
-        if error.connection_invalidated or code in ("", _TOOK_LONG):
+        if error.connection_invalidated or code == _TOOK_LONG or postgresql_is_lost(error.orig):
             return True
-        return is_lock_conflict_on_postgresql(code) or postgresql_is_away(code) or postgresql_is_read_only(code)
+        return is_lock_conflict_on_postgresql(code) or postgresql_is_read_only(code)
 
 
 class MySqlDialect(SqlDialect):

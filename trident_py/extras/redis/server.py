@@ -18,7 +18,7 @@ CONNECT = 5.0
 SETTLES = 10.0
 AT_ONCE = 5_000
 # Errors that pass: the server is away, starts, changes roles, or is busy with another client's script.
-_PASSING = ("LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOREPLICAS", "UNBLOCKED")
+PASSING = ("LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOREPLICAS", "UNBLOCKED")
 _ADVICE = {
     "NOAUTH": "Check the user and the password in the URL",
     "WRONGPASS": "Check the user and the password in the URL",
@@ -104,7 +104,7 @@ class RedisDatabase:
             code = code_of(error)
             text = f"{self.shown}: could not {doing}: {type(error).__name__}: {cause}"
             lost = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError)
-            if code in _PASSING or (lost and not isinstance(error, errors.AuthenticationError)):
+            if code in PASSING or (lost and not isinstance(error, errors.AuthenticationError)):
                 kind = ReadOnlyStore if code == "READONLY" else FailedException
                 silent = self._first is not None and self.shown.startswith("rediss:")
                 hint = ", or speaks no TLS" if silent else ""

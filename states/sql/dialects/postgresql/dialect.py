@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -14,7 +13,7 @@ from sqlalchemy.engine import URL, Engine
 from trident_py.databases.error_codes import (
     is_lock_conflict_on_postgresql,
     postgresql_has_it,
-    postgresql_is_away,
+    postgresql_is_lost,
     postgresql_is_read_only,
     sqlstate_of,
 )
@@ -29,17 +28,6 @@ from ...maps.combiners import PartialResults, Recipe
 from ..base import check_taken, names, undo_if_none, upsert_text
 from ..bulk import FEW
 from .bulk import PostgreSqlBulk
-
-_PASSING = re.compile(
-    "starting up|shutting down|recovery|too many|connection slots|not yet accepting|terminating connection"
-    "|no more connections|try again|timeout|cannot connect"  # of a pooler
-)
-# A failed connection has no code, and its text is in the server's language: an unknown error counts as passing.
-_FINAL = re.compile(
-    r"FATAL:.*(does not exist|authentication failed|pg_hba\.conf|permission denied|not currently accepting|unrecognized"
-    r"|invalid|unsupported|certificate)",
-    re.DOTALL,
-)
 
 _NO_PRIVILEGE = "42501"
 _CASTS = {
@@ -104,12 +92,7 @@ class PostgreSql(PostgreSqlBulk):
         return is_lock_conflict_on_postgresql(sqlstate_of(error))
 
     def is_lost(self, error: BaseException) -> bool:
-        state = sqlstate_of(error)
-        if state:
-            return postgresql_is_away(state)
-        if _FINAL.search(str(error)) and not _PASSING.search(str(error)):
-            return False  # the server answers: a wrong password, an unknown database
-        return type(error).__name__ in ("OperationalError", "InterfaceError") or isinstance(error, OSError)
+        return postgresql_is_lost(error)
 
     def is_read_only(self, error: BaseException) -> bool:
         return postgresql_is_read_only(sqlstate_of(error))
