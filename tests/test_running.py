@@ -43,6 +43,33 @@ def test_the_first_error_is_raised_and_stops_the_others() -> None:
     assert [(event.kind, event.txid) for event in running.events] == [("failed", 3), ("failed", None), ("ended", None)]
 
 
+class Meeting:
+    """A lock that each of two threads has left once before either goes on."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock, self._left = lock, threading.Barrier(2, timeout=5)
+        self._met: set[int] = set()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        if threading.get_ident() not in self._met:
+            self._met.add(threading.get_ident())
+            self._left.wait()
+
+
+def test_two_components_that_end_at_once_are_cleaned_up_behind_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = RunningTopology("t", ["a", "b"])
+    cleaned: list[bool] = []
+    monkeypatch.setattr(running, "_clean_up", lambda: cleaned.append(running.isActive))
+    monkeypatch.setattr(running, "_lock", Meeting(running._lock))
+    running.start()
+    assert running.awaitTermination(10)
+    assert cleaned == [True]
+
+
 def test_txid_is_that_of_the_only_component_and_none_before_the_first_batch() -> None:
     running = RunningTopology("t", ["a", "b"])
     assert running.txid is None and running.txids == {"a": None, "b": None}

@@ -142,6 +142,7 @@ class RunningTopology:
         self._collected: dict[tuple[str, str], dict[int, list[tuple[int, list[tuple]]]]] = {}
         self._listeners: list[Listener] = []
         self._open = set(components)
+        self._working = set(components)  # those whose thread still runs them
         self._lock = threading.RLock()
         self._starting = set(components)
         self._opened = threading.Condition(self._lock)
@@ -308,8 +309,9 @@ class RunningTopology:
         except BaseException as failed:
             error = self.explain_end(component, failed)
             error.__cause__ = failed
-        with self._lock:
-            last = self._open == {component}
+        with self._lock:  # of two that end at once, just one is the last
+            self._working.discard(component)
+            last = not self._working
         if last:
             self._clean_up()
         self.component_ended(component, error)
