@@ -19,6 +19,14 @@ from file_readers import by_manifest, by_spark_list, counted, listed, manifest, 
 from states.files import FileState, RowUpdater
 from trident_py.errors import DefinitionError, FailedException, StateError, TridentError, ZombieError
 from trident_py.extras.files.folder import StateFolder
+from trident_py.extras.files.names import (
+    batch_of,
+    file_name,
+    format_merged_name,
+    format_staged_name,
+    is_merged,
+    parse_staged_name,
+)
 from trident_py.tuples import TridentTuple
 
 pytestmark = pytest.mark.dear
@@ -298,11 +306,12 @@ def test_a_driver_that_slept_before_any_call_of_a_publish_changes_nothing(tmp_pa
     assert number > (30 if mode == "manifest" else 8)
 
 
+@pytest.mark.parametrize("base", [0, 10**12], ids=["", "large-txids"])
 @pytest.mark.parametrize("mode", MODES)
-def test_what_a_withdrawn_decision_has_placed_is_not_left(tmp_path: Path, mode: str) -> None:
-    running = driver(factory := state(tmp_path, visible=mode))
-    running.batch(batch(1), 1)
-    receipts = running.run(batch(2), 2, of=4)
+def test_what_a_withdrawn_decision_has_placed_is_not_left(tmp_path: Path, mode: str, base: int) -> None:
+    running = driver(factory := state(tmp_path, visible=mode), **{"topology.txid.base": base})
+    running.batch(batch(1), base + 1)
+    receipts = running.run(batch(2), base + 2, of=4)
     place = StateFolder.rename
 
     def refusing(self: StateFolder, source: str, target: str) -> bool:
@@ -311,13 +320,25 @@ def test_what_a_withdrawn_decision_has_placed_is_not_left(tmp_path: Path, mode: 
         return place(self, source, target)
 
     with mock.patch.object(StateFolder, "rename", refusing), pytest.raises(StateError, match="no right"):
-        running.publish(2, 0, receipts)
-    assert running.participant.give_up(2)
-    running.batch(batch(2)[:5], 2, of=1, attempt=1)
+        running.publish(base + 2, 0, receipts)
+    assert running.participant.give_up(base + 2)
+    running.batch(batch(2)[:5], base + 2, of=1, attempt=1)
     expected = Counter(map(tuple, [*batch(1), *batch(2)[:5]]))
     assert factory.stored() == counted(by_manifest(tmp_path / "rows")) == expected
     if mode != "manifest":
         assert counted(listed(tmp_path / "rows")) == expected
+    assert staged(factory) == []
+
+
+@pytest.mark.parametrize("suffix", [".csv", "", "-data.txt"])
+@pytest.mark.parametrize("numbers", [(1, 0, 1, 0, 0, 0), (10**12, 2, 3, 4, 10**5, 1_000)])
+def test_a_name_of_a_file_tells_the_numbers_that_it_was_made_of(numbers: tuple[int, ...], suffix: str) -> None:
+    txid, epoch, generation, attempt, partition, number = numbers
+    hidden = format_staged_name(txid, epoch, generation, attempt, partition, "0" * 16, number, suffix)
+    assert parse_staged_name(hidden) == numbers
+    for mode in MODES:
+        assert batch_of(file_name(mode, epoch, txid, partition, number, suffix)) == (epoch, txid)
+    assert is_merged(format_merged_name(txid, txid + 1, "0" * 16, suffix))
 
 
 def test_everything_is_on_disk_before_it_counts(tmp_path: Path) -> None:

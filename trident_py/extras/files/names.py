@@ -11,9 +11,9 @@ from .ledger import STAGING
 
 FILES, BATCHES, MANIFEST = "files", "batches", "manifest"
 VISIBLE = (FILES, BATCHES, MANIFEST)
-_STAGED = re.compile(r"(\d{12})-(\d+)-(\d+)-(\d+)-(\d{5})-[0-9a-f]{16}-(\d+)\..+")
-_FINAL = re.compile(r"(?:_part=|part-)(\d{10})-(\d{5})(?:-(\d{3}))?(?:-e(\d+))?\.[^-]+")
-_MERGED = re.compile(r"_parts=\d{10}-\d{10}-[0-9a-f]{16}\.[^-]+")
+_STAGED = re.compile(r"(\d{12,})-(\d+)-(\d+)-(\d+)-(\d{5,})-[0-9a-f]{16}-(\d+)(?:\D.*)?")
+_FINAL = re.compile(r"(?:_part=|part-)(\d{10,})-(\d{5,})(?:-(\d{3,}))?(?:-e(\d+))?(?:\D.*)?")
+_MERGED = re.compile(r"_parts=\d{10,}-\d{10,}-[0-9a-f]{16}.*")
 
 
 class StagedName(NamedTuple):
