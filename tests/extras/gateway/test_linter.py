@@ -240,6 +240,8 @@ def test_the_command_shows_resends_left_out_fields_and_refusals(tmp_path: Path) 
         ("s.csv", "a,a\n1,2\n", "names a column twice: a"),
         ("s.jsonl", '{"a": 1}\nno\n', "line 2: not JSON"),
         ("s.jsonl", "[1]\n", "line 1: list, not an object"),
+        ("s.jsonl", '{"a": ' + "[" * 100_000 + "\n", "line 1: not JSON (maximum recursion depth"),
+        ("s.csv", "a,b\n1," + "x" * 200_000 + "\n", "field larger than field limit (131072); write JSON lines"),
         ("s.jsonl", '{"b": 1}\n', "none of 1 events has a fingerprint"),
     ],
 )
@@ -249,6 +251,15 @@ def test_a_wrong_file_is_told_with_its_line(tmp_path: Path, name: str, text: str
     done = command(file, "--fields", "a")
     assert done.exit_code == 2
     assert told in done.stderr and "Traceback" not in done.stderr
+
+
+def test_texts_are_shown_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    file = tmp_path / "s.jsonl"
+    file.write_bytes(b'{"a": 1,\r"b": "[/red]"}\n{"a": 1, "b": "[bold]x"}\n{"[/c]": 1}\n')
+    done = command(file, "--fields", "a")
+    assert (done.exit_code, done.exception.__class__) == (1, SystemExit)
+    assert 'b: "[/red]" / "[bold]x"' in done.output and "it has: [/c]" in done.output
 
 
 def test_wrong_settings_and_unreadable_files_are_told(tmp_path: Path) -> None:

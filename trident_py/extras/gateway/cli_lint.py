@@ -52,7 +52,7 @@ def lint_command(
     if as_json:
         print(json.dumps(report.as_record(), indent=2, ensure_ascii=False, default=str))
     else:
-        show(report, Console(highlight=False))
+        show(report, Console(highlight=False, markup=False))
     sys.exit(COLLIDES if report.collisions else 0)
 
 
@@ -63,7 +63,7 @@ def show(report: Report, console: Console) -> None:
         if table is not None:
             console.print(table)
     for line in findings(report):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def counts(report: Report) -> Table:

@@ -30,6 +30,8 @@ def read(path: Path, nulls: Collection[str] = ("",)) -> Iterator[dict[str, Any]]
         raise EventError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise EventError(f"{path} is not UTF-8 ({error.reason}): convert it first") from None
+    except csv.Error as error:  # a value of more than 131,072 characters
+        raise EventError(f"{path} is no CSV that can be read: {error}; write JSON lines") from None
 
 
 def _csv(path: Path, nulls: frozenset[str]) -> Iterator[dict[str, Any]]:
@@ -48,13 +50,13 @@ def _csv(path: Path, nulls: frozenset[str]) -> Iterator[dict[str, Any]]:
 
 
 def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8-sig") as file:
+    with path.open(newline="\n", encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
                 event = value_of(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise EventError(f"{path} line {number}: not JSON ({error}); write one object per line") from None
             if not isinstance(event, dict):
                 raise EventError(f"{path} line {number}: {type(event).__name__}, not an object; write one per line")
