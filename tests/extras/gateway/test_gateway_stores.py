@@ -15,6 +15,7 @@ from typing import Any
 
 import databases
 import pytest
+import sqlalchemy as sa
 from gateway_stores import names
 
 from trident_py.errors import DefinitionError, FailedException, StateError
@@ -201,6 +202,21 @@ def test_a_store_that_is_killed_keeps_what_it_answered(own_server: Callable[...,
     before, after = claimed(store, "before", "after", owner="two")
     assert (before.won, before.status, after.won) == (False, PRODUCED, True)
     store.close()
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_a_schema_that_the_url_names_has_claims_of_its_own(database: str) -> None:
+    engine = sa.create_engine(database)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE SCHEMA app")
+    url = sa.make_url(database).update_query_dict({"options": "-csearch_path=app"})
+    stores = [store_of(each, 60) for each in (database, url.render_as_string(hide_password=False))]
+    assert [claimed(each, "a")[0].won for each in stores] == [True, True]
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM app.trident_events").scalar() == 1
+    engine.dispose()
+    for each in stores:
+        each.close()
 
 
 def test_a_password_of_a_store_is_never_shown() -> None:

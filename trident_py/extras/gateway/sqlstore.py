@@ -51,10 +51,13 @@ class SqlDialect:
     arguments: dict[str, Any] = {"connect_timeout": 3, "options": f"-c statement_timeout={int(PATIENCE * 1000)}"}  # noqa: RUF012
 
     def engine(self, url: URL) -> Engine:
+        arguments = dict(self.arguments)
+        if "options" in arguments and "options" in url.query:  # what the URL says has precedence
+            arguments["options"] += f" {url.query['options']}"
         with driver_of(url):
             engine = create_engine(
                 url, pool_size=4, max_overflow=4, pool_timeout=PATIENCE, isolation_level="AUTOCOMMIT",
-                pool_pre_ping=False, connect_args=self.arguments,
+                pool_pre_ping=False, connect_args=arguments,
             )  # fmt: skip
         pin_engine(engine)
         return engine
