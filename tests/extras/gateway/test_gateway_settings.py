@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +97,22 @@ def test_the_command_refuses_a_wrong_file_before_anything_starts(file: Path) -> 
     assert done.stderr.startswith(f"error: {file}:1: kafka.bootstrap: found 'here'")
     missing = CliRunner().invoke(trident, ["events", "serve", "--config", str(file.with_name("none.yaml"))])
     assert (missing.exit_code, "cannot be read" in missing.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("more", [
+    {"settings": {"compression.typ": "gzip"}}, {"settings": {"compression.typ": "gzip"}, "workers": 2},
+    {"lingerMs": 900, "deliverySeconds": 0.5},
+])  # fmt: skip
+def test_the_command_refuses_what_kafkas_client_does_not_take(file: Path, more: dict[str, Any]) -> None:
+    workers = more.pop("workers", 1)
+    kafka = {"bootstrap": "localhost:1", "topic": "events", **more}
+    file.write_text(json.dumps({"kafka": kafka, "store": f"sqlite:///{file.parent}/events.db", "workers": workers}))
+    done = subprocess.run(
+        [sys.executable, "-m", "trident_py", "events", "serve", "--config", str(file)],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "Kafka at localhost:1: cannot create a client: " in done.stderr
 
 
 def test_the_command_forgets_old_events(file: Path, tmp_path: Path) -> None:

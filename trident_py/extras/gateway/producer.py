@@ -46,6 +46,21 @@ class Confirmations:
             self.future.set_result(self.codes)
 
 
+def client_settings(settings: GatewayKafka, most_bytes: int) -> dict[str, Any]:
+    return {
+        "acks": "all", "enable.idempotence": True,
+        "linger.ms": settings.lingerMs, "message.timeout.ms": int(settings.deliverySeconds * 1000),
+        "message.max.bytes": max(1_000_000, most_bytes + 10_000), "retry.backoff.ms": 20,
+        "retry.backoff.max.ms": 500, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500,
+        "socket.keepalive.enable": True,
+    }  # fmt: skip
+
+
+def check_client(settings: GatewayKafka, most_bytes: int) -> None:
+    """Raise DefinitionError for settings that librdkafka does not take. Waits for no broker."""
+    settings.cluster.producer(client_settings(settings, most_bytes))
+
+
 class KafkaSink:
     """Produces with acks=all. Made and used on the event loop; its callbacks run in a thread of their own.
 
@@ -58,21 +73,12 @@ class KafkaSink:
         self._lock = threading.Lock()  # thread and loop both finish confirmations
         self._finished: list[Confirmations] = []
         self.away: str | None = None
-        self._config = self._librdkafka(most_bytes)
+        self._config = {**client_settings(settings, most_bytes), "error_cb": self._on_error}
         self._producer = settings.cluster.producer(self._config)
         self._fatal = False
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="trident-events-kafka", daemon=True)
         self._thread.start()
-
-    def _librdkafka(self, most_bytes: int) -> dict[str, Any]:
-        return {
-            "acks": "all", "enable.idempotence": True,
-            "linger.ms": self._settings.lingerMs, "message.timeout.ms": int(self._settings.deliverySeconds * 1000),
-            "message.max.bytes": max(1_000_000, most_bytes + 10_000), "retry.backoff.ms": 20,
-            "retry.backoff.max.ms": 500, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500,
-            "error_cb": self._on_error, "socket.keepalive.enable": True,
-        }  # fmt: skip
 
     def send(self, messages: Sequence[Message]) -> asyncio.Future[list[str | None]]:
         """Resolve when every message is confirmed or given up, with None or the error's code for each."""

@@ -17,12 +17,14 @@ from ...filesystems.tempdirs import own_folder
 from ..drpc_server.web_server import PatientProtocol
 from .app import CONFIG, claims
 from .metrics import FOLDER
+from .producer import check_client
 from .settings import read_settings
 
 
 def serve(config: str, app: str = "trident_py.extras.gateway.app:application") -> None:
     """Serve until SIGTERM or Ctrl-C, then return. Raises DefinitionError for an invalid file, before it starts."""
     settings = read_settings(config)
+    check_client(settings.kafka, settings.limits.bodyBytes)
     os.environ[CONFIG] = str(Path(config).resolve())
     # uvicorn ends in order at SIGTERM, and then raises the signal again for the previous handler, which must not end
     # us.
