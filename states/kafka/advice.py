@@ -23,7 +23,8 @@ _ADVICE = {
     "UNKNOWN_TOPIC_OR_PART": "Create the topic, or let the state create it with partitions=<number>",
     "_UNKNOWN_TOPIC": "Create the topic, or let the state create it with partitions=<number>",
     "MSG_SIZE_TOO_LARGE": "Make the record smaller, or raise message.max.bytes in the settings and max.message.bytes "
-                          "of the topic",
+                          "of the topic. If it is smaller than that: brokers refuse records that are sent together as "
+                          "a whole, so set batch.size in the settings below max.message.bytes",
     "INVALID_RECORD": "A compacted topic takes records with a key only",
     "UNKNOWN_MEMBER_ID": "The group has members of its own; give the spout a groupId that nobody else uses",
 }  # fmt: skip

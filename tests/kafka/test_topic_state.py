@@ -135,6 +135,16 @@ def test_a_row_that_is_no_record_is_named_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("factory", [TopicState, TransactionalTopicState])
+def test_records_that_are_too_large_together_are_told_the_setting_that_writes_them(kafka: Any, factory: Any) -> None:
+    """A broker refuses a batch as a whole, and librdkafka does not send its records again in smaller ones."""
+    tuples = rows(["v"], *(("v" * 300,) for _ in range(20)))
+    with pytest.raises(StateError, match=r"MSG_SIZE_TOO_LARGE.*set batch.size in the settings below"):
+        written(factory(kafka.bootstrap, kafka.create_topic(max_message_bytes=2_000)), tuples)
+    small = factory(kafka.bootstrap, kafka.create_topic(max_message_bytes=2_000), settings={"batch.size": 1_000})
+    assert len(written(small, tuples)) == 20
+
+
+@pytest.mark.parametrize("factory", [TopicState, TransactionalTopicState])
 @pytest.mark.parametrize(
     ("options", "words"),
     [
