@@ -274,7 +274,34 @@ def test_a_drawing_operation_between_spout_and_state_is_found(step: str) -> None
     assert found.guarantee == WRONG
     assert len(found.functions) == 1
     assert found.raise_by.startswith("make ")
-    assert "make the state opaque" in found.raise_by
+    drawn_too = step in ("map", "flatMap")  # the key of the state
+    assert ("make the state opaque" in found.raise_by) == (not drawn_too)
+
+
+def test_where_a_key_is_drawn_no_opaque_map_is_offered() -> None:
+    """It would be no more than "at least once" either."""
+    stream = stream_of(transactional()).each("n", Asks(), "x")
+    stream.groupBy("x").persistentAggregate(LoggingBackingMap.Factory("transactional"), Count(), "count")
+    (found,) = stream.topology.guarantees()
+    assert (found.guarantee, found.raise_by) == (WRONG, "make Asks deterministic")
+
+
+def test_a_state_behind_one_in_memory_says_so() -> None:
+    stream = stream_of(transactional()).groupBy("word").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    into(stream.newValuesStream(), "opaque")
+    memory, behind = stream.stream.topology.guarantees()
+    assert (memory.guarantee, behind.guarantee) == (EXACTLY, EXACTLY)
+    assert f"it is fed by state {memory.state}, in memory, which begins empty with each driver process" in behind.reason
+
+
+def test_a_wrong_state_is_told_unasked(caplog: Any) -> None:
+    stream = stream_of(transactional()).each("n", Asks(), "x")
+    into(stream, "transactional")
+    into(stream, "non-transactional")
+    announce("drawing", {}, stream.topology.plan())
+    (told,) = caplog.records
+    assert told.levelname == "WARNING"
+    assert told.getMessage().startswith("state end may lose or double tuples: words (transactional) -> functions not")
 
 
 def test_an_updater_that_draws_is_found() -> None:

@@ -110,6 +110,13 @@ def test_every_relation_goes_on_or_is_refused_with_the_ways_on(
     assert "lineage ''" not in said  # nothing is offered that cannot be taken
 
 
+@pytest.mark.parametrize(("place", "told"), [("in memory", True), ("/c/t/lines", False)])
+def test_a_cluster_without_a_folder_is_told_to_get_one(place: str, told: bool) -> None:
+    with pytest.raises(LineageError, match=r"Choose: \(1\) restore the checkpoint that wrote the store") as error:
+        found(CheckpointState(place, "t", None, "mine"), store("theirs"), {})
+    assert ("give it the same one each time, checkpoints=FOLDER); (2) " in str(error.value)) == told
+
+
 def test_every_row_of_the_table_is_tried_and_printed() -> None:
     assert {relation for relation, *_ in KNOWN} | {StorePosition.OTHER_SPOUT} == set(StorePosition)
     page = (ROOT / "docs/reliability.md").read_text()

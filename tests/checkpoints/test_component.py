@@ -19,10 +19,12 @@ from trident_py.engine.component import ComponentRun
 from trident_py.engine.program import AttemptOutcome, compile_plan
 from trident_py.errors import FailedException, ZombieError
 from trident_py.model.context import with_context
+from trident_py.operations.builtin import Count
 from trident_py.spouts import IBatchSpout, IPartitionedTridentSpout
 from trident_py.state import BaseStateUpdater, BatchParticipant, Remembered, State, StateFactory
-from trident_py.testing import FeederBatchSpout, FixedBatchSpout
+from trident_py.testing import FeederBatchSpout, FixedBatchSpout, MemoryMapState
 from trident_py.testing.faults.feed import OneForAll
+from trident_py.windowing import InMemoryWindowsStoreFactory, TumblingCountWindow
 
 
 class Fenced(StateFactory, BatchParticipant):
@@ -204,6 +206,29 @@ def test_an_error_of_a_spout_names_it_and_the_batch(spout: Any) -> None:
         with pytest.raises(TopologyError, match="no luck") as caught:
             running.awaitTermination(60)
     assert (caught.value.operation, caught.value.txid) == ("spout", 1)
+
+
+@pytest.mark.parametrize("kind", ["map", "window"])
+def test_memory_that_its_checkpoint_has_outlived_is_told(tmp_path: Path, caplog: Any, kind: str) -> None:
+    """A factory of its own stands for another process; in one process memory outlives the topology."""
+
+    def start(factory: Any) -> list[str]:
+        topology = TridentTopology()
+        stream = topology.newStream("in", FixedBatchSpout(Fields("value"), 1, (1,), (2,), (3,)))
+        if kind == "map":
+            stream.groupBy("value").persistentAggregate(factory, Count(), "count")
+        else:
+            stream.window(TumblingCountWindow.of(5), factory, "value", Count(), "count")
+        caplog.clear()
+        with LocalCluster(checkpoints=str(tmp_path)) as cluster:
+            cluster.submitTopology("t", {}, topology.build()).awaitTermination(60)
+        return [record.getMessage() for record in caplog.records if "is in memory and begins empty" in record.message]
+
+    make = MemoryMapState.Factory if kind == "map" else InMemoryWindowsStoreFactory
+    first = make()
+    assert (start(first), start(first)) == ([], [])
+    (told,) = start(make())
+    assert f"the checkpoint {tmp_path}" in told and "goes on after txid 3" in told
 
 
 def test_tuples_are_counted_for_streams_whose_names_have_spaces() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ..engine.startup import AGREEMENT
-from ..engine.store_position import BASE
+from ..engine.store_position import BASE, IN_MEMORY
 from ..errors import LineageError, TridentError
 from .append_log import JOURNAL, AppendLogStore, entries_of, read_journal
 from .batch_log import BatchLog
@@ -41,7 +41,7 @@ def open_log(
     """Return the log of a component. ``root``: a path of this machine, or a URI, which ``open_folder`` opens; None
     keeps a log in memory. ``order``: as of `BatchLog`. Raises TridentError if the place cannot be used."""
     if root is None:
-        return BatchLog(MemoryMetadataStore(), "in memory", topology, order)
+        return BatchLog(MemoryMetadataStore(), IN_MEMORY, topology, order)
     local = local_folder(root)
     if local is not None:
         place = Path(local).absolute() / inside(topology, component)

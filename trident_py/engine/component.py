@@ -19,6 +19,7 @@ from ..model.retry import TOLD, Stopped
 from ..report.progress import RunningTopology
 from ..spouts.coordination import Coordination
 from ..spouts.inspection import SpoutNodeInfo
+from ..state.roles import EndsWithProcess
 from .attempts import Execute
 from .batch_loop import BatchLoop
 from .phases import phase
@@ -112,6 +113,7 @@ class ComponentRun:
         self.txid = agreed.txid
         self._restore(standing)
         self._compare_order()
+        self._compare_memory()
         self.running.event(self.program.component, "started", self.txid, None)
 
     def await_next(self, until: float | None = None, pending_until: float = 0.0) -> bool:
@@ -213,8 +215,23 @@ class ComponentRun:
                 "of your functions that depend on the order of a set, or on hash(), may differ now. Set "
                 "PYTHONHASHSEED=0 for every start"
             )
-            log.warning("%s", text, extra=TOLD)
-            self.running.event(self.program.component, "reported", txid, None, text)
+            self._warn(txid, text)
+
+    def _compare_memory(self) -> None:
+        """Warn of states in memory that an earlier process has taken with it: the checkpoint has outlived them."""
+        factories = self.program.states().items() if self.txid else ()
+        for name, factory in factories:
+            if isinstance(factory, EndsWithProcess) and factory.is_empty(self.program.conf):
+                text = (
+                    f"state {name} is in memory and begins empty, while the checkpoint {self.log.where} goes on after "
+                    f"txid {self.txid}: what earlier batches brought is neither there nor sent again. Keep it in a "
+                    "database, or start without a checkpoint"
+                )
+                self._warn(None, text)
+
+    def _warn(self, txid: int | None, text: str) -> None:
+        log.warning("%s", text, extra=TOLD)
+        self.running.event(self.program.component, "reported", txid, None, text)
 
     def _report(self, spout: str, error: BaseException) -> None:
         self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")

@@ -19,6 +19,7 @@ from .store_position import (
     ACCEPT,
     BASE,
     FORMAT,
+    IN_MEMORY,
     CheckpointState,
     Joined,
     Recovery,
@@ -160,6 +161,8 @@ def _list_choices(*ways: str | None) -> str:
 
 
 _AGAIN = "process everything again into a new table or topic"
+_NO_FOLDER = " (this cluster has no folder for checkpoints, so each start begins anew: give it the same one each time, "
+_NO_FOLDER += "checkpoints=FOLDER)"
 _SENT = "data that the source sends again is applied again"
 
 
@@ -190,7 +193,7 @@ def _explain_lost(case: Recovery, answer: Remembered, names: list[str]) -> Text:
         f"remembers batch {answer.highest}, written under another checkpoint (lineage {answer.lineage!r}); the "
         f"checkpoint {case.standing.where} is new, and its batches would be skipped or counted twice{why}",
         [
-            "restore the checkpoint that wrote the store",
+            f"restore the checkpoint that wrote the store{_NO_FOLDER if case.standing.where == IN_MEMORY else ''}",
             f"continue the txid sequence after it, {_format_setting(conf, BASE, case.highest)}: {_SENT}",
             new if helps else None,
             _AGAIN,

@@ -135,6 +135,9 @@ class Seeded(NamedTuple):
     operation: str
     seed: str
 
+IN_MEMORY = "in memory"
+"""Where the checkpoint is of a cluster without a folder."""
+
 
 @dataclass(frozen=True)
 class CheckpointState:

@@ -68,6 +68,15 @@ def is_in_object(factory: Any) -> bool:
 
 @role
 @runtime_checkable
+class EndsWithProcess(Protocol):
+    """A factory whose states keep their data in the memory of the driver's process. Topologies that it runs one after
+    the other share it."""
+
+    def is_empty(self, conf: dict) -> bool: ...
+
+
+@role
+@runtime_checkable
 class ChecksPlace(Protocol):
     """A factory that raises DefinitionError, when the topology is built, if its state cannot work there."""
 

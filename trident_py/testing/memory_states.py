@@ -165,6 +165,10 @@ class _MemoryFactory(StateFactory):
         # As in Storm, memory outlives the topology, not the process.
         return service.store(service.of_any_run(conf), f"memory/{self.id}", partial(MemoryStore, self.maxSize))
 
+    def is_empty(self, conf: dict) -> bool:
+        """Called by the driver as a run starts. Return whether this process has put nothing yet."""
+        return not self.store(conf).stored()
+
     def stored(self) -> dict[tuple, Any]:
         """Return all rows of all partitions, read in the driver process: key tuple -> OpaqueValue."""
         return self.store({}).stored()

@@ -127,6 +127,10 @@ class MemoryWindow(KeyedWindow):
         backing = MemoryBacking(self.open(conf), self, partitionIndex, numPartitions, RunContext.of(conf))
         return self.window(conf, backing)
 
+    def is_empty(self, conf: dict) -> bool:
+        """Called by the driver as a run starts. Return whether this process has put nothing yet."""
+        return not self.open(conf).getAllKeys()
+
     def open(self, conf: dict) -> InMemoryWindowsStore:
         """Return the store itself in the driver process, a proxy in a worker."""
         assert isinstance(self.store, InMemoryWindowsStoreFactory)

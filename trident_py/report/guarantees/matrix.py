@@ -57,6 +57,7 @@ _CELLS: dict[tuple[str, str], Cell] = {
 
 # The cells if a replay may differ also in the keys of its rows.
 _MOVED: dict[str, Cell] = {
+    "transactional": Cell(WRONG, _SKIPPED),
     "opaque": Cell(AT_LEAST, "a replay updates other keys, and those of the failed attempt stay (S12)"),
     "insert-ignore": Cell(AT_LEAST, "a replay writes its rows again, under other keys"),
     "upsert": Cell(AT_LEAST, "a replay writes its records again, under other keys"),

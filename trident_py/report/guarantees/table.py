@@ -21,6 +21,7 @@ from ...engine.processors import (
 )
 from ...errors import DefinitionError
 from ...model.plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, operations_of
+from ...model.retry import TOLD
 from ...operations.base import CombinerAggregator, short_name
 from ...operations.determinism import (
     CHANGING,
@@ -35,7 +36,7 @@ from ...operations.determinism import (
     judge,
 )
 from ...spouts.interfaces import OPAQUE
-from ...state.roles import Remarks
+from ...state.roles import EndsWithProcess, Remarks
 from ...tuples import Fields
 from ...windowing import CountWindow
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, effective_kind, worse
@@ -303,7 +304,8 @@ def _of_state(routes: Routes, node: ProcessorNode, done: Mapping[int, Guarantee]
     cells = [(replay, _cell_of(routes, node, replay, causes)) for replay in replays]
     no_spout = (Replay("none"), Cell(NONE, "no spout feeds this state"))
     replay, answer = max(cells, key=lambda pair: ORDER.index(pair[1].guarantee), default=no_spout)
-    answer = _nodes_behind([done[other.id] for other in before if other.id in done], answer)
+    updated = [other for other in before if isinstance(other, ProcessorNode) and other.id in done]
+    answer = _behind_memory(updated, _nodes_behind([done[other.id] for other in updated], answer))
     names, functions = tuple(spout.spout_id for spout in spouts), tuple(cause.what for cause in causes)
     unseen = tuple(cause.what for cause in causes if cause.kind != CHANGING)
     unchecked = any(cause.kind == UNCHECKED for cause in causes)
@@ -366,6 +368,16 @@ def _nodes_behind(earlier: list[Guarantee], answer: Cell) -> Cell:
     return answer
 
 
+def _behind_memory(updated: list[ProcessorNode], answer: Cell) -> Cell:
+    """Say of a state that is fed by the new values of one in memory when its guarantee ends."""
+    factories = {node.state.name: node.state.factory for node in updated if node.state is not None}
+    names = [name for name, factory in factories.items() if isinstance(factory, EndsWithProcess)]
+    if not names or answer.guarantee not in _TOP:
+        return answer
+    fed = f"it is fed by state {', '.join(names)}, in memory, which begins empty with each driver process"
+    return answer._replace(reason=f"{answer.reason}; {fed}")
+
+
 def find_declared_cell(factory: Any, table: Any, spout_kind: str) -> Cell | None:
     """Return the cell from a factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise
     by])."""
@@ -385,15 +397,17 @@ def find_declared_cell(factory: Any, table: Any, spout_kind: str) -> Cell | None
 
 
 def announce(name: str, conf: Mapping[str, Any] | None, plan: Plan) -> None:
-    """Called at submit, before anything starts. Logs the table at INFO.
+    """Called at submit, before anything starts. Logs the table at INFO, and a state whose guarantee is "wrong" as a
+    warning, which Python shows unasked.
 
     Raises DefinitionError if a state is below ``conf["topology.guarantee"]``, or if that value is unknown.
     """
-    required = (conf or {}).get(GUARANTEE)
-    if required is None and not log.isEnabledFor(logging.INFO):
-        return
     table = guarantees(plan, conf)
     require(table, conf)
+    for row in table:
+        if row.guarantee == WRONG:
+            log.warning("state %s may lose or double tuples: %s; to raise it: %s", row.state, row, row.raise_by,
+                        extra=TOLD)  # fmt: skip
     if table:
         log.info("guarantees of %s:\n%s", name, table)
 
