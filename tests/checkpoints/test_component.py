@@ -85,6 +85,29 @@ def test_a_start_beside_a_newer_one_shuts_nobody_out(tmp_path: Path) -> None:
         each.close()
 
 
+class Away(Fenced):
+    """A store that is away when it is opened for the first time, and back at the next call."""
+
+    def open(self, conf: dict) -> int:
+        super().open(conf)
+        if self.told.count("opened") == 1:
+            raise FailedException("away")
+        return 1
+
+
+def test_a_start_that_waits_to_open_a_store_shuts_out_no_newer_one(tmp_path: Path) -> None:
+    """The newer one takes the log, and opens the store, while the older one waits for it."""
+    newer = run_of(tmp_path)
+    told: list[str] = []
+    older = run_of(tmp_path, Away(told))
+    older.running.addListener(lambda event, progress: newer.log.take() if event.kind == "waiting" else None)
+    with pytest.raises(ZombieError, match="has taken it over since this one started"):
+        older.open()
+    assert told == ["asked", "asked", "opened"]
+    for each in (older, newer):
+        each.close()
+
+
 def test_the_end_of_a_batch_becomes_durable_also_if_nobody_waits_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

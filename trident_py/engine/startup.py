@@ -100,8 +100,11 @@ class Startup:
         return agree(self.program.conf, self.standing, self._ask_stores(), deciding)
 
     def raise_fences(self, agreed: Agreement) -> dict[str, int]:
-        self.patience.wait_until_available("the checkpoint", self.check_owner)
-        return self._of_participants(lambda name: self.participants[name].open(self._conf(name, agreed)))
+        def raise_fence(name: str) -> int:
+            self.check_owner()  # at each try: a newer driver may have started while this one waited for the store
+            return self.participants[name].open(self._conf(name, agreed))
+
+        return self._of_participants(raise_fence)
 
     def _of_participants(self, call: Callable[[str], T]) -> dict[str, T]:
         return {
