@@ -291,6 +291,20 @@ def test_a_subclass_that_does_something_else_inherits_neither_kernel_nor_sql() -
         def combine(self, val1: Any, val2: Any) -> Any:
             return val2 + val1
 
-    assert [(c.kernel, c.sql) for c in (Doubled, Longest, Renamed, Own)] == [
-        (None, b.Sum.sql), (None, None), ("count", b.Count.sql), ("sum", "{new} + {old}"),
+    class Halves:
+        def init(self, tuple: Any) -> Any:
+            return tuple[0] / 2
+
+        def combine(self, val1: Any, val2: Any) -> Any:
+            return max(val1, val2)
+
+    class Mixed(Halves, b.Sum): ...  # type: ignore[misc]
+
+    class OfOwn(Own):
+        """Changes nothing."""
+
+    classes = (Doubled, Longest, Renamed, Own, Mixed, OfOwn)
+    assert [(c.kernel, c.sql) for c in classes] == [
+        (None, b.Sum.sql), (None, None), ("count", b.Count.sql), ("sum", "{new} + {old}"), (None, None),
+        ("sum", "{new} + {old}"),
     ]  # fmt: skip

@@ -230,8 +230,8 @@ class CombinerAggregator:
 
     ``kernel`` is "count" or "sum" for a combiner that does exactly that; Arrow then does it on whole columns.
 
-    A subclass that overrides `combine` inherits no ``sql``, and one that overrides any of the three methods no
-    ``kernel``: it names its own.
+    A subclass that overrides `combine`, itself or by another base, inherits no ``sql``, and one that overrides any of
+    the three methods no ``kernel``: it names its own.
 
     ``needs_input``: `init` reads an input field; a topology that gives it none is refused when it is defined.
     """
@@ -243,10 +243,12 @@ class CombinerAggregator:
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        own = vars(cls)
-        if "combine" in own and "sql" not in own:
+        combines = next(base for base in cls.__mro__ if "sql" in vars(base))
+        if cls.combine is not combines.combine:  # type: ignore[attr-defined]
             cls.sql = None
-        if not own.keys().isdisjoint(("init", "combine", "zero")) and "kernel" not in own:
+        base = next(base for base in cls.__mro__ if "kernel" in vars(base))
+        own, named = (cls.init, cls.combine, cls.zero), (base.init, base.combine, base.zero)  # type: ignore[attr-defined]
+        if own != named:
             cls.kernel = None
 
     @abstractmethod
