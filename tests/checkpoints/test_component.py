@@ -17,7 +17,7 @@ from trident_py.checkpoints.hash_seed import own_order
 from trident_py.engine import component
 from trident_py.engine.component import ComponentRun
 from trident_py.engine.program import AttemptOutcome, compile_plan
-from trident_py.errors import FailedException, ZombieError
+from trident_py.errors import DefinitionError, FailedException, ZombieError
 from trident_py.model.context import with_context
 from trident_py.operations.builtin import Count
 from trident_py.spouts import IBatchSpout, IPartitionedTridentSpout
@@ -106,6 +106,21 @@ def test_a_start_that_waits_to_open_a_store_shuts_out_no_newer_one(tmp_path: Pat
     assert told == ["asked", "asked", "opened"]
     for each in (older, newer):
         each.close()
+
+
+def test_a_component_whose_state_has_no_driver_side_leaves_its_spout_and_its_log_closed(tmp_path: Path) -> None:
+    class Wrong(Fenced):
+        def participant(self) -> BatchParticipant:
+            raise DefinitionError("no driver side")
+
+    class Closing(Failing):
+        def close(self) -> None:
+            closed.append(self.where)
+
+    closed: list[str] = []
+    with pytest.raises(DefinitionError, match="no driver side"):
+        run_of(tmp_path, Wrong([]), Closing("nowhere"))
+    assert closed == ["nowhere"]
 
 
 def test_the_end_of_a_batch_becomes_durable_also_if_nobody_waits_for_long(

@@ -158,6 +158,9 @@ class _Coordinator:
     def success(self, txid):
         CALLS.append(("success", self.spout.name, txid))
 
+    def close(self):
+        CALLS.append(("closed", self.spout.name))
+
 
 @dataclass
 class _Emitter:
@@ -260,6 +263,18 @@ def test_a_spout_that_fails_to_open_leaves_none_open():
     with pytest.raises(OSError, match="no door"):
         Player(Numbers(), Broken())
     assert CALLS[-1] == ("close",)
+
+
+def test_a_spout_whose_emitter_cannot_be_made_leaves_nothing_open():
+    class Broken(Committer):
+        def getEmitter(self, txStateId, conf, context):
+            if context.getPartitionIndex() == 1:
+                raise OSError("no door")
+            return super().getEmitter(txStateId, conf, context)
+
+    with pytest.raises(OSError, match="no door"):
+        Player(Broken(), partitions=2)
+    assert CALLS == [("emitter closed",), ("closed", "x")]
 
 
 # Committers

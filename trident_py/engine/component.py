@@ -90,7 +90,8 @@ class ComponentRun:
         self.log.kept = read_kept(program.conf)
         with closing_if_failed([batches]):
             self.coordination = coordinate(spouts, self.program.conf, batches.store, self._report)
-        self.loop = BatchLoop(self.program, self.coordination, running, run)
+        with closing_if_failed([self]):
+            self.loop = BatchLoop(self.program, self.coordination, running, run)
         self.loop.begun = batches.begin
         self.loop.check_owner = batches.check
         self.ended = threading.Event()  # set by the cluster when nobody waits for batches any more

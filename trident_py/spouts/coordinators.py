@@ -242,7 +242,10 @@ class TridentSpoutCoordinator(_Coordinated, _Emitting):
         own = SpoutContext(info.id, 0, len(contexts))
         self.contexts = [own, *contexts]
         super().__init__(spout, spout.getCoordinator(info.id, reporting, own))
-        self._emitters = [spout.getEmitter(info.id, conf, context) for context in (contexts if self.home else [])]
+        self._emitters: list[Any] = []
+        with closing_if_failed([self]):
+            for context in contexts if self.home else []:
+                self._emitters.append(spout.getEmitter(info.id, conf, context))
         self._active: dict[int, TransactionAttempt] = {}
 
     def restore(self, txid: int, metadata: Any) -> None:
