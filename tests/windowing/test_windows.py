@@ -177,6 +177,14 @@ def test_the_tuples_of_a_topology_enter_no_window_of_another_one(tmp_path: Path,
         assert windows(cluster, config, kept, made, name="one", done=1)[0] == {2: {0: [(1, 0, 2, [0, 1])]}}
 
 
+def test_a_new_run_begins_with_empty_windows_and_its_own_time(cluster: Any) -> None:
+    """The memory outlives a run without a checkpoint, and its txids begin anew."""
+    kept, config = InMemoryWindowsStoreFactory(), TumblingDurationWindow.of(D.milliseconds(10))
+    for start in (0, 1000):
+        made = [Batch([[(0, n)]], start + 4 * n) for n in range(4)]
+        assert windows(cluster, config, kept, made, name="w") == expected(config, made)
+
+
 def test_a_store_of_an_older_version_goes_on_and_belongs_to_its_topology(tmp_path: Path) -> None:
     """It has noted the definition alone."""
     kept, made, key = DictStoreFactory(), [Batch([[(0, n)]]) for n in range(2)], "tu|window1|of"

@@ -234,7 +234,11 @@ class KeyedBacking:
 
 
 class MemoryBacking(KeyedBacking):
-    """One partition of a window in the driver's memory. An abandoned attempt that writes late is refused there."""
+    """One partition of a window in the driver's memory. An abandoned attempt that writes late is refused there.
+
+    The memory outlives a run. A run on another checkpoint, or on none, may begin at an earlier txid: blocks from there
+    on are those of other batches, and none of an earlier attempt.
+    """
 
     store: InMemoryWindowsStore
     _stamp = (0, 0)
@@ -242,6 +246,10 @@ class MemoryBacking(KeyedBacking):
     def begin(self, txid: int | None) -> None:
         super().begin(txid)
         self._stamp = (txid or 0, attempt_of(self.context.running))
+        later = [head for head in self._heads if head.txid >= self._stamp[0]]
+        if later and self.store.lineage_of(self._list(self.partition)) != self.context.lineage:
+            self.write([], later)
+            self._heads = [head for head in self._heads if head not in later]
 
     def _count(self, key: str, heads: list[tuple]) -> None:
         self.store.put_newer(key, heads, self.context.lineage, self._stamp)

@@ -107,6 +107,11 @@ class InMemoryWindowsStore(WindowsStore):
             self._stamps[key] = (lineage, stamp)
             self._values[key] = value
 
+    def lineage_of(self, key: str) -> str:
+        """Return the checkpoint for which the key was put last; "" if it was not put by `put_newer`."""
+        with self._lock:
+            return self._stamps.get(key, ("",))[0]
+
     def remove(self, key: str) -> None:
         self.removeAll([key])
 
