@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from trident_py import DefinitionError, LocalCluster, TridentTopology
-from trident_py.config import list_keys
-from trident_py.testing import FixedBatchSpout
+from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
+from trident_py.config import CHECKED, list_keys
+from trident_py.spouts import IRichSpout
+from trident_py.testing import FixedBatchSpout, collect
 
 
 def words() -> Any:
@@ -47,6 +48,45 @@ def words() -> Any:
 def test_what_cannot_be_submitted_is_told_before_anything_starts(given: Any, told: str) -> None:
     with LocalCluster() as cluster, pytest.raises(DefinitionError, match=told):
         cluster.submitTopology(*given())
+
+
+class Once(IRichSpout):
+    """Emits one tuple."""
+
+    over = False
+
+    def open(self, conf: dict, context: Any, collector: Any) -> None:
+        self.collector = collector
+
+    def nextTuple(self) -> None:
+        if not self.over:
+            self.over = True
+            self.collector.emit([1])
+
+    def isExhausted(self) -> bool:
+        return self.over
+
+    def getOutputFields(self) -> Fields:
+        return Fields("value")
+
+
+def run_with_empty_keys(cluster: Any) -> dict[int, list[tuple]]:
+    """All that have an effect, as in a YAML file that names keys without a value."""
+    topology = TridentTopology()
+    collect(topology.newStream("s", Once()), "out")
+    running = cluster.submitTopology("t", dict.fromkeys(CHECKED), topology.build())
+    running.awaitTermination(60)
+    return running.collected("out")  # type: ignore[no-any-return]
+
+
+def test_none_stands_for_the_default_of_each_key(tmp_path: Path) -> None:
+    with LocalCluster(str(tmp_path)) as cluster:
+        assert run_with_empty_keys(cluster) == {1: [(1,)]}
+
+
+@pytest.mark.spark
+def test_none_stands_for_the_default_of_each_key_on_spark(spark_cluster: Any) -> None:
+    assert run_with_empty_keys(spark_cluster()) == {1: [(1,)]}
 
 
 def test_an_unknown_key_is_warned_of_with_the_one_that_was_meant(caplog: pytest.LogCaptureFixture) -> None:

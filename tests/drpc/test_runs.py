@@ -112,6 +112,13 @@ def waiting(drpc: LocalDRPC) -> tuple[TridentTopology, threading.Event, list[str
     return topology, go, begun
 
 
+def test_a_request_may_wait_without_a_limit(drpc: LocalDRPC, cluster: LocalCluster) -> None:
+    topology, go, _ = waiting(drpc)
+    cluster.submitTopology("t", {"drpc.request.timeout.secs": float("inf")}, topology.build())
+    threading.Timer(0.2, go.set).start()
+    assert drpc.execute("wait", "a") == drpc.execute("wait", "a", 1e300) == [["a", "a"]]
+
+
 def test_a_request_times_out_to_the_second(drpc: LocalDRPC, cluster: LocalCluster) -> None:
     topology, go, begun = waiting(drpc)
     cluster.submitTopology("t", {"drpc.request.timeout.secs": 1, "drpc.worker.threads": 1}, topology.build())

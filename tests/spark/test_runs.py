@@ -191,6 +191,12 @@ def test_stop_does_not_wait_for_a_batch_that_hangs(spark_cluster: Any, tmp_path:
     assert over(tmp_path / "checkpoints") == 0
 
 
+def test_a_stop_may_give_the_batch_all_time(spark_cluster: Any, tmp_path: Path) -> None:
+    topology = copy_topology(tmp_path / "out", numbers(2))
+    running = spark_cluster().submitTopology("t", {"topology.stop.grace.secs": float("inf")}, topology)
+    assert running.awaitTermination(60) and running.exception is None
+
+
 class Blocks(FixedBatchSpout):
     """Emits in the driver, and never comes back."""
 

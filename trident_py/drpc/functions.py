@@ -16,6 +16,7 @@ from ..entry_points import load
 from ..errors import DRPCExecutionException
 from ..model.context import with_context
 from ..model.plan import DRPCNode, Plan, ProcessorNode, describe
+from ..model.retry import LONGEST
 from ..report.progress import RunningTopology
 from .local_drpc import TIMEOUT_SECONDS, LocalDRPC, default_drpc
 from .workers import THREADS, Request, Workers
@@ -100,7 +101,7 @@ class Functions:
 
     def ask(self, function: str, args: str, timeout: float | None) -> tuple[Future[str], float]:
         """Ask; returns the answer to come, and for how many seconds to wait for it. Raises DRPCExecutionException."""
-        seconds = self._timeout if timeout is None else timeout
+        seconds = min(self._timeout if timeout is None else timeout, LONGEST)
         ready = partial(self._ready, function, time.monotonic() + seconds)
         request = Request(function, args, ready, Future())
         self._workers.put(request)

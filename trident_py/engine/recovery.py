@@ -86,7 +86,7 @@ def agree(
 def _base(conf: Mapping[str, Any], answers: Mapping[str, Remembered]) -> int:
     """Return the txid that a new checkpoint counts from: 0, or the number in the setting. A number expires with the
     first batch, whose txid is higher."""
-    base = conf.get(BASE, 0)
+    base = 0 if conf.get(BASE) is None else conf[BASE]
     if not isinstance(base, int) or isinstance(base, bool) or not 0 <= base <= _MOST:
         highest = max((each.highest for each in answers.values()), default=0)
         raise DefinitionError(

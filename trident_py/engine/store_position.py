@@ -277,7 +277,7 @@ class Recovery:
 
 def list_accepted(conf: Mapping[str, Any]) -> list:
     """Return what the setting accepts."""
-    tokens = conf.get(ACCEPT, [])
+    tokens = conf.get(ACCEPT) or []
     return [tokens] if isinstance(tokens, str) else list(tokens)
 
 

@@ -22,6 +22,8 @@ log = logging.getLogger("trident_py")
 T = TypeVar("T")
 START_WAIT = "topology.start.wait.secs"
 START_WAIT_SECONDS = 60.0
+LONGEST = 1e9
+"""The longest wait, in seconds, that every clock of Python takes: 31 years. More, or infinity, is as long."""
 TOLD = {"told": True}
 """The extra of a record of the log that says what an event of the run says too."""
 
@@ -33,7 +35,8 @@ class Stopped(Exception):
 def start_wait(conf: dict) -> float:
     """Return the seconds that a start waits for unavailable stores. Raises DefinitionError unless it is a number from 0
     on."""
-    seconds = conf.get(START_WAIT, START_WAIT_SECONDS)
+    given = conf.get(START_WAIT)
+    seconds = START_WAIT_SECONDS if given is None else given
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
         raise DefinitionError(f"{START_WAIT} must be a number of seconds, at least 0; got {seconds!r}")
     return float(seconds)

@@ -21,7 +21,7 @@ from ..engine.program import AttemptOutcome, BatchInfo, Program, Row, descriptor
 from ..engine.program import outcome as outcome_of
 from ..errors import TopologyError, TridentError, ZombieError
 from ..model.context import RunContext, with_context
-from ..model.retry import Stopped
+from ..model.retry import LONGEST, Stopped
 from ..report.progress import RunningTopology
 from ..rpc import service
 from ..rpc.service import HomeService, Proxy
@@ -119,7 +119,8 @@ class SparkComponent:
     @property
     def _grace(self) -> float:
         """Seconds that a stop gives the running batch."""
-        return float(self.program.conf.get(STOP_GRACE, 10))
+        given = self.program.conf.get(STOP_GRACE)
+        return 10.0 if given is None else float(min(given, LONGEST))
 
     def _for_workers(self, program: Program) -> Program:
         """Return the program whose tasks reach the metadata store here. Only transactional partitioned spouts call

@@ -178,7 +178,7 @@ class RichSpoutCoordinator(_HomeCoordinator):
     def __init__(self, info: SpoutNodeInfo, conf: dict, report: Report) -> None:
         super().__init__(info, report)
         self._conf = conf
-        self._limit = int(conf.get(MAX_BATCH_SIZE, 1000))
+        self._limit = int(conf.get(MAX_BATCH_SIZE) or 1000)
         self._collectors = [SpoutOutputCollector() for _ in self._spouts]
         self._pending: list[dict[int, list]] = [{} for _ in self._spouts]
         self._open: set[int] = set()
