@@ -74,6 +74,8 @@ def check(component: Component, log: BatchLog, txid: int, then: str = "Nothing w
     if opening.standing.is_new:
         raise LineageError(f"{component.shown} has no checkpoint in {log.where}")
     kept = [each.txid for each in log.list_kept()]
+    if txid > kept[0]:
+        raise LineageError(f"{component.shown} is at txid {kept[0]}, so there is no batch {txid} yet. {then}")
     if txid not in kept:
         reach = f"back to txid {kept[-1]}" if len(kept) > 1 else "no further back"
         raise LineageError(
