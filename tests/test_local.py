@@ -12,9 +12,9 @@ from semantics.support import Batches
 from states.sql import SqlMapState
 from trident_py import DefinitionError, LocalCluster, TopologyError, TridentTopology
 from trident_py.engine.worker_cache import _runs
-from trident_py.errors import TridentError
+from trident_py.errors import FailedException, TridentError
 from trident_py.model.context import RunContext
-from trident_py.operations import Function
+from trident_py.operations import BaseAggregator, Function
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.state import MemoryBackingMap, NonTransactionalMap, StateFactory
 from trident_py.testing import FeederBatchSpout, FixedBatchSpout, LoggingBackingMap, MemoryMapState, collect, stored
@@ -138,6 +138,39 @@ def test_the_name_and_the_run_are_in_the_conf_that_operations_get() -> None:
     with LocalCluster() as cluster:
         assert cluster.submitTopology("named", {"own": 5}, topology.build()).awaitTermination(30)
     assert (seen["topology.name"], seen["own"]) == ("named", 5)
+
+
+class Opened(BaseAggregator):
+    def init(self, batchId: Any, collector: Any) -> None: ...
+
+    def aggregate(self, value: Any, tuple: Any, collector: Any) -> None: ...
+
+    def complete(self, value: Any, collector: Any) -> None:
+        collector.emit([1])
+
+
+def test_of_a_chain_that_cannot_be_prepared_nothing_stays_open() -> None:
+    """Each replay prepares it anew."""
+    calls: list[str] = []
+
+    class First(Opened):
+        def prepare(self, conf: dict, context: Any) -> None:
+            calls.append("opened")
+
+        def cleanup(self) -> None:
+            calls.append("closed")
+
+    class Second(Opened):
+        def prepare(self, conf: dict, context: Any) -> None:
+            if len(calls) < 4:
+                raise FailedException("away")
+
+    topology = TridentTopology()
+    stream = topology.newStream("s", FixedBatchSpout("n", 1, (1,)))
+    stream.chainedAgg().aggregate("n", First(), "a").aggregate("n", Second(), "b").chainEnd()
+    with LocalCluster() as cluster:
+        cluster.submitTopology("t", {}, topology.build()).awaitTermination(60)
+    assert calls == ["opened", "closed"] * 3
 
 
 def test_operations_are_prepared_once_for_each_partition_and_cleaned_up_at_the_end() -> None:

@@ -264,7 +264,11 @@ class LevelTask:
             return SpoutProcessor(info, context, self.partition, self._conf, share)
         assert isinstance(node, ProcessorNode)
         context.letters = lambda spout: self.batch.letters(spout, self.partition)
-        return node.spec.make(context) if self.watch is None else self.watch.make(node, context)
+        try:
+            return node.spec.make(context) if self.watch is None else self.watch.make(node, context)
+        except BaseException as error:  # another operation of the node may be open
+            close_all([context.cleanup], error)
+            raise
 
     def _conf(self) -> dict:
         return with_context(self.program.conf, run=self.batch.run, lineage=self.batch.lineage)
