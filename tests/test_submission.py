@@ -10,6 +10,7 @@ import pytest
 
 from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
 from trident_py.config import CHECKED, list_keys
+from trident_py.errors import TridentError
 from trident_py.spouts import IRichSpout
 from trident_py.testing import FixedBatchSpout, collect
 
@@ -48,6 +49,14 @@ def words() -> Any:
 def test_what_cannot_be_submitted_is_told_before_anything_starts(given: Any, told: str) -> None:
     with LocalCluster() as cluster, pytest.raises(DefinitionError, match=told):
         cluster.submitTopology(*given())
+
+
+def test_a_name_that_is_too_long_for_a_folder_is_told_with_the_place(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    topology = TridentTopology()
+    topology.newStream("s" * 300, FixedBatchSpout("word", 2, ("a",)))
+    with LocalCluster(str(tmp_path)) as cluster, pytest.raises(TridentError, match=r"s cannot be used: .*too long"):
+        cluster.submitTopology("t", {}, topology.build())
 
 
 class Once(IRichSpout):

@@ -45,8 +45,8 @@ def open_log(
     local = local_folder(root)
     if local is not None:
         place = Path(local).absolute() / inside(topology, component)
-        _refuse_copied_back(place)
         try:
+            _refuse_copied_back(place)
             return BatchLog(AppendLogStore(place), str(place), topology, order)
         except OSError as error:
             raise TridentError(f"the checkpoint {place} cannot be used: {error}") from error
@@ -68,8 +68,8 @@ def read_log(
     local = local_folder(root)
     if local is not None:
         place = Path(local).absolute() / inside(topology, component)
-        _refuse_copied_back(place)
         try:
+            _refuse_copied_back(place)
             return BatchLog(read_journal(place), str(place), topology, order)
         except OSError as error:
             raise TridentError(f"the checkpoint {place} cannot be read: {error}") from error
