@@ -162,3 +162,10 @@ def test_every_state_that_ships_says_where_its_data_is() -> None:
     at_home = {MemoryWindow, LoggingBackingMap.Factory}
     assert made - says == {KeyedWindow, Crashing, StateFactoryOf} | at_home
     assert all(each.needs.home for each in at_home)
+
+
+@pytest.mark.parametrize("field", ["stores", "names", "within"])
+def test_a_text_is_no_set_of_places(field: str) -> None:
+    sets: dict[str, Any] = {"stores": frozenset(["data"]), "names": frozenset(["files"]), "within": frozenset()}
+    with pytest.raises(DefinitionError, match=rf"Location: {field} is one text; .*Location\(frozenset\(\["):
+        Location(**{**sets, field: "data"})

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ..errors import StateError
+from ..errors import DefinitionError, StateError
 from ..model.requirements import Needs
 from ..operations.base import BaseOperation, EachOperation, Operation, TridentCollector
 from ..tuples import Fields, TridentTuple
@@ -73,6 +73,13 @@ class Location:
     shared: str = ""
     shown: str = field(default="", compare=False)
     within: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Raise DefinitionError for a text in place of a set: each of its characters would count as an element."""
+        for name in ("stores", "names", "within"):
+            if isinstance(getattr(self, name), str):
+                call = 'Location(frozenset(["host:port/database"]), frozenset(["table"]))'
+                raise DefinitionError(f"Location: {name} is one text; it takes a frozenset of texts, as in {call}")
 
     def meets(self, other: Location) -> bool:
         """Return whether both have a table, a topic or a folder in common; a folder has those inside it."""
