@@ -184,11 +184,21 @@ def test_the_page_shows_the_matrix_of_the_code() -> None:
         assert told == [_cell(spout, kind, moved).guarantee for spout, moved in COLUMNS], kind
 
 
-def test_of_an_unknown_kind_nothing_is_promised() -> None:
-    found = into(stream_of(transactional()), "mystery")
+@pytest.mark.parametrize("kind", ["mystery", "my batch"])
+def test_of_an_unknown_kind_nothing_is_promised(kind: str) -> None:
+    found = into(stream_of(transactional()), kind)
     assert found.guarantee == AT_LEAST
-    assert "'mystery'" in found.reason
+    assert repr(kind) in found.reason
     assert into(stream_of(transactional()), None).state_kind == "unknown"
+
+
+def test_a_misspelled_kind_is_refused_where_the_state_is_defined() -> None:
+    stream = stream_of(transactional())
+    message = r"no kind 'transactionl'; the kinds are: non-transactional, .*\. Did you mean 'transactional'\?"
+    with pytest.raises(DefinitionError, match=message):
+        stream.partitionPersist(Rows("transactionl"), "word", RowUpdater())
+    with pytest.raises(DefinitionError, match=message):
+        stream.topology.newStaticState(Rows("transactionl"))
 
 
 def test_of_several_spouts_the_worst_counts() -> None:

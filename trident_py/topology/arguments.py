@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import cache
 from typing import Any, get_overloads
@@ -13,6 +13,7 @@ from ..errors import DefinitionError
 from ..model.secrets import hide
 from ..operations.base import Aggregator, CombinerAggregator, ReducerAggregator
 from ..operations.columnar import Columnar
+from ..report.guarantees import STATE_KINDS
 from ..tuples import Fields
 
 
@@ -140,9 +141,20 @@ def check_fields(names: Fields, stream: Fields) -> Fields:
     return stream.only(names)
 
 
-def near(name: str, fields: Fields) -> str:
-    """Return `. Did you mean ...?` if a field has a similar name, else an empty text."""
-    found = difflib.get_close_matches(name, list(fields), 1)
+def check_state_kind(factory: Any) -> None:
+    """Raise DefinitionError for a misspelled kind of state. Another one that is not known is at least once."""
+    kind = getattr(factory, "kind", None)  # a user's factory need not have it
+    told = getattr(factory, "guarantees", None) is not None
+    if isinstance(kind, str) and kind not in STATE_KINDS and not told and (hint := near(kind, STATE_KINDS, 0.8)):
+        raise DefinitionError(
+            f"{factory!r}: no kind {kind!r}; the kinds are: {', '.join(STATE_KINDS)}{hint} "
+            "A kind of your own with such a name needs `guarantees` in the factory"
+        )
+
+
+def near(name: str, names: Iterable[str], least: float = 0.6) -> str:
+    """Return `. Did you mean ...?` if one of the names, such as fields, is similar, else an empty text."""
+    found = difflib.get_close_matches(name, list(names), 1, least)
     return f". Did you mean {found[0]!r}?" if found else ""
 
 

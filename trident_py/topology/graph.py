@@ -15,7 +15,7 @@ from ..operations.resources import ResourceDeclarer
 from ..state import StateFactory, StateSpec
 from ..state.roles import MakesState
 from ..tuples import Fields, FieldsLike
-from .arguments import check_fields, check_object
+from .arguments import check_fields, check_object, check_state_kind
 
 
 class Graph:
@@ -53,6 +53,7 @@ class Graph:
         check_object("a state", factory, StateFactory)
         if not isinstance(factory, MakesState):
             raise DefinitionError(f"{factory!r} is not a StateFactory: it has no makeState")
+        check_state_kind(factory)
         self._static += static
         state_id = f"static{self._static}" if static else f"state{len(self._nodes)}"
         # any factory may have any of these attributes, and they may hold something else than a name

@@ -124,8 +124,8 @@ class Files:
             change = f"from {file.size} to {now.size} bytes" if now.size != file.size else "rewritten"
             raise SpoutError(
                 f"FileSpout: {file.path} has changed since this run first listed it ({change}), so txid {txid} "
-                "cannot be emitted unchanged. Restore the file, or start again with a new checkpoint; "
-                "put new data into new files"
+                "cannot be emitted unchanged. Restore the file with its time of change; or list the files anew, with "
+                "`trident txid rewind --to 0` or a new checkpoint; put new data into new files"
             )
 
     def open(self, path: str) -> Any:
