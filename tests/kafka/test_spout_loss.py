@@ -23,10 +23,11 @@ from spout_support import (
 
 from trident_py.checkpoints.metadata_store import MemoryMetadataStore
 from trident_py.cli.display import is_no_event
-from trident_py.errors import FailedException, SpoutError
+from trident_py.errors import SpoutError
 from trident_py.kafka import KafkaSpout
 from trident_py.kafka.batches import TopicPosition
 from trident_py.kafka.offsets import Judge, View, settle
+from trident_py.kafka.topic_metadata import Watch
 
 COMPACTED = {"cleanup_policy": "compact", "segment_ms": 100, "min_cleanable_dirty_ratio": 0.01}
 
@@ -258,12 +259,25 @@ def test_a_topic_that_comes_back_and_goes_again_is_another_loss(caplog: pytest.L
     assert not any(map(is_no_event, caplog.records)), "the display tells the event, and stderr would tell it again"
 
 
-def test_a_replay_of_a_topic_that_is_not_to_be_seen_waits_before_it_judges(kafka: Any, play: Any, topic: str) -> None:
-    player = play(topic)
+def test_a_replay_of_a_topic_that_is_not_to_be_seen_waits_before_it_judges(
+    kafka: Any, play: Any, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    player, seen = play(topic), Watch.topics
     player.emit(1)
+    views = iter([{}, {}])
+    monkeypatch.setattr(Watch, "topics", lambda watch: next(views, None) or seen(watch))
+    assert values(player.emit(1, 1)) == ["0", "1", "2"]
+
+
+def test_one_replay_is_enough_to_tell_that_a_topic_is_gone(kafka: Any, play: Any, topic: str) -> None:
+    """Replays come up to ten seconds apart, so none can count on the one before to have seen the topic missing."""
+    opaque, transactional = play(topic, kind="opaque"), play(topic)
+    opaque.emit(1)
+    transactional.emit(1)
     delete(kafka, topic)
-    with pytest.raises(FailedException, match="is not visible now"):
-        player.emit(1, 1)
+    with pytest.raises(SpoutError, match="offsets 0 to 2 belonged to a topic that is gone"):
+        transactional.emit(1, 9)
+    assert values(opaque.emit(1, 9)) == []
 
 
 def test_a_partition_more_changes_nothing_for_the_others(kafka: Any, play: Any, topic: str) -> None:

@@ -24,7 +24,7 @@ from .batches import (
 )
 from .clients import log
 from .consumed_offsets import share
-from .offsets import AbandonedTopics, BrokenPromise, Judge, View, choose_start, has_gone_back, settle
+from .offsets import PATIENCE, AbandonedTopics, BrokenPromise, Judge, View, choose_start, has_gone_back, settle
 from .open_transactions import OpenTransactions
 from .options import KafkaOptions
 from .reader import KafkaEmitter
@@ -326,11 +326,20 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return self._settle(view, base)
 
     def _again(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        """Return the same ranges for a replay. A range that is known to be unreadable ends the run, or is left out."""
+        """Return the same ranges for a replay. A range that is known to be unreadable ends the run, or is left out. Of
+        what may pass it is asked again here: further attempts may come too seldom to see that it lasts."""
+        until = time.monotonic() + 2 * PATIENCE
         try:
-            view = self._look(topics=True)
+            while (kept := self._readable(metadata, self._look(topics=True))) is None and time.monotonic() < until:
+                time.sleep(AWAY)
         except FailedException:
             return metadata  # the tasks cannot reach the cluster either, and fail the batch
+        if kept is None:
+            raise FailedException(f"KafkaSpout {self._id!r}: a topic of the batch is not visible now")
+        return kept
+
+    def _readable(self, metadata: dict[str, Any], view: View) -> dict[str, Any] | None:
+        """Return what can be read again of a batch; None if a topic is not visible, which may pass."""
         kept = {name: [id, after, list(starts)] for name, (id, after, starts) in metadata.items()}
         for piece in ranges_of(metadata):
             topic, begin = view.topics.get(piece.topic), view.begins.get(piece.place)
@@ -338,7 +347,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             if topic is None or topic.id != piece.id:
                 text = f"{where} belonged to a topic that is gone"
                 if not self._judge(BrokenPromise(f"replay {piece.id} {piece.place}", text, topic is None)):
-                    raise FailedException(f"KafkaSpout {self._id!r}: topic {piece.topic} is not visible now")
+                    return None
                 kept[piece.topic][2] = [start for start in kept[piece.topic][2] if start[0] != piece.partition]
             elif begin is not None and begin > piece.start and self._options.kind != OPAQUE:
                 self._judge(BrokenPromise("", f"{where} must be read again, but the log begins at {begin}"))
