@@ -172,7 +172,7 @@ class TopicLedger(BatchParticipant):
         with Partitions(place, self._settings) as parts:
             parts.open(old.partitions)
             self._write_first(old._replace(generation=old.generation + 1, attempt=0, topic=topic))
-            parts.settle(anew)
+            parts.settle(self._check_newest if anew else None)
             self._over = max(self._mark.over, parts.last)
         self._note_partitions(old.partitions)
         self._layout = TopicLayout(place, self._settings, Layout.of(0, conf).way) if self._counted else None
@@ -181,18 +181,16 @@ class TopicLedger(BatchParticipant):
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Record the batch's spread before any partition writes, and shut out older attempts. Raises StateError if
         another state has become the owner of the topic, or if the brokers have gone back."""
-        if self._joins is not None:
-            self._owner.claim()
         if attempt > 0:
-            self._check_marks(self._opened_place)
+            self._check_marks()
+        joined = self._join(numPartitions)  # marks of another lineage tell nothing of this batch
         spread = Layout(numPartitions)
         if self._layout is not None:
             spread = self._layout.of_batch(txid, numPartitions, self._mark.spread)
-        joined = self._join()
         if self._counted and spread.partitions > self._mark.marked:
             with Partitions(self._opened_place, self._settings) as parts:
                 parts.open(spread.partitions)
-                parts.settle(False)
+                parts.settle()
             self._note_partitions(spread.partitions)
         due = time.monotonic() - self._written > RENEWED
         if joined is not None or spread != self._mark.spread or attempt > 0 or due:
@@ -210,18 +208,22 @@ class TopicLedger(BatchParticipant):
             self._mark = self._mark._replace(marked=partitions, since=int(time.time()))
             self._written = -RENEWED
 
-    def _join(self) -> Mark | None:
-        """Write, before the first batch of a run or the end of one that was decided, the driver's mark with this
-        checkpoint, if it must record it."""
+    def _join(self, partitions: int = 0) -> Mark | None:
+        """Called before the first batch of a run or the end of one that was decided. Claims the topic, and returns the
+        driver's mark with this checkpoint, if it must record it. Marks of a lineage that is to be forgotten are reset,
+        also those of ``partitions`` that the last batch did not have."""
         if self._joins is None:
             return None
+        self._check_newest()
+        self._owner.claim()
         over, forget, lineage = self._joins
         if (self._mark.lineage, self._mark.run) == (lineage, self._run) and self._over >= over:
             return None
         if forget and self._mark.lineage != lineage:
+            self._write(self._mark._replace(over=self._over))  # a restart finds what this one has found
             with Partitions(self._opened_place, self._settings) as parts:
-                parts.open(self._mark.partitions)
-                parts.settle(True)  # before the mark has the new lineage: a restart would skip it
+                parts.open(max(self._mark.partitions, partitions))
+                parts.settle(self._check_newest)  # before the mark has the new lineage: a restart would skip it
         return self._mark._replace(lineage=lineage, run=self._run)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
@@ -230,17 +232,18 @@ class TopicLedger(BatchParticipant):
         if self._layout is not None:
             self._layout.check(txid, receipts)
         if not receipts and self._producer is not None:
-            self._check_marks(self._opened_place)
-            if self._joins is not None:
-                self._owner.claim()
+            self._check_marks()
             self._write((self._join() or self._mark)._replace(over=txid))
             self._joins = None
             self._known = {}  # the driver's mark is behind theirs
         self._known |= {receipt["partition"]: txid for receipt in receipts if receipt["written"]}
 
-    def _check_marks(self, place: MarkPlace) -> None:
+    def _check_marks(self) -> None:
         """Raise StateError if marks are behind those that this driver knows to be written. Called after a failed
         attempt: a producer fails on brokers that have gone back, since they miss its last sequence number."""
+        if self._joins is not None:
+            return  # nothing of this run is known, and a mark that is forgotten may be behind the one before
+        place = self._opened_place
         known: dict[int | str, int] = {DRIVER: self._mark.over, **self._known}  # type: ignore[dict-item]
         for part, txid in known.items():
             if self._read_last(place, part) >= txid or place.is_pending(part):
@@ -283,16 +286,17 @@ class TopicLedger(BatchParticipant):
     def _write(self, mark: Mark) -> None:
         """Write the driver's mark. Raises ZombieError if a newer driver has taken over, FailedException if the broker
         is away."""
-        place, writer = self._opened_place, self._producer
+        writer = self._producer
         assert writer is not None
         if not writer.is_open:
-            self._check_newest(place)  # before `open`, so that an older driver does not shut out a newer one
+            self._check_newest()  # before `open`, so that an older driver does not shut out a newer one
             writer.open()
-            self._check_newest(place)
+            self._check_newest()
         writer.commit(mark, self._owner.renewal())
         self._mark, self._written = mark, time.monotonic()
 
-    def _check_newest(self, place: MarkPlace) -> None:
+    def _check_newest(self) -> None:
+        place = self._opened_place
         mark = place.read(DRIVER)
         if mark is not None and mark.generation > self._mark.generation:
             raise newer_driver(place.label, self._mark.generation, mark.generation)

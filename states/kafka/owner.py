@@ -62,22 +62,26 @@ class Partitions:
     def _make(self, count: int) -> None:
         self._producers = [TransactionalProducer(self._place, part, self._settings) for part in range(count)]
 
-    def settle(self, anew: bool) -> None:
+    def settle(self, check_newest: Callable[[], None] | None = None) -> None:
         """Called after the new driver's mark is written; writes the partitions' marks again, which shuts out a task of
-        the old driver that has reopened its producer meanwhile. ``anew``: resets the marks' txids to 0."""
-        self.marks = self._in_parallel(lambda part: self._settle(part, anew))
+        the old driver that has reopened its producer meanwhile. With ``check_newest`` resets the marks' txids to 0,
+        each after this was called, which raises if a newer driver may have written the mark."""
+        self.marks = self._in_parallel(lambda part: self._settle(part, check_newest))
 
     def _take_over(self, part: int) -> Mark:
         self._producers[part].open()
         return self._place.read_after_open(part) or Mark()
 
-    def _settle(self, part: int, anew: bool) -> Mark:
+    def _settle(self, part: int, check_newest: Callable[[], None] | None) -> Mark:
         writer, mark = self._producers[part], self.marks[part]
         if not writer.is_open:  # its last commit was not clean
             mark = self._take_over(part)
         while True:
+            wanted = mark
+            if check_newest is not None:
+                check_newest()
+                wanted = mark._replace(txid=0)
             try:
-                wanted = mark._replace(txid=0) if anew else mark
                 writer.commit(wanted)
                 return wanted
             except FailedException as error:

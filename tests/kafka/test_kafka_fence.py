@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from states.kafka import RowUpdater, TransactionalTopicState
 from states.kafka import producer as transactions
 from states.kafka.ledger import TopicLedger
 from states.kafka.marks import DRIVER, HeldMark, Mark, MarkPlace
+from states.kafka.owner import Partitions
 from states.kafka.producer import TransactionalProducer
 from states.kafka.settings import cluster_of
+from trident_py.engine.store_position import CheckpointState
 from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import SILENT, persist
@@ -28,6 +31,9 @@ def factory(kafka: Any) -> TransactionalTopicState:
     return TransactionalTopicState(kafka.bootstrap, kafka.create_topic(partitions=2), value="v")
 
 
+ABANDON = {"topology.lineage.abandon": "first"}
+
+
 def rows(*values: str) -> list[TridentTuple]:
     return [TridentTuple.of(["v"], (each,)) for each in values]
 
@@ -36,8 +42,10 @@ def stored(factory: TransactionalTopicState) -> list[str]:
     return sorted((each.value or b"").decode() for each in read(factory.bootstrap, factory.topic))
 
 
-def driver(factory: TransactionalTopicState, lineage: str = "first", **more: Any) -> Driver:
-    return Driver(factory, RowUpdater(), lineage, **more)
+def driver(
+    factory: TransactionalTopicState, lineage: str = "first", standing: CheckpointState | None = None, **more: Any
+) -> Driver:
+    return Driver(factory, RowUpdater(), lineage, standing, **more)
 
 
 def place(factory: TransactionalTopicState) -> MarkPlace:
@@ -320,30 +328,98 @@ def test_a_call_without_an_answer_is_given_up(monkeypatch: pytest.MonkeyPatch, l
 def test_a_new_lineage_begun_by_a_driver_that_died_is_begun_by_the_next_one(
     factory: TransactionalTopicState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It dies on each side of the mark that names the new lineage: no batch of the new one is taken for an old one."""
+    """It dies on each side of each of its marks: no batch of the new lineage is taken for an old one, and until the
+    driver's mark names the new one, each start finds what the first one has found."""
     one = driver(factory)
     for txid in (1, 2):
         one.batch(rows(f"{txid}"), txid, of=1)
-    write = TopicLedger._write
+    made, write = {"base": 0, "states": {"s": ("first", 2, 0, True, "", 2)}}, TopicLedger._write
+    for written in (False, True):
+        for left in (0, 1):
+            steps = iter(range(left, -1, -1))
 
-    def dies_after(ledger: TopicLedger, mark: Mark) -> None:
-        write(ledger, mark)
-        raise KeyboardInterrupt
+            def dies(
+                ledger: TopicLedger, mark: Mark, steps: Iterator[int] = steps, written: bool = written
+            ) -> None:  # fmt: skip
+                last = next(steps) == 0
+                if written or not last:
+                    write(ledger, mark)
+                if last:
+                    raise KeyboardInterrupt
 
-    def dies_before(ledger: TopicLedger, mark: Mark) -> None:
-        raise KeyboardInterrupt
-
-    abandon = {"topology.lineage.abandon": "first"}
-    for death in (dies_before, dies_after):
-        dying = driver(factory, "second", **abandon)
-        monkeypatch.setattr(TopicLedger, "_write", death)
-        with pytest.raises(KeyboardInterrupt):
-            dying.participant.prepare(1, 0, 1)
-        monkeypatch.undo()
-    again = driver(factory, "second", **abandon)
+            dying = driver(factory, "second", standing=CheckpointState("c", "contract", made, "second"))
+            monkeypatch.setattr(TopicLedger, "_write", dies)
+            with pytest.raises(KeyboardInterrupt):
+                dying.participant.prepare(1, 0, 1)
+            monkeypatch.undo()
+    again = driver(factory, "second", standing=CheckpointState("c", "contract", made, "second", begun=True))
     for txid in (1, 2, 3):
         again.batch(rows(f"{txid}"), txid, of=1)
     assert stored(factory) == ["1", "1", "2", "2", "3"]
+
+
+def test_an_older_driver_that_begins_a_new_lineage_late_leaves_the_marks_of_a_newer_one(
+    factory: TransactionalTopicState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two starts were told to give up the checkpoint of before, and the first one wakes up: at once, or at the moment
+    when it has looked for a newer one."""
+    driver(factory).batch(rows("1"), 1, of=1)
+    old, early = (driver(factory, "second", **ABANDON) for _ in range(2))
+    with pytest.raises(ZombieError, match="newer one with generation 3"):
+        old.participant.prepare(1, 0, 1)
+    newer: list[Driver] = []
+
+    def meanwhile(parts: Partitions, count: int) -> list[Mark]:
+        monkeypatch.undo()
+        marks = parts.open(count)
+        newer.append(driver(factory, "second", **ABANDON))
+        newer[0].run(rows("2"), 1, of=1)
+        return marks
+
+    monkeypatch.setattr(Partitions, "open", meanwhile)
+    with pytest.raises(ZombieError, match="newer one with generation 4"):
+        early.participant.prepare(1, 0, 1)
+    newer[0].batch(rows("2"), 1, of=1, attempt=1)
+    assert stored(factory) == ["1", "2"]
+
+
+def test_an_answer_that_is_lost_as_a_new_lineage_begins_is_not_taken_for_a_store_that_has_gone_back(
+    factory: TransactionalTopicState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = driver(factory)
+    one.batch(rows("1"), 1, of=1)
+    one.participant.prepare(2, 0, 1)
+    one.publish(2, 0, [])
+    new, write = driver(factory, "second", **ABANDON), TopicLedger._write
+
+    def lost(ledger: TopicLedger, mark: Mark) -> None:
+        known = ledger._mark
+        write(ledger, mark)
+        if mark.lineage == "second":
+            monkeypatch.undo()
+            ledger._mark = known
+            raise FailedException("no answer")
+
+    monkeypatch.setattr(TopicLedger, "_write", lost)
+    with pytest.raises(FailedException, match="no answer"):
+        new.participant.prepare(1, 0, 1)
+    new.batch(rows("2"), 1, of=1, attempt=1)
+    assert stored(factory) == ["1", "2"]
+
+
+@pytest.mark.parametrize("spread", [2, 4])
+def test_marks_of_an_abandoned_lineage_tell_nothing_of_another_spread(
+    factory: TransactionalTopicState, spread: int
+) -> None:
+    """Neither those of the same txid, nor those of partitions that its last batch did not have."""
+    driver(factory).batch(rows(*"abcdefgh"), 1, of=4)
+    if spread == 4:
+        driver(factory).batch(rows("i"), 2, of=2)
+    before = stored(factory)
+    new = driver(factory, "second", **ABANDON)
+    for txid in (1, 2):
+        new.batch(rows(*"abcdefgh"), txid, of=spread)
+    assert stored(factory) == sorted([*before, *"abcdefghabcdefgh"])
 
 
 @pytest.mark.parametrize("metadata", ["", "mine", "{}", '{"txid": 7}', '{"txid":1,"generation":1,"lineage":"first"}'])
