@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from trident_py.errors import StateError
 from trident_py.model.context import RunContext
 
-from ..ledger.fence import Fence, newer_driver, store_behind_error
+from ..ledger.fence import Fence, store_behind_error
 from .marks import DRIVER, Mark, MarkPlace
 from .producer import TransactionalProducer
 
@@ -82,16 +82,16 @@ class TopicFence(Fence):
 
         Raises ZombieError for an older driver or batch, StateError if another checkpoint has written this batch.
         """
-        mark, label = self.place.read_after_open(part) or Mark(), self.shown
-        if mark.generation > self.generation > 0:
-            raise newer_driver(label, self.generation, mark.generation)
+        mark = self.place.read_after_open(part) or Mark()
+        if mark.generation > self.generation:
+            self.check(txid)  # without a newer driver the driver's mark was lost, and generations count anew
         if txid is None or mark.txid < txid:
             return mark
         if mark.txid > txid:
             raise self.late(txid, mark.txid)
         if mark.lineage != self.lineage:
             raise StateError(
-                f"{label}: partition {part} has written batch {txid} for another checkpoint (lineage "
+                f"{self.shown}: partition {part} has written batch {txid} for another checkpoint (lineage "
                 f"{mark.lineage!r}), which was still running when this one began. Stop that driver, and start this one "
                 "again; the start then lists your options"
             )

@@ -422,6 +422,25 @@ def test_marks_of_an_abandoned_lineage_tell_nothing_of_another_spread(
     assert stored(factory) == sorted([*before, *"abcdefghabcdefgh"])
 
 
+def test_a_drivers_mark_that_was_removed_is_made_anew(factory: TransactionalTopicState) -> None:
+    """As the error of a mark that is not ours says. Generations count anew then, and those of the partitions' marks
+    are higher, but no newer driver has written them: a batch half written counts once."""
+    for _ in range(3):
+        one = driver(factory)
+    one.batch(rows("1"), 1, of=1)
+    one.run(rows("2"), 2, of=1)
+    admin, group = factory.cluster.admin(), place(factory).name(DRIVER)
+    admin.delete_consumer_groups([group])[group].result(30)
+    standing = CheckpointState("c", "contract", {"base": 0, "states": {}}, "first", 1, begun=True)
+    again = driver(factory, standing=standing, **{"topology.lineage.accept": "s@0:1"})
+    assert again.generation == 1
+    for txid in (2, 3):
+        again.batch(rows(f"{txid}"), txid, of=1)
+    assert stored(factory) == ["1", "2", "3"]
+    with pytest.raises(StateError, match="older than this driver"):
+        one.tasks(rows("x"), 4, of=1)
+
+
 @pytest.mark.parametrize("metadata", ["", "mine", "{}", '{"txid": 7}', '{"txid":1,"generation":1,"lineage":"first"}'])
 @pytest.mark.parametrize("part", ["0", "driver"])
 def test_an_offset_out_of_nowhere_is_no_mark(factory: TransactionalTopicState, part: str, metadata: str) -> None:
