@@ -157,7 +157,7 @@ class TopicLedger(BatchParticipant):
         generation = run_when_available(self._cluster, lambda: self._take_over(place, conf))
         context = RunContext.of(conf)
         self._joins = context.txid, context.forget, context.lineage
-        self._run, self._known = context.token, {}
+        self._run = context.token
         self._owner.register_owner(conf)
         return generation
 
@@ -174,6 +174,7 @@ class TopicLedger(BatchParticipant):
             self._write_first(old._replace(generation=old.generation + 1, attempt=0, topic=topic))
             parts.settle(self._check_newest if anew else None)
             self._over = max(self._mark.over, parts.last)
+            self._known = {part: mark.txid for part, mark in enumerate(parts.marks)}
         self._note_partitions(old.partitions)
         self._layout = TopicLayout(place, self._settings, Layout.of(0, conf).way) if self._counted else None
         return self._mark.generation
@@ -241,7 +242,7 @@ class TopicLedger(BatchParticipant):
     def _check_marks(self) -> None:
         """Raise StateError if marks are behind those that this driver knows to be written. Called after a failed
         attempt: a producer fails on brokers that have gone back, since they miss its last sequence number."""
-        if self._joins is not None:
+        if self._joins is not None and self._joins[1]:
             return  # nothing of this run is known, and a mark that is forgotten may be behind the one before
         place = self._opened_place
         known: dict[int | str, int] = {DRIVER: self._mark.over, **self._known}  # type: ignore[dict-item]

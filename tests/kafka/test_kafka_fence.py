@@ -105,6 +105,23 @@ def test_a_mark_that_is_told_a_moment_late_is_not_taken_for_a_store_that_has_gon
     assert not early
 
 
+def test_brokers_that_go_back_before_the_first_batch_of_a_run_are_told(
+    factory: TransactionalTopicState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver(factory).batch(rows("1"), 1, of=1)
+    one, read_now = driver(factory), MarkPlace.read
+    one.conf["trident.txid"] = 1
+    one.batch(rows("2"), 2, of=1)
+    newer = driver(factory)
+    newer.participant.open(newer.conf | {"trident.txid": 2})
+    monkeypatch.setattr(
+        MarkPlace, "read",
+        lambda at, part, settled=True: (read_now(at, part, settled) or Mark())._replace(over=1, txid=1),
+    )  # fmt: skip
+    with pytest.raises(StateError, match="gone back"):
+        newer.participant.prepare(3, 1, 1)
+
+
 def test_a_kept_state_of_an_older_driver_commits_nothing(factory: TransactionalTopicState) -> None:
     """It has its producer open since before the newer driver; that one shuts it out when it opens."""
     old = driver(factory)
