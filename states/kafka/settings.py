@@ -79,10 +79,11 @@ def for_producers(settings: Any) -> dict[str, str]:
 
 
 class Room:
-    """How many records may wait in a producer's queue."""
+    """How many records may wait in a producer's queue. 0 is no limit, as in librdkafka."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._records, kilobytes = (int(settings.get(name, default)) for name, default in WAITING.items())
+        limits = (int(settings.get(name, default)) or UNLIMITED[name] for name, default in WAITING.items())
+        self._records, kilobytes = limits
         self._bytes = kilobytes * 1024
 
     def for_records(self, values: list[bytes | None]) -> int:

@@ -195,6 +195,7 @@ def test_no_more_waits_in_the_process_than_there_is_room_for() -> None:
     sender.close()
     assert Room({"queue.buffering.max.kbytes": 10}).for_records([b"x" * 924] * 5) == 10
     assert Room({"queue.buffering.max.kbytes": 1}).for_records([b"x" * 9000, None]) == 1
+    assert Room({"queue.buffering.max.messages": "0"}).for_records([b""]) == 2_684_354  # by their size alone
 
 
 def test_in_a_topology_each_new_value_goes_on(make: Any) -> None:
