@@ -292,26 +292,6 @@ class _Committing(_Emitter):
             raise FailedException("scripted")
 
 
-class _Closing(_Coordinator):
-    def close(self):
-        CALLS.append(("coordinator closed",))
-
-
-def test_a_spout_whose_emitter_fails_to_open_leaves_neither_its_coordinator_nor_another_emitter_open():
-    class Broken(Committer):
-        def getCoordinator(self, txStateId, conf, context):
-            return _Closing(self)
-
-        def getEmitter(self, txStateId, conf, context):
-            if context.getPartitionIndex() == 1:
-                raise OSError("no door")
-            return super().getEmitter(txStateId, conf, context)
-
-    with pytest.raises(OSError, match="no door"):
-        Player(Broken(), partitions=2)
-    assert CALLS == [("emitter closed",), ("coordinator closed",)]
-
-
 def test_a_committer_commits_its_attempt_and_failing_it_fails_the_batch():
     player = Player(Committer())
     player.emit(1)
