@@ -304,16 +304,6 @@ def test_a_state_behind_one_in_memory_says_so() -> None:
     assert f"it is fed by state {memory.state}, in memory, which begins empty with each driver process" in behind.reason
 
 
-def test_a_wrong_state_is_told_unasked(caplog: Any) -> None:
-    stream = stream_of(transactional()).each("n", Asks(), "x")
-    into(stream, "transactional")
-    into(stream, "non-transactional")
-    announce("drawing", {}, stream.topology.plan())
-    (told,) = caplog.records
-    assert told.levelname == "WARNING"
-    assert told.getMessage().startswith("state end may lose or double tuples: words (transactional) -> functions not")
-
-
 def test_an_updater_that_draws_is_found() -> None:
     stream = stream_of(transactional())
     stream.partitionPersist(Rows("transactional", None), ["word"], DrawingUpdater(), stateName="end")

@@ -21,7 +21,6 @@ from ...engine.processors import (
 )
 from ...errors import DefinitionError
 from ...model.plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, operations_of
-from ...model.retry import TOLD
 from ...operations.base import CombinerAggregator, short_name
 from ...operations.determinism import (
     CHANGING,
@@ -397,17 +396,15 @@ def find_declared_cell(factory: Any, table: Any, spout_kind: str) -> Cell | None
 
 
 def announce(name: str, conf: Mapping[str, Any] | None, plan: Plan) -> None:
-    """Called at submit, before anything starts. Logs the table at INFO, and a state whose guarantee is "wrong" as a
-    warning, which Python shows unasked.
+    """Called at submit, before anything starts. Logs the table at INFO.
 
     Raises DefinitionError if a state is below ``conf["topology.guarantee"]``, or if that value is unknown.
     """
+    required = (conf or {}).get(GUARANTEE)
+    if required is None and not log.isEnabledFor(logging.INFO):
+        return
     table = guarantees(plan, conf)
     require(table, conf)
-    for row in table:
-        if row.guarantee == WRONG:
-            log.warning("state %s may lose or double tuples: %s; to raise it: %s", row.state, row, row.raise_by,
-                        extra=TOLD)  # fmt: skip
     if table:
         log.info("guarantees of %s:\n%s", name, table)
 
