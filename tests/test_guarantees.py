@@ -184,7 +184,7 @@ def test_the_page_shows_the_matrix_of_the_code() -> None:
         assert told == [_cell(spout, kind, moved).guarantee for spout, moved in COLUMNS], kind
 
 
-@pytest.mark.parametrize("kind", ["mystery", "my batch"])
+@pytest.mark.parametrize("kind", ["mystery", "my batch", "non-transactional own"])
 def test_of_an_unknown_kind_nothing_is_promised(kind: str) -> None:
     found = into(stream_of(transactional()), kind)
     assert found.guarantee == AT_LEAST

@@ -145,7 +145,7 @@ def check_state_kind(factory: Any) -> None:
     """Raise DefinitionError for a misspelled kind of state. Another one that is not known is at least once."""
     kind = getattr(factory, "kind", None)  # a user's factory need not have it
     told = getattr(factory, "guarantees", None) is not None
-    if isinstance(kind, str) and kind not in STATE_KINDS and not told and (hint := near(kind, STATE_KINDS, 0.8)):
+    if isinstance(kind, str) and kind not in STATE_KINDS and not told and (hint := near(kind, STATE_KINDS, 0.9)):
         raise DefinitionError(
             f"{factory!r}: no kind {kind!r}; the kinds are: {', '.join(STATE_KINDS)}{hint} "
             "A kind of your own with such a name needs `guarantees` in the factory"
