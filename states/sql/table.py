@@ -19,11 +19,12 @@ from trident_py.tuples import Fields
 from ..columns.values import Column, RefusedValue, build_columns, nameable
 from . import key_types, ledger
 from .connection import Connection, Statement
+from .dialects.base import KEYS, STAGE, STAGED
 from .dialects.registry import dialect_of
 from .ledger import LAYOUT
 from .store import Store, driver_error, parse_url, reads_only, redact_url, retry_transient, store_of
 
-_OURS = {*(table.name for table in ledger.tables({})), "trident_keys", "trident_stage", "trident_staged"}
+_OURS = {*(table.name for table in ledger.tables({})), KEYS, STAGE, STAGED}
 """Those of the ledger; and temporary ones, which hide a table of their name."""
 _ONE_FILE = 1, "crc32-1"  # earlier versions could spread a table of SQLite over several files
 

@@ -269,6 +269,15 @@ def test_memory_that_its_checkpoint_has_outlived_is_told(tmp_path: Path, caplog:
     assert f"the checkpoint {tmp_path}" in told and "goes on after txid 3" in told
 
 
+def test_memory_is_looked_at_as_it_is_also_if_two_partitions_have_one_key() -> None:
+    """`stored` would raise, and end the start that only asks whether anything is there."""
+    factory = MemoryMapState.Factory()
+    assert factory.is_empty({})
+    for partition in (0, 1):
+        factory.store({}).put(partition, [("a",)], [1])
+    assert not factory.is_empty({})
+
+
 def test_tuples_are_counted_for_streams_whose_names_have_spaces() -> None:
     topology = TridentTopology()
     for name, rows in (("my words", [(1,), (2,)]), ("my lines", [(1,)])):

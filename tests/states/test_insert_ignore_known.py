@@ -15,10 +15,11 @@ from pymysql.err import OperationalError
 
 from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.connection import FormatConnection
+from states.sql.dialects.base import STAGE
 from states.sql.dialects.mysql import bulk
 from states.sql.dialects.mysql.bulk import MySqlBulk
 from states.sql.rows import table_writer
-from states.sql.rows.table_writer import STAGE, Stage
+from states.sql.rows.table_writer import Stage
 from states.sql.store import close_stores, parse_url, store_of
 from testbed.sql_servers import MariaDb
 from trident_py.errors import StateError

@@ -161,8 +161,10 @@ def _list_choices(*ways: str | None) -> str:
 
 
 _AGAIN = "process everything again into a new table or topic"
-_NO_FOLDER = " (this cluster has no folder for checkpoints, so each start begins anew: give it the same one each time, "
-_NO_FOLDER += "checkpoints=FOLDER)"
+_NO_FOLDER = (
+    " (this cluster has no folder for checkpoints, so each start begins anew: give it the same one each time, "
+    "checkpoints=FOLDER)"
+)
 _SENT = "data that the source sends again is applied again"
 
 

@@ -135,6 +135,7 @@ class Seeded(NamedTuple):
     operation: str
     seed: str
 
+
 IN_MEMORY = "in memory"
 """Where the checkpoint is of a cluster without a folder."""
 

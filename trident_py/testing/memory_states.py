@@ -99,6 +99,10 @@ class MemoryStore:
         with self._lock:
             return [(key, copy_value(value)) for key, value in self._map(partition).items()]
 
+    def is_empty(self) -> bool:
+        with self._lock:
+            return not any(map_.items() for map_ in self._maps.values())
+
     def stored(self) -> dict[tuple, Any]:
         """Return every key of every partition with its OpaqueValue; the global key is ("$GLOBAL$",).
 
@@ -167,7 +171,7 @@ class _MemoryFactory(StateFactory):
 
     def is_empty(self, conf: dict) -> bool:
         """Called by the driver as a run starts. Return whether this process has put nothing yet."""
-        return not self.store(conf).stored()
+        return self.store(conf).is_empty()
 
     def stored(self) -> dict[tuple, Any]:
         """Return all rows of all partitions, read in the driver process: key tuple -> OpaqueValue."""

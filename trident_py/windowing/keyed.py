@@ -249,7 +249,7 @@ class MemoryBacking(KeyedBacking):
         later = [head for head in self._heads if head.txid >= self._stamp[0]]
         if later and self.store.lineage_of(self._list(self.partition)) != self.context.lineage:
             self.write([], later)
-            self._heads = [head for head in self._heads if head not in later]
+            self._heads = [head for head in self._heads if head.txid < self._stamp[0]]
 
     def _count(self, key: str, heads: list[tuple]) -> None:
         self.store.put_newer(key, heads, self.context.lineage, self._stamp)

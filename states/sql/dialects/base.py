@@ -18,6 +18,8 @@ from ..connection import Connection, Statement
 from ..maps.combiners import PartialResults, Recipe
 
 T = TypeVar("T")
+KEYS, STAGE, STAGED = "trident_keys", "trident_stage", "trident_staged"
+"""The temporary tables. Each hides a table of its name, so no state may have one."""
 
 
 class Dialect(Protocol):

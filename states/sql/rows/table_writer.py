@@ -13,11 +13,10 @@ from trident_py.errors import FailedException, StateError
 
 from ...columns.arrow import KeyedRows
 from ...columns.values import Column, decode_row, row_text
-from ..dialects.base import check_taken, names
+from ..dialects.base import STAGE, check_taken, names
 from ..store import Store, hide_secrets
 from .row_checks import shorten
 
-STAGE = "trident_stage"
 ROW = Column("trident_row", "bigint")
 _TRIES = 8
 _SHOWN = 3

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import DefinitionError, explain_missing
 from ...model.secrets import hide, redact_url, secrets_in
-from ..redis.server import PASSING, code_of
+from ..redis.server import is_passing
 from ..redis.url import make_client
 from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, ClaimEntry, by_outcome, store_error
 
@@ -136,12 +136,10 @@ class RedisClaims:
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
         errors = self._redis.exceptions
-        lost = (errors.ConnectionError, errors.TimeoutError, OSError)
         try:
             yield
         except (errors.RedisError, OSError) as error:
-            passes = isinstance(error, lost) and not isinstance(error, errors.AuthenticationError)
             cause = hide(str(error), self._secrets)
-            passes = passes or code_of(error) in PASSING
+            passes = is_passing(error, errors)
             raise store_error(self._shown, doing, cause, passes, "its log and the permissions of its user") from error
 

@@ -18,7 +18,7 @@ CONNECT = 5.0
 SETTLES = 10.0
 AT_ONCE = 5_000
 # Errors that pass: the server is away, starts, changes roles, or is busy with another client's script.
-PASSING = ("LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOREPLICAS", "UNBLOCKED")
+_PASSING = ("LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOREPLICAS", "UNBLOCKED")
 _ADVICE = {
     "NOAUTH": "Check the user and the password in the URL",
     "WRONGPASS": "Check the user and the password in the URL",
@@ -103,8 +103,7 @@ class RedisDatabase:
             cause = secrets.hide(str(error), self._secrets)
             code = code_of(error)
             text = f"{self.shown}: could not {doing}: {type(error).__name__}: {cause}"
-            lost = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError)
-            if code in PASSING or (lost and not isinstance(error, errors.AuthenticationError)):
+            if is_passing(error, errors):
                 kind = ReadOnlyStore if code == "READONLY" else FailedException
                 silent = self._first is not None and self.shown.startswith("rediss:")
                 hint = ", or speaks no TLS" if silent else ""
@@ -118,6 +117,12 @@ _CODES = {
     "AskError": "MOVED", "ClusterDownError": "CLUSTERDOWN", "MasterDownError": "MASTERDOWN",
     "ClusterCrossSlotError": "CROSSSLOT", "AuthenticationWrongNumberOfArgsError": "WRONGPASS",
 }  # fmt: skip
+
+
+def is_passing(error: BaseException, errors: Any) -> bool:
+    """Return whether the server is away, or cannot do this now. ``errors``: redis-py's module of exceptions."""
+    lost = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError)
+    return code_of(error) in _PASSING or (lost and not isinstance(error, errors.AuthenticationError))
 
 
 def code_of(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from trident_py.errors import StateError
 
 from ....columns.arrow import KeyedRows
 from ....columns.values import Column
-from ..base import check_taken, names, undo_if_none
+from ..base import KEYS, check_taken, names, undo_if_none
 from ..bulk import BLOCK_BYTES, Loaded, blocks, insertions, packets
 from .table import MySqlTable, Refusing, find_refusing, refuse_engine
 
@@ -25,7 +25,6 @@ _COM_QUERY = 3
 ROOM = 4096  # bytes for the text around the values
 _NO_ROOM = {3, 1021, 1114, 1118}  # on the disk, or in a row for one more column
 NO_STAGE = {1044, 1142, 1148, 1173, 1227, 1286, 1290, 1785, 1786, 1787, 2068, 3748, 3750, 3948, 3950, 4166}
-_KEYS = "trident_keys"
 _BOUNDLESS = {"text": "string", "binary": "binary"}
 _BY_VARIABLE = {"text": "{0}", "json": "{0}", "binary": "UNHEX(SUBSTRING({0}, 3))"}
 _BYTES_OF_A_SIGN = 4
@@ -186,10 +185,10 @@ class MySqlBulk(MySqlTable):
         arrays = [pa.array(range(len(unique)), pa.int64()), *(rows.arrays[i].take(unique) for i in rows.at)]
         same = " AND ".join(f't."{key.name}" = k."{key.name}"' for key in rows.keys)
         try:
-            temporary_like(connection, table, _KEYS, f"CAST(0 AS SIGNED) AS trident_row, {names(rows.keys)}")
-            self.fill(connection, _KEYS, columns, arrays)
+            temporary_like(connection, table, KEYS, f"CAST(0 AS SIGNED) AS trident_row, {names(rows.keys)}")
+            self.fill(connection, KEYS, columns, arrays)
             numbers = connection.execute(
-                f'SELECT k.trident_row FROM {_KEYS} AS k LEFT JOIN "{table}" AS t ON {same}'
+                f'SELECT k.trident_row FROM {KEYS} AS k LEFT JOIN "{table}" AS t ON {same}'
                 f' WHERE t."{rows.keys[0].name}" IS NULL ORDER BY k.trident_row'
             ).fetchall()
         except Exception as error:
@@ -198,7 +197,7 @@ class MySqlBulk(MySqlTable):
             raise
         finally:
             with contextlib.suppress(Exception):
-                connection.execute(f"DROP TEMPORARY TABLE IF EXISTS {_KEYS}")
+                connection.execute(f"DROP TEMPORARY TABLE IF EXISTS {KEYS}")
         return rows.take(unique.take(pa.array([row[0] for row in numbers], pa.int64())))
 
     def _insert_ignoring(self, connection: Any, table: str, rows: KeyedRows) -> Loaded:

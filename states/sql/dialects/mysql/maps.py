@@ -20,13 +20,12 @@ from ....columns.arrow import arrow_array
 from ....columns.values import Column, transpose
 from ...connection import Connection
 from ...maps.combiners import PartialResults, Recipe
-from ..base import check_taken, insert_text, marks, names, undo_if_none
+from ..base import STAGED, check_taken, insert_text, marks, names, undo_if_none
 from ..bulk import FEW, blocks
 from .bulk import NO_STAGE, ROOM, Incoming, MySqlBulk, name_incoming, temporary_like
 
 T = TypeVar("T")
 _KEYS_PER_READ = 1_000
-_STAGED = "trident_staged"
 _ROWS_TO_STAGE = 2_000  # from so many rows on, staging is faster
 _ROWS_TO_WRITE_STAGED = 10_000
 _ROWS_TO_BUILD = 200
@@ -151,8 +150,8 @@ class MySqlMaps(MySqlBulk):
         selected = [f'"{c.name}"' if c.name != "trident_at" else 'CAST(0 AS SIGNED) AS "trident_at"' for c in columns]
         try:
             try:
-                temporary_like(connection, table, _STAGED, ", ".join(selected))
-                loaded = self.load(connection, _STAGED, columns, blocks(columns, arrays))
+                temporary_like(connection, table, STAGED, ", ".join(selected))
+                loaded = self.load(connection, STAGED, columns, blocks(columns, arrays))
             except Exception as error:
                 if mysql_code_of(error) not in NO_STAGE:
                     raise
@@ -160,10 +159,10 @@ class MySqlMaps(MySqlBulk):
                 raise NotStaged from error
             if loaded != (len(arrays[0]), 0, 0):  # writing into the table itself names the bad row
                 raise NotStaged
-            yield _STAGED
+            yield STAGED
         finally:
             with contextlib.suppress(Exception):
-                connection.execute(f'DROP TEMPORARY TABLE IF EXISTS "{_STAGED}"')
+                connection.execute(f'DROP TEMPORARY TABLE IF EXISTS "{STAGED}"')
 
 
 def _comparable(key: tuple) -> tuple:

@@ -19,7 +19,7 @@ from trident_py.databases.error_codes import sqlstate_of
 from ....columns.arrow import KeyedRows
 from ....columns.values import Column
 from ...connection import Connection
-from ..base import check_taken, names
+from ..base import KEYS, check_taken, names
 from ..bulk import blocks, packets
 from ..server import ServerDialect
 from .binary import binary_blocks, binary_kinds
@@ -55,7 +55,6 @@ _OBJECTIONS = ("22", "23", "44")
 _RAISED = "P0001"
 _LIMIT = "54000"  # a key too long for its index, for example
 _DUPLICATE = "23505"
-_KEYS = "trident_keys"
 _UNSUPPORTED = "0A000"
 
 
@@ -240,15 +239,15 @@ def _select_missing(dialect: PostgreSqlBulk, connection: Any, table: str, rows: 
     """Yield the rows whose key is missing in the table, as `_unique` has them. Only these are sorted."""
     keys = [Column("trident_row", "bigint"), *rows.keys]
     arrays = [pa.array(np.arange(len(rows), dtype=np.int64)), *(rows.arrays[i] for i in rows.at)]
-    connection.execute(f"DROP TABLE IF EXISTS pg_temp.{_KEYS}")
+    connection.execute(f"DROP TABLE IF EXISTS pg_temp.{KEYS}")
     connection.execute(
-        f"CREATE TEMPORARY TABLE {_KEYS} ON COMMIT DROP AS"
+        f"CREATE TEMPORARY TABLE {KEYS} ON COMMIT DROP AS"
         f' SELECT 0::bigint AS trident_row, {names(rows.keys)} FROM "{table}" WITH NO DATA'
     )
-    dialect.load(connection, _KEYS, keys, [arrays], True)
+    dialect.load(connection, KEYS, keys, [arrays], True)
     same = " AND ".join(f't."{key.name}" = k."{key.name}"' for key in rows.keys)
     packed = connection.execute(
-        f"SELECT string_agg(int8send(trident_row), ''::bytea) FROM pg_temp.{_KEYS} AS k"
+        f"SELECT string_agg(int8send(trident_row), ''::bytea) FROM pg_temp.{KEYS} AS k"
         f' WHERE NOT EXISTS (SELECT 1 FROM "{table}" AS t WHERE {same})'
     ).fetchone()[0]
     numbers = array("q", bytes(packed or b""))

@@ -25,7 +25,7 @@ from ....columns.arrow import arrow_array
 from ....columns.values import Column, transpose
 from ...connection import Connection, Statement, driver_connection, pin_session
 from ...maps.combiners import PartialResults, Recipe
-from ..base import check_taken, names, undo_if_none, upsert_text
+from ..base import STAGED, check_taken, names, undo_if_none, upsert_text
 from ..bulk import FEW
 from .bulk import PostgreSqlBulk
 
@@ -34,7 +34,6 @@ _CASTS = {
     "integer": "bigint[]", "double": "float8[]", "text": "text[]", "boolean": "bool[]", "binary": "bytea[]",
     "date": "text[]::date[]", "timestamp": "text[]::timestamp[]", "decimal": "text[]::numeric[]",
 }  # fmt: skip
-_STAGED = "trident_staged"
 _ROWS_TO_STAGE = 5_000  # from so many rows on, staging is faster
 _ROWS_TO_WRITE_STAGED = 200
 
@@ -179,11 +178,11 @@ class PostgreSql(PostgreSqlBulk):
     ) -> Iterator[str]:
         """A temporary table with these rows in order, with the column types of ``table``."""
         connection.execute(
-            f'CREATE TEMP TABLE "{_STAGED}" ON COMMIT DROP AS SELECT {names(columns)} FROM "{table}" WITH NO DATA'
+            f'CREATE TEMP TABLE "{STAGED}" ON COMMIT DROP AS SELECT {names(columns)} FROM "{table}" WITH NO DATA'
         )
-        self.load(connection, _STAGED, columns, [arrays], True)
-        yield f"{self.aside}{_STAGED}"
-        connection.execute(f"DROP TABLE {self.aside}{_STAGED}")
+        self.load(connection, STAGED, columns, [arrays], True)
+        yield f"{self.aside}{STAGED}"
+        connection.execute(f"DROP TABLE {self.aside}{STAGED}")
 
 
 def _run_unless_refused(rows: int, work: Callable[[], int]) -> int | None:
