@@ -46,7 +46,7 @@ class Witness:
         """Build for the user's settings, which decide what of librdkafka's log is passed on."""
         debug = str(settings.get("debug", ""))
         self.settings = {"debug": ",".join(filter(None, (debug, *_WANTED))), "log_level": 7}
-        self._least = _LEVELS[int(settings.get("log_level", 7 if debug else _USUAL))]
+        self._least = _LEVELS[min(int(settings.get("log_level", 7 if debug else _USUAL)), 7)]
         self.lost_broker = False
         self.begin()
 

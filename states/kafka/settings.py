@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,6 +54,9 @@ def pairs(topic: str, settings: Any) -> Pairs:
     for name in ("acks", "request.required.acks"):
         if texts.get(name, "all") not in ("all", "-1"):
             raise DefinitionError(f"topic {topic!r}: the setting {name!r} cannot be less than 'all'")
+    for name in (*WAITING, "log_level"):  # ours to read: librdkafka does not see them
+        if not re.fullmatch("[0-9]{1,18}", texts.get(name, "0")):
+            raise DefinitionError(f"topic {topic!r}: the setting {name!r} must be a whole number, got {texts[name]!r}")
     return tuple(sorted(texts.items()))
 
 

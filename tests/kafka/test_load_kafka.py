@@ -141,6 +141,11 @@ def test_the_settings_of_a_type_fit_its_factory(name: str) -> None:
         ("bootstrap: 'h:1', topic: t, partitions: 0", "partitions"),
         ("bootstrap: 'h:1', topic: t, consume: events", "consume"),
         ("bootstrap: 'h:1', topic: t, settings: {acks: 1}", "'acks' cannot be less than 'all'"),
+        (
+            "bootstrap: 'h:1', topic: t, settings: {queue.buffering.max.messages: many}",
+            "the setting 'queue.buffering.max.messages' must be a whole number, got 'many'",
+        ),
+        ("bootstrap: 'h:1', topic: t, settings: {log_level: -1}", "the setting 'log_level' must be a whole number"),
         ("bootstrap: 'h:1', topic: t, settings: {transactional.id: x}", "'transactional.id' cannot be changed"),
     ],
 )

@@ -39,6 +39,10 @@ BROKER = "localhost:9092"
         ({"topics": "a", "endingOffsets": "earliest"}, "must be one of None, latest"),
         ({"topics": "a", "maxRecordsPerBatch": 0}, "maxRecordsPerBatch must be an integer of at least 1, got 0"),
         ({"topics": "a", "maxRecordsPerSecond": 0.5}, "maxRecordsPerSecond must be an integer of at least 1"),
+        (
+            {"topics": "a", "firstPollOffsetStrategy": "TIMESTAMP", "startTimestamp": 1 << 63},
+            "startTimestamp must be an integer of at most 64 bits, got 9223372036854775808",
+        ),
         ({"topics": "a", "shareOffsets": True}, "shareOffsets needs groupId"),
         ({"topics": "a", "settings": {"group.id": "g"}}, "cannot be changed: use groupId"),
         ({"topics": "a", "settings": {"isolation.level": "x"}}, "cannot be changed: use isolationLevel"),

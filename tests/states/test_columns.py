@@ -16,6 +16,7 @@ from states.columns.values import Column, RefusedValue, refusal
 from states.sql import SequenceState
 from states.sql.inspect import check, list_missing_privileges
 from states.sql.maps.state import SqlMapState
+from states.sql.rows import batch
 from states.sql.rows.append import AppendState
 from states.sql.rows.batch import BatchState
 from states.sql.rows.insert_ignore import InsertIgnoreState
@@ -318,6 +319,14 @@ def test_a_table_with_the_name_of_one_of_ours_is_refused(name: str, tmp_path: An
     """A temporary table hides one of its name: rows were taken for known, and left out."""
     with pytest.raises(DefinitionError, match=f"table '{name}': trident_py has one of that name for itself"):
         InsertIgnoreState(f"sqlite:///{tmp_path}/c.db", name, "k", ["k bigint", "v bigint"])
+
+
+@pytest.mark.parametrize("name", [batch.RANK, "Trident_Row", *(column.name for column in batch._OWN)])
+def test_a_column_with_the_name_of_one_of_the_staged_rows_is_refused(name: str, tmp_path: Any) -> None:
+    """It was found by the database, in the first batch."""
+    for options in ({"columns": [name]}, {"key": name}, {"txid": name}):
+        with pytest.raises(DefinitionError, match=f"the staged rows have a column '{name}'"):
+            BatchState(f"sqlite:///{tmp_path}/c.db", "t", **options)
 
 
 def test_the_check_passes_over_columns_that_the_state_does_not_use(tmp_path: Any) -> None:

@@ -129,6 +129,8 @@ class KafkaOptions:
                 continue
             if isinstance(number, bool) or not isinstance(number, int) or number < least:
                 raise DefinitionError(f"KafkaSpout: {name} must be an integer of at least {least}, got {number!r}")
+            if number >= 1 << 63:
+                raise DefinitionError(f"KafkaSpout: {name} must be an integer of at most 64 bits, got {number!r}")
 
     def _check_offsets(self) -> None:
         if (self.firstPollOffsetStrategy == "TIMESTAMP") != (self.startTimestamp is not None):

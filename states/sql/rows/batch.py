@@ -39,6 +39,7 @@ _OWN = [
     Column("trident_row", "bigint", True), Column("trident_generation", "bigint"),
     Column("trident_attempt", "bigint"), Column("trident_partition", "bigint"),
 ]  # fmt: skip
+RANK = "trident_rank"
 _MINE = "WHERE trident_topology = ? AND trident_state = ?"
 
 
@@ -126,9 +127,9 @@ class StagingTable:
         if not keys:
             return f'{into} SELECT {wanted} FROM "{self.name}" {which} ORDER BY trident_token, trident_row'
         last = f"PARTITION BY {names(keys)} ORDER BY trident_partition DESC, trident_row DESC"
-        ranked = f'SELECT {wanted}, row_number() OVER ({last}) AS trident_rank FROM "{self.name}" {which}'
+        ranked = f'SELECT {wanted}, row_number() OVER ({last}) AS {RANK} FROM "{self.name}" {which}'
         others = [name for name in columns if name not in keys]
-        chosen = f"SELECT {wanted} FROM ({ranked}) AS q WHERE trident_rank = 1 ORDER BY {names(keys)}"
+        chosen = f"SELECT {wanted} FROM ({ranked}) AS q WHERE {RANK} = 1 ORDER BY {names(keys)}"
         return f"{into} {chosen}{self.store.dialect.instead(connection, keys, others, 'q')}"
 
     def _counts(self, which: str, keys: Sequence[str]) -> str:
@@ -339,6 +340,9 @@ class BatchState(RowFactory):
         super().__post_init__()
         object.__setattr__(self, "key", None if self.key is None else Fields.of_columns(self.key))
         self._check_key()
+        for name in (*(self.columns or ()), *self._key, *self._txid):
+            if name.lower() in {RANK, *(column.name for column in _OWN)}:
+                raise DefinitionError(f"table {self.table!r}: the staged rows have a column {name!r}. Choose another")
         if self.txid is not None and self.key is not None:
             raise DefinitionError(
                 f"table {self.table!r}: with a key, a row replaces another one, which no rewind brings back; give key "
