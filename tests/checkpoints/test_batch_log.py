@@ -306,7 +306,7 @@ def test_a_log_that_went_back_has_forgotten_what_was_later(made: Made, tmp_path:
     log.begin(10, {"n": 10})
     log.intend(Rewinding(7, ("s",)))
     assert made(tmp_path).read_state(None).rewinding == Rewinding(7, ("s",))
-    log.go_back(7, "new")
+    log.go_back(7, "new", {})
     for found in (log, made(tmp_path)):
         standing = found.read_state(None)
         assert (standing.committed, standing.begun, standing.rewinding) == (7, False, None)

@@ -14,11 +14,15 @@ from sqlalchemy.exc import OperationalError
 
 from testbed.redis_server import RedisReplica, RedisServer
 from testbed.sql_servers import MariaDb, MariaDbReplica, MySql, MySqlReplica, PostgreSql, PostgreSqlStandby
+from trident_py.engine.program import compile_plan
+from trident_py.extras.txid.components import component_of
+from trident_py.extras.txid.rewind import rewind
+from trident_py.model.context import with_context
 from trident_py.testing.proxy import HOST, CuttingProxy
 
 from . import backups
 from .drawn import Drawn, DrawnStart
-from .forks import run, run_with
+from .forks import PATIENCE, fork, run, run_with
 from .held import HELD
 from .readings import Fold, Readings
 from .steps import Fault
@@ -96,7 +100,13 @@ def test_a_replica_that_has_all_takes_over_and_nothing_is_lost(pair: Pair, tmp_p
     assert pair.differences(LAST) == {}
 
 
-def test_a_replica_that_lags_takes_over_and_the_driver_writes_nothing_there(pair: Pair, tmp_path: Path) -> None:
+def take_back(start: DrawnStart, txid: int) -> None:
+    """In a process of its own: the server of forks has the clients."""
+    (program,) = compile_plan(start.topology().plan, with_context(dict(start.conf), topology="faults", run="asks"))
+    rewind(component_of(start.place, program), txid)
+
+
+def test_a_replica_that_lags_takes_over_and_a_rewind_gives_it_what_it_lacks(pair: Pair, tmp_path: Path) -> None:
     asked = (Fault("over", "", 3, action="ask"), Fault("begin", "rows", 6, action="ask"))
     driver = run_with(pair.start(tmp_path, *asked), lambda txid: pair.part() if txid == 3 else pair.fail_over())
     kind, error, said = driver.told[-1]
@@ -104,5 +114,11 @@ def test_a_replica_that_lags_takes_over_and_the_driver_writes_nothing_there(pair
     assert "its last complete batch is 3, and this driver has completed batch 5" in said
     kind, error, said = run(pair.start(tmp_path)).told[-1]
     assert (kind, error) == ("error", "LineageError")
-    assert "has the batches up to 3" in said
+    assert "has the batches up to 3" in said and "trident txid rewind --to 3" in said
     assert pair.differences(3) == {}
+    taken = fork(take_back, pair.start(tmp_path), 3)
+    taken.start()
+    taken.join(PATIENCE)
+    assert taken.exitcode == 0
+    assert run(pair.start(tmp_path)).told[-1] == ("done", LAST)
+    assert pair.differences(LAST) == {}

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from ..engine.program import Program
 from ..engine.startup import AGREEMENT
-from ..engine.store_position import BASE, FORMAT, CheckpointState, Rewinding
+from ..engine.store_position import BASE, FORMAT, CheckpointState, Joined, Rewinding
 from ..engine.two_phase import DECIDED
 from ..errors import LineageError, ZombieError
 from .hash_seed import find_other_seed
@@ -192,9 +192,12 @@ class BatchLog:
         intent = {**rewinding._asdict(), "from": self.list_kept()[0].txid}
         self.store.put(LOG, 0, {**self._record(), "rewind": intent})
 
-    def go_back(self, txid: int, run: str, forgotten: Callable[[], None] = lambda: None) -> None:
-        """Forget the batches after this one. ``run``: the token that the states have. The last write ends what `intend`
-        began; those before it may be made again. ``forgotten``: called before the last one."""
+    def go_back(
+        self, txid: int, run: str, joined: Mapping[str, Joined], forgotten: Callable[[], None] = lambda: None
+    ) -> None:
+        """Forget the batches after this one. ``run``: the token that the states have; ``joined``: what their stores say
+        now. The last write ends what `intend` began; those before it may be made again. ``forgotten``: called before
+        the last one."""
         over, record = self.find_over(txid), self.store.get(AGREEMENT, 0)
         assert over is not None or txid == record["base"]
         self._limit_ways_back(txid)
@@ -203,6 +206,7 @@ class BatchLog:
                 if self._is_later(path, number, txid):
                     self.store.remove(path, number)
         states = {name: [*at[:2], min(at[2], txid), *at[3:]] for name, at in record.get("states", {}).items()}
+        states |= {name: list(each) for name, each in joined.items()}
         self.store.put(AGREEMENT, 0, {**record, "run": run, "states": states})
         forgotten()
         self.store.put(LOG, 0, {**_EMPTY, "driver": self._record()["driver"], "over": over and over._asdict()})

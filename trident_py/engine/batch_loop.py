@@ -64,7 +64,7 @@ class BatchLoop:
     """Runs the batches of one component, each until one of its attempts commits.
 
     ``begun(txid, metadata)`` records a batch's metadata before its first tuple is emitted; ``check_owner()`` raises
-    ZombieError if another driver owns the checkpoint.
+    ZombieError if another driver owns the checkpoint; ``records``: see `Startup`.
     """
 
     def __init__(self, program: Program, coordination: Coordination, running: RunningTopology, run: str) -> None:
@@ -86,6 +86,7 @@ class BatchLoop:
         self._step = steps_of_driver(program.conf)
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
         self.check_owner: Callable[[], None] = lambda: None
+        self.records = True
         plan = program.lowered.plan
         self._names = {node.id: state.name for node, state in plan.updates()}
         self._spouts = {node.id: node.spout_id for node in plan.nodes if isinstance(node, SpoutNode)}
@@ -112,7 +113,7 @@ class BatchLoop:
 
     def _make_startup(self, standing: CheckpointState) -> Startup:
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
-        return Startup(self.program, self.participants, patience, store, standing, self.check_owner)
+        return Startup(self.program, self.participants, patience, store, standing, self.check_owner, self.records)
 
     def _start(self, opening: Startup) -> Start:
         """Return the opening, with what extras put round it."""

@@ -79,7 +79,7 @@ def agree(
         before, relation = standing.find_joined(name), relations[name]
         kept = relation is StorePosition.JOINED and before is not None and before.forget
         forget = kept or relation is StorePosition.ABANDONED
-        joined[name] = Joined(answer.lineage, answer.last, txid, forget, answer.run, answer.least)
+        joined[name] = Joined.of(answer, txid, forget)
     return Agreement(txid, joined, relations)
 
 
@@ -219,12 +219,14 @@ def _explain_unowned(case: Recovery, answer: Remembered, names: list[str]) -> Te
 def _explain_behind(case: Recovery, answer: Remembered, names: list[str]) -> Text:
     new, last = case.standing.is_new, case.txid
     others = "other states of this topology have" if new else f"the checkpoint {case.standing.where} has committed"
+    least = min(case.answers[name].least for name in names)
+    back = f"take it back, if its log and the other states reach so far: trident txid rewind --to {least}"
     return (
         f"has the batches up to {answer.least}, {others} batch {last}: the store lacks the batches in between, and "
         "they are not sent again. It was restored from a backup, or the state was not in the topology for a while",
         [
             f"restore the store as it was after batch {last}",
-            None if new else f"restore a copy of the checkpoint of the same age, of batch {answer.least}",
+            None if new else f"restore a copy of the checkpoint of the same age, of batch {answer.least}, or {back}",
             f"continue without them, {_offer_accept(case, names)}",
             _AGAIN,
         ],

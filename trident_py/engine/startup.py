@@ -15,7 +15,7 @@ from ..model.retry import Patience
 from ..state.participants import BatchParticipant, Remembered, participant_of
 from .program import Program
 from .recovery import Agreement, agree, check_rewound, check_spouts, check_streams
-from .store_position import CheckpointState
+from .store_position import CheckpointState, Joined
 
 T = TypeVar("T")
 AGREEMENT = "component"  # the checkpoint's path for the record of `Agreement`
@@ -30,7 +30,7 @@ def participants_of(program: Program) -> dict[str, BatchParticipant]:
 @dataclass(frozen=True)
 class Startup:
     """One start of one component. ``store`` is the checkpoint's metadata store; ``check_owner`` raises ZombieError if
-    another driver owns the checkpoint."""
+    another driver owns the checkpoint; ``records``: whether it records what the stores agree on."""
 
     program: Program
     participants: Mapping[str, BatchParticipant]
@@ -38,6 +38,7 @@ class Startup:
     store: MetadataStore
     standing: CheckpointState
     check_owner: Callable[[], None] = lambda: None
+    records: bool = True
 
     def open(self) -> tuple[Agreement, dict[str, int]]:
         """Open all states, record the agreement in the checkpoint, and return it with each state's generation.
@@ -50,8 +51,9 @@ class Startup:
         generations = self.raise_fences(agreed)
         while (again := self._compare()) != agreed:
             agreed, generations = again, self.raise_fences(again)
-        run = RunContext.of(self.program.conf).token
-        self.store.put(AGREEMENT, 0, agreed.record(self.standing, self._spouts(), run))
+        if self.records:
+            run = RunContext.of(self.program.conf).token
+            self.store.put(AGREEMENT, 0, agreed.record(self.standing, self._spouts(), run))
         return agreed, generations
 
     def examine(self) -> Agreement:
@@ -86,6 +88,15 @@ class Startup:
             self.participants[name].rewind(txid)
         elif not self._is_before(name, txid):
             raise LineageError(f"state {name!r} cannot go back to txid {txid}: {why}")
+
+    def ask_rewound(self, txid: int) -> dict[str, Joined]:
+        """Ask the states once all of them have gone back to a batch."""
+        joined = {}
+        for name, answer in self._ask_stores().items():
+            before = self.standing.find_joined(name)
+            if answer is not None:
+                joined[name] = Joined.of(answer, txid, before is not None and before.forget)
+        return joined
 
     def _is_before(self, name: str, txid: int) -> bool:
         """Return whether a state has nothing of the batches after this txid; False if its store cannot tell."""

@@ -66,7 +66,8 @@ class StorePosition(enum.Enum):
     BEHIND = TableLine(
         False,
         "the store is behind: restored from a backup, or the state was not in the topology for a while",
-        f"restore the newer store; a checkpoint of the same age; {ACCEPT}; a new table or topic",
+        "restore the newer store; a checkpoint of the same age; trident txid rewind, if the log reaches so far; "
+        f"{ACCEPT}; a new table or topic",
     )
     GONE = TableLine(
         False,
@@ -119,6 +120,10 @@ class Joined(NamedTuple):
     forget: bool = False
     run: str = ""
     least: int = -1
+
+    @classmethod
+    def of(cls, answer: Remembered, txid: int, forget: bool) -> Joined:
+        return cls(answer.lineage, answer.last, txid, forget, answer.run, answer.least)
 
 
 class Rewinding(NamedTuple):

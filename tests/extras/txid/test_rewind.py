@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def closed() -> Iterator[None]:
     close_stores()
 
 
-def begin(url: str, folder: Path, only: tuple[str, ...] = ROWS, txid: int = 6, state: str = "append") -> Noting:
+def begin(url: Any, folder: Path, only: tuple[str, ...] = ROWS, txid: int = 6, state: str = "append") -> Noting:
     """A run whose driver was killed when one partition of a state had committed a batch."""
     start = Noting(url, folder, LAST, (Fault("committed", state, txid),), SEED, only=only)
     assert run(start).process.exitcode == -signal.SIGKILL
@@ -194,6 +195,57 @@ def test_it_goes_back_again_and_before_the_first_batch(tmp_path: Path) -> None:
         assert differences(start.url, Fold(Readings(SEED), txid), ROWS) == []
         assert list_kept(component(start))[0].txid == txid
     go_on(start)
+
+
+EVERY = (*ROWS, "opaque", "trans", "keyed", "sequence")
+
+
+def restored(folder: Path, only: tuple[str, ...], url: Any) -> Noting:
+    """A run at batch 5, whose store was put back to a copy of batch 3, as a replica that lags is."""
+    first = Noting(url, folder, BACK, seed=SEED, only=only)
+    assert run(first).told[-1] == ("done", BACK)
+    with closing(sqlite3.connect(folder / "store.db")) as store, closing(sqlite3.connect(folder / "copy.db")) as copy:
+        store.backup(copy)
+    start = begin(url, folder, only)
+    with closing(sqlite3.connect(folder / "copy.db")) as copy, closing(sqlite3.connect(folder / "store.db")) as store:
+        copy.backup(store)
+    return start
+
+
+def test_a_store_that_was_put_back_gets_the_batches_that_it_lacks(tmp_path: Path) -> None:
+    """Of any state, as none has to go back: a start would have to leave the batches out."""
+    start = restored(tmp_path, EVERY, sqlite(tmp_path))
+    refused = look(component(start)).next.sentence
+    assert "the store lacks the batches in between" in refused and f"trident txid rewind --to {BACK}" in refused
+    with pytest.raises(LineageError, match=r"has the batches up to 3, the checkpoint .* has committed batch 5"):
+        rewind(component(start), BACK + 1)
+    for step in ("rewind fenced", "rewind intended", "rewind opened", "rewind forgotten", "rewind over"):
+        assert killed(start, BACK, step, ""), step
+        assert look(component(start)).next.kind == ("continues" if step == "rewind over" else "refused"), step
+    assert differences(start.url, Fold(Readings(SEED), BACK), EVERY) == []
+    go_on(start)
+
+
+def test_a_store_that_was_put_back_may_go_back_further(tmp_path: Path) -> None:
+    start = restored(tmp_path, ROWS, sqlite(tmp_path))
+    rewind(component(start), BACK - 1)
+    assert differences(start.url, Fold(Readings(SEED), BACK - 1), ROWS) == []
+    go_on(start)
+
+
+@pytest.mark.parametrize("other", ["rows", "trans"])
+def test_a_state_beside_the_one_that_was_put_back_goes_back_or_none_does(other: str, tmp_path: Path) -> None:
+    only = ("append", other)
+    start = restored(tmp_path, only, {"append": sqlite(tmp_path), other: f"sqlite:///{tmp_path}/other.db"})
+    if other == "trans":
+        before = content(tmp_path)
+        with pytest.raises(LineageError, match=f"transactional cannot go back to txid {BACK}: .* So none of"):
+            rewind(component(start), BACK)
+        assert content(tmp_path) == before
+    else:
+        rewind(component(start), BACK)
+        assert differences(start.url, Fold(Readings(SEED), BACK), only) == []
+        go_on(start)
 
 
 def test_a_batch_that_was_decided_is_undone(tmp_path: Path) -> None:

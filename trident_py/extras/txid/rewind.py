@@ -19,7 +19,7 @@ from ...checkpoints.batch_log import BatchLog, PastBatch
 from ...engine.program import Program
 from ...engine.recovery import Agreement
 from ...engine.startup import Startup, participants_of
-from ...engine.store_position import CheckpointState, Rewinding
+from ...engine.store_position import ACCEPT, CheckpointState, Rewinding, list_accepted
 from ...errors import LineageError
 from ...model.context import RunContext, with_context
 from ...model.fault_points import steps_of_driver
@@ -52,10 +52,24 @@ def rewind(component: Component, txid: int) -> list[str]:
     begun = component.read().read_state(None).rewinding
     if begun is None:
         check(component, component.read(), txid)
-        shut_out(component, partial(_intend, component, txid))
+        shut_out(_accept_restored(component, txid), partial(_intend, component, txid))
     elif begun.to != txid:
         raise LineageError(f"{component.shown} is on its way back to txid {begun.to}: finish that first")
     return _finish(component, txid)
+
+
+def _accept_restored(component: Component, txid: int) -> Component:
+    """Return the component, with a start that takes stores which lack batches, none of them up to this one."""
+    assert component.program is not None
+    opening, conf = _make_startup(component.program, component.read()), component.program.conf
+    last, told = opening.standing.committed, {name: opening.ask(name) for name in opening.participants}
+    restored = [
+        f"{name}@{each.least}:{last}"
+        for name, each in told.items()
+        if each is not None and each.lineage == opening.standing.lineage and txid <= each.least < last
+    ]
+    accepting = {**conf, ACCEPT: [*list_accepted(conf), *restored]}
+    return replace(component, program=replace(component.program, conf=accepting))
 
 
 def _intend(component: Component, txid: int, log: BatchLog) -> None:
@@ -123,7 +137,8 @@ def _finish(component: Component, txid: int) -> list[str]:
         for name in opening.participants:
             opening.patience.wait_until_available(f"state {name}", partial(opening.rewind, name, txid))
             _step(component, "rewound", txid, name)
-        log.go_back(txid, RunContext.of(program.conf).token, partial(_step, component, "forgotten", txid))
+        joined, run = opening.ask_rewound(txid), RunContext.of(program.conf).token
+        log.go_back(txid, run, joined, partial(_step, component, "forgotten", txid))
         _step(component, "over", txid)
         return list(opening.participants)
 
