@@ -96,6 +96,7 @@ def _without_run(beginning: Beginning) -> Beginning:
     ))  # fmt: skip
 
 
+BACK_TO_STORE = "a store before its last batch, and a log taken back"
 BEGINNINGS: dict[str, Callable[[Run], Beginning]] = {
     # the store of another checkpoint
     "a new checkpoint, a store of another one": lambda run: _begin(run(FOREIGN), {}),
@@ -116,9 +117,11 @@ BEGINNINGS: dict[str, Callable[[Run], Beginning]] = {
     "a log before a decision": lambda run: _begin(run(OURS), _undecided(run(OURS), 2)),
     "a log before its first batch": lambda run: _begin(run(OURS), _agreed(run(OURS))),
     "a store before its last batch": lambda run: _begin(run(FIRST), run(ONE)),
+    BACK_TO_STORE: lambda run: _begin(run(FIRST), run(ONE), refused=False)._replace(back=1),
     "an empty store": lambda run: Beginning(log=run(OURS).log.content, refused=True),
 }
 REFUSED = [
     name for name in BEGINNINGS
-    if not name.endswith(("continued", "later", "given up", "decision")) or name.startswith("a store that another")
+    if name != BACK_TO_STORE
+    and (not name.endswith(("continued", "later", "given up", "decision")) or name.startswith("a store that another"))
 ]  # fmt: skip

@@ -244,7 +244,7 @@ def _tries(stage: str) -> Iterator[tuple[Any, Any]]:
     """Yield the cells and bounds of a stage: the beginnings without a fault, one fault of any kind, what is aimed, two
     faults of pairs of kinds, two of any kind."""
     from .exhaustive import BOUNDS
-    from .specification import OTHER_BEGINNINGS, Cell
+    from .specification import OTHER_BEGINNINGS, TAKEN_BACK, Cell
 
     if stage == "aimed":
         for cell, kinds, count in AIMED:
@@ -254,9 +254,8 @@ def _tries(stage: str) -> Iterator[tuple[Any, Any]]:
             yield from ((Cell(*cell), BOUNDS._replace(kinds=frozenset(kinds))) for cell in CELLS_OF)
     else:
         bounds = BOUNDS._replace(faults={"start": 0, "one": 1}.get(stage, 2))
-        yield from (
-            (cell, bounds) for cell in (OTHER_BEGINNINGS if stage == "start" else [Cell(*it) for it in CELLS_OF])
-        )
+        cells = [*OTHER_BEGINNINGS, *TAKEN_BACK] if stage == "start" else [Cell(*it) for it in CELLS_OF]
+        yield from ((cell, bounds) for cell in cells)
 
 
 def _seek_by_chance(most: int) -> list[Any] | None:

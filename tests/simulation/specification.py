@@ -31,8 +31,9 @@ from trident_py.engine.two_phase import DECIDED
 from trident_py.errors import LineageError
 from trident_py.spouts.opaque_offsets import positions_path
 
-from .beginnings import REFUSED
+from .beginnings import BACK_TO_STORE, REFUSED
 from .numbered import GAPS, HELD, SENDER, number_of
+from .rewinds import is_back
 from .spouts import AGAIN, STREAM, WORDS, Here
 from .stores import DATA, ROW, Sum
 from .windows import BY_TIME, CONFIGS, SLIDE, ended, entered
@@ -108,7 +109,11 @@ TIMED = [
     *(Cell(f"{BY_TIME} before batch", spout, recording) for spout in SPOUTS for recording in (False, True)),
     Cell(f"{BY_TIME} before append", "transactional"),
 ]
-ALL = [*CELLS, *MORE, *OTHER_BEGINNINGS, *TIMED]
+TAKEN_BACK = [
+    Cell(kind, spout, beginning=BACK_TO_STORE)
+    for kind, spout in (("opaque", "opaque"), ("append", "transactional"), ("batch", "partitioned"))
+]
+ALL = [*CELLS, *MORE, *OTHER_BEGINNINGS, *TIMED, *TAKEN_BACK]
 """Also two states, a batch without tuples, a state that is queried, values that are changed in place, places that do
 not belong together, and windows by time."""
 
@@ -291,7 +296,8 @@ def _look(cell: Cell, world: World, name: str, back: bool) -> Moment:
             described = _described(cell, world, number, row.txid, name)
         look = Look(kind, _counts(cell, world, number), cell.due(world, number, over, txid), described)
         states.append(look if row is None else look._replace(txid=row.txid, lineage=row.lineage))
-    return Moment(name, txid, _agreed(world, name), tuple(states), back or world.beginning.refused)
+    back = back or world.beginning.refused or not is_back(world)
+    return Moment(name, txid, _agreed(world, name), tuple(states), back)
 
 
 def _agreed(world: World, name: str) -> str | None:
@@ -339,13 +345,14 @@ def _judge_error(cell: Cell, world: World, faults: set[str]) -> None:
     driver = max((each for each in world.drivers if each.ended), key=lambda each: each.ending)
     if driver.error is None or world.beginning.refused:
         return
-    if not faults & DENIED or (isinstance(driver.error, LineageError) and not faults & BACK):
+    twice = {"start", "wake"} if world.beginning.back is not None else set()  # a log is taken back by the first one
+    if not faults & DENIED or (isinstance(driver.error, LineageError) and not faults & {*BACK, *twice}):
         raise Violation(f"a run has ended, and nothing had failed for good: {driver.error!r}")
     if "ZombieError" in str(driver.error) and not faults & {*BACK, "start", "wake"}:
         raise Violation(f"a driver was shut out, and there was no other one: {driver.error!r}")
     decided = max((key[1] for key in world.log.content if key[0] == DECIDED), default=0)
     late = any(name == "give up the batch" for _, _, name, _ in world.taken)  # what is under way may still arrive
-    held = decided and not late and faults <= {"refuse", "deny"}
+    held = decided and not late and faults <= {"refuse", "deny"} and is_back(world)
     if held and decided > _txid(world.stores[cell.kinds.index("batch")].content):
         raise Violation(f"batch {decided} stays decided, and the store has refused it")
 

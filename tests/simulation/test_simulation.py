@@ -14,7 +14,7 @@ from .exhaustive import BOUNDS, explore
 from .planted import AIMED, PLANTS, ROOT, SCRIPTS, mutated, seek
 from .random import MORE_KINDS, arguments_of, draw, draw_until
 from .schedules import MANY, Found, Written, as_text, from_text, replay, shrink, try_schedule
-from .specification import CELLS, MORE, OTHER_BEGINNINGS, TIMED, Cell
+from .specification import CELLS, MORE, OTHER_BEGINNINGS, TAKEN_BACK, TIMED, Cell
 from .spouts import Here
 from .world import DENIALS
 
@@ -60,6 +60,14 @@ def test_every_schedule_of_one_fault_of_two_states_and_of_batches_without_tuples
 @pytest.mark.parametrize("cell", TIMED, ids=str)
 def test_every_schedule_of_one_fault_of_windows_by_time(cell: Cell) -> None:
     explored = explore(cell, ONE_FAULT._replace(kinds=BOUNDS.kinds | {"jump"}))
+    assert explored.found is None, str(explored.found)
+    assert explored.done
+
+
+@pytest.mark.parametrize("cell", [TAKEN_BACK[0], *(pytest.param(it, marks=pytest.mark.whole) for it in TAKEN_BACK[1:])])
+def test_a_log_that_is_taken_back_gives_a_restored_store_what_it_lacks(cell: Cell) -> None:
+    """Whatever fails: the user types the command until it is done, and starts."""
+    explored = explore(cell, BOUNDS._replace(faults=1))
     assert explored.found is None, str(explored.found)
     assert explored.done
 

@@ -35,6 +35,7 @@ from trident_py.windowing import MakesWindows, state
 from . import knowledge, specification
 from .beginnings import BEGINNINGS, Past
 from .checkpoint import SimulatedCheckpoint
+from .rewinds import take_back, waiting_for_nothing
 from .specification import Cell
 from .spouts import AGAIN, FIELDS, POSITIONS, STREAM, USUAL, WORDS, DescribedSpout, Here, PartitionedSpout, tuples
 from .stores import SimulatedMap, SimulatedState, Sum
@@ -150,11 +151,9 @@ def drive(cell: Cell, name: str, world: World, driver: Driver) -> None:
     )
     running = RunningTopology(NAME, [program.component])
     running.stopping = _Stopping()  # type: ignore[assignment]
-    driver.checkpoint = SimulatedCheckpoint(world)
-    log = BatchLog(driver.checkpoint, "checkpoint", NAME, lambda: {"order": "fixed", "seed": "0"})
-    log.driver = {"host": "simulated", "pid": driver.number, "id": str(driver.number)}
+    take_back(world, program, run, partial(_open_log, world, driver))
     try:
-        batches = ComponentRun(program, program.spouts, log, running, run)
+        batches = ComponentRun(program, program.spouts, _open_log(world, driver), running, run)
         batches.open()
         while batches.await_next():
             know(cell, world, driver, batches)
@@ -162,6 +161,13 @@ def drive(cell: Cell, name: str, world: World, driver: Driver) -> None:
         batches.close()
     finally:
         end_run(run)
+
+
+def _open_log(world: World, driver: Driver) -> BatchLog:
+    driver.checkpoint = SimulatedCheckpoint(world)
+    log = BatchLog(driver.checkpoint, "checkpoint", NAME, lambda: {"order": "fixed", "seed": "0"})
+    log.driver = {"host": "simulated", "pid": driver.number, "id": str(driver.number)}
+    return log
 
 
 def know(cell: Cell, world: World, driver: Driver, batches: ComponentRun, *held: Any) -> None:
@@ -226,7 +232,7 @@ _PASTS: dict[Any, World] = {}
 def _run(cell: Cell, name: str, choose: Choose, judge: Any, bounds: Bounds, beginning: Beginning) -> World:
     world = World(partial(drive, cell, name), choose, judge, bounds, beginning)
     Here.world = world
-    with _simulated(name or "lineage"):
+    with _simulated(name or "lineage"), waiting_for_nothing(_Stopping):
         return world.run()
 
 

@@ -100,12 +100,14 @@ class Driver:
 
 
 class Beginning(NamedTuple):
-    """What is there before the first start. ``conf``: what the user has set; ``refused``: it must not go on."""
+    """What is there before the first start. ``conf``: what the user has set; ``refused``: it must not go on; ``back``:
+    the batch to which the user takes the log back before."""
 
     stores: tuple[Mapping[Any, Any], ...] = ({}, {})
     log: Mapping[Any, Any] = MappingProxyType({})
     conf: Mapping[str, Any] = MappingProxyType({})
     refused: bool = False
+    back: int | None = None
 
 
 class Request(NamedTuple):
