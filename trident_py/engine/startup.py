@@ -77,16 +77,23 @@ class Startup:
 
     def can_rewind(self, name: str, txid: int) -> str | None:
         """Return why a state cannot go back to a batch; None if it can, or has nothing of later ones."""
-        why = self.participants[name].can_rewind(self._conf(name, None), txid)
-        return None if why is None or self._is_before(name, txid) else why
+        why, told, joined = self._why_not(name, txid), self._look(name), self.standing.find_joined(name)
+        if told is None:
+            return why
+        last = self.standing.committed
+        accepted = joined is not None and joined == Joined.of(told, last, joined.forget)
+        ours = told.lineage == self.standing.lineage
+        if ours and told.least < min(txid, last) and not accepted:
+            return f"its store has the batches up to {told.least} alone"
+        return None if told.written <= txid else why
 
     def rewind(self, name: str, txid: int) -> None:
         """Take a state back, once its fence is raised. One that cannot go back has nothing of later batches, and stays
         as it is. Raises LineageError if it has."""
-        why = self.participants[name].can_rewind(self._conf(name, None), txid)
+        why, told = self._why_not(name, txid), self._look(name)
         if why is None:
             self.participants[name].rewind(txid)
-        elif not self._is_before(name, txid):
+        elif told is None or told.written > txid:
             raise LineageError(f"state {name!r} cannot go back to txid {txid}: {why}")
 
     def ask_rewound(self, txid: int) -> dict[str, Joined]:
@@ -98,10 +105,12 @@ class Startup:
                 joined[name] = Joined.of(answer, txid, before is not None and before.forget)
         return joined
 
-    def _is_before(self, name: str, txid: int) -> bool:
-        """Return whether a state has nothing of the batches after this txid; False if its store cannot tell."""
-        told = self.participants[name].remembered(with_context(self._conf(name, None), reads_only=True))
-        return told is not None and told.written <= txid
+    def _why_not(self, name: str, txid: int) -> str | None:
+        return self.participants[name].can_rewind(self._conf(name, None), txid)
+
+    def _look(self, name: str) -> Remembered | None:
+        """Ask the store of one state, and leave no trace there."""
+        return self.participants[name].remembered(with_context(self._conf(name, None), reads_only=True))
 
     def _ask_stores(self) -> dict[str, Remembered | None]:
         return self._of_participants(self.ask)

@@ -217,8 +217,9 @@ def test_a_store_that_was_put_back_gets_the_batches_that_it_lacks(tmp_path: Path
     start = restored(tmp_path, EVERY, sqlite(tmp_path))
     refused = look(component(start)).next.sentence
     assert "the store lacks the batches in between" in refused and f"trident txid rewind --to {BACK}" in refused
-    with pytest.raises(LineageError, match=r"has the batches up to 3, the checkpoint .* has committed batch 5"):
+    with pytest.raises(LineageError, match="appended cannot go back to txid 4: its store has the batches up to 3"):
         rewind(component(start), BACK + 1)
+    assert [txid for txid, why in examine(component(start), range(6)).items() if set(why.values()) == {None}] == [BACK]
     for step in ("rewind fenced", "rewind intended", "rewind opened", "rewind forgotten", "rewind over"):
         assert killed(start, BACK, step, ""), step
         assert look(component(start)).next.kind == ("continues" if step == "rewind over" else "refused"), step
