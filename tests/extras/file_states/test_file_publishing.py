@@ -330,6 +330,37 @@ def test_what_a_withdrawn_decision_has_placed_is_not_left(tmp_path: Path, mode: 
     assert staged(factory) == []
 
 
+def test_a_batch_whose_folder_was_seen_stays_decided(tmp_path: Path) -> None:
+    """Another attempt could not take the folder's name, or, with files of the same size, would show these rows."""
+    running = driver(factory := state(tmp_path, visible="batches", format="csv"))
+    receipts = running.run(batch(1), 1)
+    create = StateFolder.create
+
+    def refusing(self: StateFolder, name: str, data: bytes) -> bool:
+        if name.startswith("_trident/ledger"):
+            raise StateError("no right to do that")
+        return create(self, name, data)
+
+    with mock.patch.object(StateFolder, "create", refusing), pytest.raises(StateError, match="no right"):
+        running.publish(1, 0, receipts)
+    assert not running.participant.give_up(1)
+    running.publish(1, 0, receipts)
+    assert factory.stored() == Counter(map(tuple, batch(1)))
+
+
+@pytest.mark.parametrize("size", [40, 3])
+def test_a_folder_of_another_decision_is_not_shown(tmp_path: Path, size: int) -> None:
+    running = driver(factory := state(tmp_path, visible="batches", format="csv"))
+    running.batch(batch(1), 1)
+    receipts = running.run(batch(2, size), 2)
+    (tmp_path / "rows/txid=1").rename(tmp_path / "rows/txid=2")
+    for path in (tmp_path / "rows/txid=2").iterdir():
+        path.rename(path.with_name(path.name.replace("part-0000000001", "part-0000000002")))
+    with pytest.raises(StateError, match="txid=2 is there already, and is not of this decision"):
+        running.publish(2, 0, receipts)
+    assert not running.participant.give_up(2) and factory.newest().txid == 1  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("suffix", [".csv", "", "-data.txt"])
 @pytest.mark.parametrize("numbers", [(1, 0, 1, 0, 0, 0), (10**12, 2, 3, 4, 10**5, 1_000)])
 def test_a_name_of_a_file_tells_the_numbers_that_it_was_made_of(numbers: tuple[int, ...], suffix: str) -> None:

@@ -62,10 +62,13 @@ def place(folder: StateFolder, visible: str, txid: int, files: Pairs, shown: str
 def _place_folder(folder: StateFolder, txid: int, files: Pairs, shown: str) -> None:
     """Collect the files in a hidden folder, which then gets its final name in one step."""
     target, waiting = folder_of(BATCHES, txid).rstrip("/"), format_waiting_folder(txid)
-    final = _sizes(folder, target)
-    if all(final.get(file.name) == file.bytes for _, file in files):
+    final, staging = _sizes(folder, target), _sizes(folder, STAGING)
+    moving = any(staged in staging for staged, _ in files)  # then a folder of the final name is another decision's
+    if not moving and all(final.get(file.name) == file.bytes for _, file in files):
         return
-    staging, there = _sizes(folder, STAGING), _sizes(folder, waiting)
+    if moving and final:
+        raise StateError(f"{shown}: {target} is there already, and is not of this decision. Move it out of the folder")
+    there = _sizes(folder, waiting)
     moved = {file.name: there[name] for _, file in files if (name := f"{waiting}/{_last(file.name)}") in there}
     _check(files, {**moved, **staging}, txid, shown)
     _move(folder, {staged: f"{waiting}/{_last(file.name)}" for staged, file in files if staged in staging})
@@ -226,6 +229,12 @@ class FileParticipant(Ledger[Record]):
         later = sorted(name for name in names if (find_txid(name) or 0) > txid)
         self._upkeep.delete(later)
         self._folder.sync("")
+
+    def give_up(self, txid: int) -> bool:
+        """Keep also a batch whose folder has its final name: readers have seen it."""
+        if self.factory.visible == BATCHES and self._folder.list_folder(folder_of(BATCHES, txid).rstrip("/")):
+            return False
+        return super().give_up(txid)
 
     def abort(self, txid: int, attempt: int) -> None:
         """Delete the attempt's hidden files; if that fails, a later `publish` does."""
