@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -91,10 +92,37 @@ def test_txids_in_rows_are_not_given_to_other_rows_by_a_new_checkpoint(tmp_path:
     assert stored(tmp_path) == ["w1", "w2", "w3", "w4", "w5"]
 
 
-def test_a_folder_with_files_of_an_earlier_checkpoint_does_not_go_back(tmp_path: Path) -> None:
+def test_files_of_an_earlier_checkpoint_stay(tmp_path: Path) -> None:
+    """Batches without rows have no files, so those that are there do not tell that the txids began anew."""
+    files = FileState(str(tmp_path / "files"), format="json", columns=WORD)
+    built = words(fixed(3), {"w": files})
+    run(tmp_path, built)
+    run(tmp_path, words(fixed(3), {"w": files}, nothing_for="w"), "others", **abandoned(tmp_path, built))
+    start = run(tmp_path, words(fixed(4), {"w": files}), "others")
+    assert list(files.read()) == [("w1",), ("w2",), ("w3",), ("w4",)]
+    back(start, built, 2)
+    assert list(files.read()) == [("w1",), ("w2",), ("w3",)]
+
+
+def test_a_file_that_compaction_made_with_rows_of_an_earlier_checkpoint_stays(tmp_path: Path) -> None:
+    files = FileState(str(tmp_path / "files"), format="json", columns=WORD, visible="manifest", compact="1MB")
+    run(tmp_path, words(fixed(7), {"w": files}))
+    built = words(fixed(1), {"w": files})
+    start = run(tmp_path, built, "others", **abandoned(tmp_path, built))
+    with pytest.raises(LineageError, match="its batches 0 to 1 are in one file by compaction"):
+        back(start, built, 0)
+    assert list(files.read()) == [*((f"w{n}",) for n in range(1, 8)), ("w1",)]
+
+
+def test_a_ledger_that_does_not_mark_files_of_an_earlier_checkpoint_does_not_go_back(tmp_path: Path) -> None:
     built = words(fixed(4), {"w": FileState(str(tmp_path / "files"), format="json", columns=WORD)})
     run(tmp_path, built)
     start = run(tmp_path, built, "others", **abandoned(tmp_path, built))
+    newest = max((tmp_path / "files/_trident/ledger").glob("[0-9]*.json"))
+    record = json.loads(newest.read_text())
+    for file in record["files"]:
+        file["first"] = file["last"] = int(file["name"][5:15])
+    newest.write_text(json.dumps(record))
     files = sorted((tmp_path / "files").iterdir())
     with pytest.raises(LineageError, match="files of an earlier checkpoint"):
         back(start, built, 2)

@@ -25,7 +25,8 @@ _TRIES = 20
 @dataclass(frozen=True)
 class DataFile:
     """A file whose rows count. ``name`` is relative to the folder; ``crc32`` in hexadecimal; ``first`` and ``last``:
-    the txids whose rows it holds; ``time``: when the last of them became visible, in seconds since 1970."""
+    the txids whose rows it holds, 0 for those of an earlier checkpoint; ``time``: when the last of them became visible,
+    in seconds since 1970."""
 
     name: str
     rows: int

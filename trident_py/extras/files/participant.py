@@ -289,7 +289,8 @@ class FileParticipant(Ledger[Record]):
             )
         mine = {"topology": own.topology, "state": own.state, "format": self.factory.rows.name}
         record = record.evolve() if record is row else record
-        return replace(record, **mine, epoch=record.epoch + anew)
+        files = tuple(replace(file, first=0, last=0) for file in record.files) if anew else record.files
+        return replace(record, **mine, epoch=record.epoch + anew, files=files)
 
     def _forgets(self, row: Record) -> bool:
         """Begin anew also after another state."""
@@ -324,9 +325,11 @@ def check_empty(folder: StateFolder, shown: str) -> None:
 
 
 def began_anew(files: Sequence[DataFile]) -> bool:
-    """Return whether the txids of files, in the order in which these were written, have begun anew."""
+    """Return whether the txids of files, in the order in which these were written, have begun anew, in a ledger that
+    does not mark the files of an earlier checkpoint yet."""
     epochs = [batch[0] if (batch := batch_of(file.name)) is not None else None for file in files]
     return any(
         after.first < before.last or (after.first == before.last and None not in pair and pair[0] != pair[1])
         for (before, after), pair in zip(pairwise(files), pairwise(epochs), strict=True)
+        if after.first
     )
