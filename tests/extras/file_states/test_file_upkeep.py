@@ -181,18 +181,28 @@ def test_a_list_for_spark_that_could_not_be_written_leaves_no_gap(tmp_path: Path
     assert by_spark_list(tmp_path / "rows") == {file["name"] for file in manifest(tmp_path / "rows")["files"]}
 
 
-def test_a_damaged_file_is_not_compacted_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    factory = FileState(tmp_path / "rows", columns=COLUMNS, visible="manifest", compact="1MB")
+def test_a_damaged_file_is_not_compacted_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, clock: Any
+) -> None:
+    """All else that is due is done."""
+    factory = FileState(
+        tmp_path / "rows", columns=COLUMNS, visible="manifest", compact="1MB", retention="1h", grace="60s"
+    )
     running = driver(factory)
-    for txid in (1, 2, 3):
+    running.batch(batch(1), 1)
+    clock.return_value += 3540
+    for txid in (2, 3):
         running.batch(batch(txid), txid)
-    path = tmp_path / "rows" / manifest(tmp_path / "rows")["files"][0]["name"]
+    path = tmp_path / "rows" / manifest(tmp_path / "rows")["files"][2]["name"]
     content = bytearray(path.read_bytes())
     content[20] ^= 1
     path.write_bytes(content)
-    running.batch(batch(4), 4)
+    for txid in (4, 5, 6):
+        clock.return_value += 60
+        running.batch(batch(txid), txid)
     assert "is damaged: its checksum is not the one written" in caplog.text
-    assert running.participant.newest().txid == 4 and len(manifest(tmp_path / "rows")["files"]) == 8
+    assert running.participant.newest().txid == 6 and len(manifest(tmp_path / "rows")["files"]) == 10
+    assert len(names(factory)) == 10 and factory.folder().list_folder("_trident/staging") == []
 
 
 @pytest.mark.parametrize("mode", ["files", "batches", "manifest"])
@@ -211,6 +221,20 @@ def test_rows_stay_as_long_as_they_are_wanted(tmp_path: Path, clock: Any, mode: 
     if mode != "manifest":
         assert counted(listed(tmp_path / "rows")) == values(2, 3, 4)
     assert len(visible(tmp_path / "rows")) == (0 if mode == "manifest" else 6)
+
+
+def test_a_batch_that_runs_anew_keeps_its_folder_when_the_one_before_had_expired(tmp_path: Path, clock: Any) -> None:
+    factory = FileState(tmp_path / "rows", columns=COLUMNS, visible="batches", retention="1h", grace="30m")
+    running = driver(factory)
+    for txid in (1, 2, 3):
+        running.batch(batch(txid), txid)
+    clock.return_value += 3600
+    running.batch(batch(4), 4)
+    running.participant.rewind(2)
+    running.batch(batch(3), 3)
+    clock.return_value += 1800
+    running.batch(batch(4), 4)
+    assert factory.stored() == counted(listed(tmp_path / "rows")) == values(3, 4)
 
 
 def test_what_is_due(tmp_path: Path) -> None:

@@ -272,7 +272,9 @@ class FileParticipant(Ledger[Record]):
         later = [file for file in record.files if file.last > txid]
         files = tuple(file for file in record.files if file.last <= txid)
         gone = [(file.name, clock.now()) for file in later if self.factory.visible == MANIFEST]
-        replaced, listing = (*record.replaced, *gone), record.listing + bool(later)
+        batches = self.factory.visible == BATCHES  # there a batch that runs anew has the folder of the one before
+        waiting = [each for each in record.replaced if not batches or (find_txid(each[0]) or 0) <= txid]
+        replaced, listing = (*waiting, *gone), record.listing + bool(later)
         return replace(record, files=files, replaced=replaced, listing=listing, epoch=record.epoch + 1)
 
     def _hand_over(self, row: Record | None) -> Record:

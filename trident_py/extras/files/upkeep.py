@@ -38,15 +38,15 @@ class Upkeep:
     def keep(self, record: Record) -> None:
         """Do what is due. What fails is logged and tried again after the next batch: the batch is visible already.
         Raises ZombieError for an older driver."""
-        try:
-            record = self._expire(record)
-            record = self._compact(record)
-            self._delete_replaced(record)
-            self._tidy()
-        except ZombieError:
-            raise
-        except TridentError as error:
-            log.warning("%s: upkeep is tried again after the next batch: %s", self._factory.shown, error)
+        for step in (self._expire, self._compact, self._delete_replaced, self._tidy):
+            try:
+                record = step(record)
+            except ZombieError:
+                raise
+            except TridentError as error:
+                log.warning("%s: upkeep is tried again after the next batch: %s", self._factory.shown, error)
+                if not isinstance(error, StateError):
+                    return  # the store is away; a damaged file stops what needs it
 
     def _expire(self, record: Record) -> Record:
         """Return the ledger without the batches that are older than ``retention``."""
@@ -85,8 +85,12 @@ class Upkeep:
         token, first, last = secrets.token_hex(8), small[0].first, small[-1].last
         name = format_merged_name(first, last, token, factory.rows.suffix)
         staged = f"{STAGING}/{_OWN[0]}{token}{factory.rows.suffix}"
-        with self._folder.open_writer(staged) as out:
-            factory.rows.merge(self._contents(small), schema_of(Fields.of(list(record.columns))), out)
+        try:
+            with self._folder.open_writer(staged) as out:
+                factory.rows.merge(self._contents(small), schema_of(Fields.of(list(record.columns))), out)
+        except TridentError:
+            self._folder.delete(staged)
+            raise
         self._folder.rename(staged, name)
         self._folder.sync("")
         self._folder.delete(staged)
@@ -101,23 +105,24 @@ class Upkeep:
                 raise StateError(f"{self._folder.where}/{file.name} is damaged: its checksum is not the one written")
             yield BytesIO(data)
 
-    def _delete_replaced(self, record: Record) -> None:
+    def _delete_replaced(self, record: Record) -> Record:
         """Delete the files that have not counted for ``grace`` seconds."""
         over = clock.now() - self._factory.grace_seconds
         gone = {name for name, since in record.replaced if since <= over}
         if gone:
             self.delete(sorted(gone))
             fence = self._ledger.fence
-            self._ledger.change(lambda old: fence.newest(old).evolve(replaced=_other(old.replaced, gone)))
+            return self._ledger.change(lambda old: fence.newest(old).evolve(replaced=_other(old.replaced, gone)))
+        return record
 
-    def _tidy(self) -> None:
+    def _tidy(self, record: Record) -> Record:
         """Delete, once in a run, what a driver that died in its upkeep has left.
 
         The names are listed before the fence is checked: if this driver is then still the newest, no other one has
         made a file that is listed and not yet in the ledger.
         """
         if self._tidied:
-            return
+            return record
         names = [entry.name for entry in self._folder.list_folder("") if is_merged(entry.name)]
         staged = [entry.name for entry in self._folder.list_folder(STAGING) if entry.name.startswith(_OWN)]
         record = self._ledger.newest()
@@ -125,6 +130,7 @@ class Upkeep:
         for name in [*(name for name in names if name not in counted), *(f"{STAGING}/{name}" for name in staged)]:
             self._folder.delete(name)
         self._tidied = True
+        return record
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete files; of a batch with a folder of its own the folder, which is out of sight in one step."""
