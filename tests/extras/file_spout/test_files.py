@@ -314,6 +314,37 @@ def test_a_file_that_changed_since_is_refused(kind, spout_of, tmp_path, change):
         player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.payload(1)).__next__()
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"], indirect=True)
+def test_a_file_that_has_lost_its_rows_since_is_not_passed_over(kind, spout_of, tmp_path):
+    """The batch before it looks for the next row there."""
+    for name in "abc":
+        write(tmp_path / name, kind, numbers(3))
+    player = Player(spout_of(tmp_path, batchSize=3))
+    assert player.coordination.ready(1)
+    if kind == "csv":
+        (tmp_path / "b").write_text(f"n,{'s' * 100}")
+    else:
+        write(tmp_path / "b", kind, [])
+    with pytest.raises(SpoutError, match=r"b has changed since this run first listed it"):
+        player.to_end()
+
+
+def test_a_file_that_changes_while_its_rows_are_counted_is_refused(kind, spout_of, tmp_path, monkeypatch):
+    """Put back later, it would be read at the positions of the content between."""
+    path = write(tmp_path / "a", kind, numbers(20))
+    check, checked = file_list.Files.check, []
+
+    def change_then(self, file, txid):
+        check(self, file, txid)
+        if not checked:
+            write(path, kind, numbers(20, 100))
+        checked.append(file)
+
+    monkeypatch.setattr(file_list.Files, "check", change_then)
+    with pytest.raises(SpoutError, match=r"a has changed since this run first listed it"):
+        Player(spout_of(tmp_path, batchSize=8)).describe(1)
+
+
 def test_a_file_that_is_gone_is_named(tmp_path):
     path = write(tmp_path / "a.txt", "lines", numbers(20))
     player = Player(FileSpout(tmp_path, "n", batchSize=8))

@@ -231,6 +231,8 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         self._waiting = round(taken * left / (size - left)) if size > left else 0
         tasks = self._split(segments, files)
         used = len(files) - len(rest)
+        for file in files[: used + 1]:  # the ranges and `next` are those of what was read since the check before
+            self._files.check(file, txid)
         for file in files[:used]:
             self._rows.pop(file, None)
         return {"files": [list(file) for file in files], "tasks": tasks, "next": [used, at]}
