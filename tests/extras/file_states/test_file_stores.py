@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from botocore.exceptions import ClientError
 from contracts.crashing import Driver
 from contracts.files import COLUMNS, FORKED, keep, promises
 from file_places import HdfsPlace, S3Place
@@ -177,6 +178,29 @@ def test_a_bucket_that_refuses_is_told() -> None:
         factory = FileState("s3://rows/x", columns=COLUMNS, storage=server.storage)
         with pytest.raises(StateError, match="the store refuses access"):
             factory.folder().create("a", b"")
+
+
+def test_what_no_store_was_asked_for_is_not_a_store_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("CONFIG_FILE", ""), ("SHARED_CREDENTIALS_FILE", ""), ("EC2_METADATA_DISABLED", "true")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    storage = {"endpoint_override": "http://127.0.0.1:9", "region": "us-east-1"}
+    with pytest.raises(StateError, match=r"refuses access: Unable to locate credentials. Check the credentials"):
+        FileState("s3://rows/x", columns=COLUMNS, storage=storage).folder().create("a", b"")
+    storage |= {"access_key": "tester", "secret_key": "hush"}
+    with pytest.raises(StateError, match="Invalid bucket name"):
+        FileState("s3://no!bucket/x", columns=COLUMNS, storage=storage).folder().create("a", b"")
+
+
+@pytest.mark.parametrize(("status", "raised"), [(503, FailedException), (429, FailedException), (501, StateError)])
+def test_an_overloaded_s3_fails_the_batch_whatever_it_calls_that(status: int, raised: type[Exception]) -> None:
+    storage = {"endpoint_override": "http://127.0.0.1:9", "access_key": "tester", "secret_key": "hush"}
+    folder = FileState("s3://rows/overloaded", columns=COLUMNS, storage=storage).folder()
+    answer = {"Error": {"Code": "SlowDownWrite"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    error = ClientError(answer, "PutObject")  # type: ignore[arg-type]
+    with mock.patch.object(folder._files._client, "put_object", side_effect=error), pytest.raises(raised):  # type: ignore[attr-defined]
+        folder.create("a", b"")
 
 
 @pytest.mark.whole("test_a_store_that_is_away_fails_the_batch")

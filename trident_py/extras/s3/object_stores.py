@@ -21,6 +21,7 @@ _ERRORS: dict[str, type[OSError]] = {
                     PermissionError),
     **dict.fromkeys(("409", "SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout"), TimeoutError),
 }  # fmt: skip
+_PASSES = (429, 500, 502, 503, 504)  # also under the code of another server than AWS, such as MinIO's SlowDownWrite
 _KEYS = {
     "access_key": "aws_access_key_id", "secret_key": "aws_secret_access_key", "session_token": "aws_session_token",
     "region": "region_name", "endpoint_override": "endpoint_url",
@@ -177,12 +178,23 @@ def _client(storage: Storage) -> Any:
 @contextmanager
 def _translate_errors() -> Iterator[None]:
     """A context in which boto3's errors become Python's own."""
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import (
+        BotoCoreError,
+        ClientError,
+        NoCredentialsError,
+        ParamValidationError,
+        PartialCredentialsError,
+    )
 
     try:
         yield
     except ClientError as error:
         code = str(error.response.get("Error", {}).get("Code", ""))
-        raise _ERRORS.get(code, OSError)(str(error)) from error
+        passes = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") in _PASSES
+        raise _ERRORS.get(code, TimeoutError if passes else OSError)(str(error)) from error
+    except (NoCredentialsError, PartialCredentialsError) as error:
+        raise PermissionError(str(error)) from error
+    except ParamValidationError as error:  # such as a name that no bucket can have
+        raise OSError(str(error)) from error
     except BotoCoreError as error:
         raise ConnectionError(str(error)) from error
