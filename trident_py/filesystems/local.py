@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import io
 import os
 import shutil
@@ -32,7 +31,7 @@ class LocalFileSystem(FileSystem):
         self._sync = sync
 
     def stat(self, path: str) -> FileInfo | None:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             return self.identify(path)
         return None
 
@@ -41,21 +40,20 @@ class LocalFileSystem(FileSystem):
 
     def list_folder(self, path: str) -> list[FileInfo]:
         found = []
-        with suppress(FileNotFoundError), os.scandir(path) as entries:
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # gone since it was listed
                     found.append(_info(entry.path, entry.stat()))
         return found
 
     def find(self, path: str) -> list[str]:
-        place = Path(path)
-        if place.is_file():
-            return [str(place.absolute())]
-        if place.is_dir():
-            names = (file.relative_to(place) for file in place.rglob("*") if file.is_file())
-            return [str((place / name).absolute()) for name in names if not any(part[0] in "._" for part in name.parts)]
-        matches = (Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207  (absolute patterns)
-        return [str(match.absolute()) for match in matches if match.is_file()]
+        """Find as in other stores, but follow no link to a folder from a folder. Raises OSError for a folder that
+        cannot be listed, which Python's ``glob`` leaves out."""
+        place = Path(path).absolute()
+        try:
+            return _files_below(place) if place.is_dir() else super().find(str(place))
+        except OSError as error:
+            raise OSError(f"{error.filename}: {error.strerror}") from error
 
     def explain_absence(self, path: str) -> str:
         return f"current folder: {Path.cwd()}"
@@ -118,6 +116,19 @@ class LocalFileSystem(FileSystem):
             self._make_folder(folder.parent)
             folder.mkdir(exist_ok=True)
             self.sync(str(folder.parent))
+
+
+def _files_below(place: Path) -> list[str]:
+    """Return a folder's files, without those below a name that begins with a dot or an underscore."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    found = []
+    for folder, folders, names in os.walk(place, onerror=refuse):
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        found += [file for name in names if name[0] not in "._" and (file := Path(folder, name)).is_file()]
+    return [str(file) for file in found]
 
 
 class _DurableFile(io.BufferedWriter):

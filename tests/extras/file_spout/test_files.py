@@ -1,6 +1,7 @@
 """FileSpout: files as batches that are the same whenever they are emitted again."""
 
 import datetime
+import errno
 import json
 import os
 
@@ -290,6 +291,48 @@ def test_no_file_is_an_error_that_names_the_path(tmp_path):
     assert player.coordination.ready(1)
     with pytest.raises(SpoutError, match=r"no file at .*\*\.csv"):
         player.emit(1)
+
+
+@pytest.mark.parametrize("path", ["", "*/*.txt", "**/*.txt", "*/a.txt"])
+def test_a_folder_that_cannot_be_listed_is_not_left_out(tmp_path, monkeypatch, path):
+    for day in ("1", "2"):
+        (tmp_path / day).mkdir()
+        write(tmp_path / day / "a.txt", "lines", [1])
+    bad, scandir = str(tmp_path / "2"), os.scandir
+
+    def fails(call):
+        def called(at=".", *more, **named):
+            if str(at).startswith(bad if call is scandir else f"{bad}/"):
+                raise PermissionError(errno.EACCES, "Permission denied", bad)
+            return call(at, *more, **named)
+
+        return called
+
+    monkeypatch.setattr(os, "scandir", fails(os.scandir))
+    monkeypatch.setattr(os, "stat", fails(os.stat))
+    with pytest.raises(SpoutError, match=rf"cannot read .*: {bad}: Permission denied"):
+        Player(FileSpout(f"{tmp_path}/{path}", "n")).emit(1)
+
+
+def test_links_files_of_other_kinds_and_hidden_names_are_found_as_ever(tmp_path):
+    for name in ("d/a.txt", "d/_b/c.txt", "d/.e.txt", "other/f.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        write(tmp_path / name, "lines", [1])
+    (tmp_path / "d/link").symlink_to(tmp_path / "other")
+    (tmp_path / "d/file.txt").symlink_to(tmp_path / "other/f.txt")
+    (tmp_path / "d/broken.txt").symlink_to(tmp_path / "nothing")
+    os.mkfifo(tmp_path / "d/pipe.txt")
+    found = {}
+    for path in ("d", "d/*", "d/*/*", "d/**", "d/**/*.txt"):
+        files = file_list.Files({}).find([str(tmp_path / path)])
+        found[path] = sorted(os.path.relpath(file.path, tmp_path / "d") for file in files)
+    assert found == {
+        "d": ["a.txt", "file.txt"],
+        "d/*": ["a.txt", "file.txt"],
+        "d/*/*": ["_b/c.txt", "link/f.txt"],
+        "d/**": ["_b/c.txt", "a.txt", "file.txt", "link/f.txt"],
+        "d/**/*.txt": ["_b/c.txt", "a.txt", "file.txt", "link/f.txt"],
+    }
 
 
 # What breaks the promise
