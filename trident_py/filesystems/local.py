@@ -59,7 +59,7 @@ class LocalFileSystem(FileSystem):
         return f"current folder: {Path.cwd()}"
 
     def open(self, path: str) -> Any:
-        return pa.OSFile(path, "rb")
+        return pa.OSFile(os.fsencode(path), "rb")
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a hidden file and link it to its name: that fails if the name exists."""

@@ -314,6 +314,12 @@ def test_a_folder_that_cannot_be_listed_is_not_left_out(tmp_path, monkeypatch, p
         Player(FileSpout(f"{tmp_path}/{path}", "n")).emit(1)
 
 
+def test_a_name_that_is_not_utf_8_is_read(kind, spout_of, tmp_path):
+    write(tmp_path / "a", kind, [1, 2]).rename(tmp_path / os.fsdecode(b"\xff"))
+    (batch,) = Player(spout_of(tmp_path)).to_end()
+    assert as_numbers(batch) == [1, 2]
+
+
 def test_links_files_of_other_kinds_and_hidden_names_are_found_as_ever(tmp_path):
     for name in ("d/a.txt", "d/_b/c.txt", "d/.e.txt", "other/f.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -535,6 +541,7 @@ def test_what_is_no_parquet_file_is_refused(tmp_path):
     [
         ({"batchSize": 0}, "batchSize"),
         ({"batchSize": 1.5}, "batchSize"),
+        *(({"delimiter": each}, "delimiter must be one ASCII character") for each in ("", "||", "ä", '"', "\n")),
         ({"format": "xml"}, "no format 'xml'; there are: lines, csv, json, parquet"),
     ],
 )

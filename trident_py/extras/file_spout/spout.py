@@ -80,6 +80,10 @@ class FileSpout(ITridentSpout):
             raise DefinitionError(f"FileSpout: batchSize must be an integer of at least 1, got {self.batchSize!r}")
         if self.format is not None and self.format not in FORMATS:
             raise DefinitionError(f"FileSpout: no format {self.format!r}; there are: {', '.join(FORMATS)}")
+        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
+            raise DefinitionError(
+                f"FileSpout: delimiter must be one ASCII character, no quote and no line end; got {self.delimiter!r}"
+            )
         if len(self.fields) == 0:
             raise DefinitionError("FileSpout: fields is empty; name at least one field")
         if self.format == "lines":
