@@ -445,6 +445,15 @@ def test_a_reason_in_an_event_has_no_secret(capsys: pytest.CaptureFixture[str]) 
     assert "replay" in shown and "s3cret" not in shown
 
 
+def test_an_event_is_json_whatever_a_metric_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress("a")
+    progress.metrics = {"m": {"0": float("nan"), "1": {("a", 1): 2}, "2": [float("inf"), 1.5]}}
+    with EventLines(True, None, False) as lines:
+        lines.event(datetime.now(UTC), Event("committed", 1, 0, ""), progress)
+    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert told["metrics"] == {"m": {"0": None, "1": {"('a', 1)": 2}, "2": [None, 1.5]}}
+
+
 def test_the_events_of_failures_name_their_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topology = TridentTopology()
     words = topology.newStream("words", FixedBatchSpout("word string", 2, ("a",), ("0",)))

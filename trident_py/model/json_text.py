@@ -1,8 +1,10 @@
-"""Reads JSON that another program, or a damaged disk, may have written."""
+"""Reads JSON that another program, or a damaged disk, may have written; writes JSON of what users have made."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -12,3 +14,20 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def write_json(value: Any) -> str:
+    """Return the JSON text of any value. What JSON lacks: NaN and infinities are null, a key or another value is its
+    text."""
+    try:
+        return json.dumps(value, default=str, allow_nan=False)
+    except (TypeError, ValueError):
+        return json.dumps(_plain(value), default=str)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

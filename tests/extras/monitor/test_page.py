@@ -8,6 +8,7 @@ import http.client
 import itertools
 import json
 import logging
+import math
 import re
 import socket
 import threading
@@ -28,7 +29,7 @@ from trident_py.extras.event_lines.lines import EventLines
 from trident_py.extras.monitor import app, timeline
 from trident_py.extras.monitor.monitor import TOKEN, address_of_page
 from trident_py.extras.monitor.views import configuration
-from trident_py.metrics import CountMetric
+from trident_py.metrics import AssignableMetric, CountMetric
 from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count
 from trident_py.spouts import IBatchSpout
@@ -160,6 +161,23 @@ def test_metrics_of_user_code_and_backlogs_are_there_if_they_can_be_told(run: Ru
     running.progress["words"].backlog = {"words": {"0": 3, "1": 4}}
     found = until(lambda: samples(running.http))
     assert (found["trident_user{component=words,field=0,name=seen}"], found["trident_backlog{spout=words}"]) == (2, 7)
+
+
+class Measured(BaseFunction):
+    def prepare(self, conf: dict, context: Any) -> None:
+        self.mean = context.registerMetric("mean", AssignableMetric(), 60)
+
+    def execute(self, tuple: Any, collector: Any) -> None:
+        self.mean.setValue({("a", 1): math.nan})
+
+
+def test_a_metric_that_json_cannot_hold_leaves_the_page_alone(run: Run) -> None:
+    feeder, topology = FeederBatchSpout(FIELDS), TridentTopology()
+    topology.newStream("words", feeder).each("word", Measured(), "one")
+    running = run(topology)
+    feeder.feed([("a",)])
+    until(lambda: samples(running.http)["trident_batches_total{component=words,outcome=committed}"])
+    assert "\"metrics\": {\"mean\": {\"0\": {\"('a', 1)\": null}}}" in json.dumps(shown(running))
 
 
 def test_generations_are_those_of_the_states(run: Run, tmp_path: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 import sys
@@ -18,7 +17,7 @@ from typing import Any, TextIO
 
 from ...cli.display import is_no_event, now
 from ...errors import DefinitionError
-from ...model.json_text import parse_json
+from ...model.json_text import parse_json, write_json
 from ...model.secrets import hide
 from ...report.guarantees import Guarantees
 from ...report.progress import Event, Progress
@@ -57,7 +56,7 @@ def _read(line: str) -> dict[str, Any] | None:
 def line_of(event: str, time: datetime | None = None, **more: Any) -> str:
     """Return an event as one JSON object in one line, with its time in ISO 8601."""
     moment = (time or now()).isoformat(timespec="milliseconds")
-    return json.dumps({"event": event, "time": moment, **more}, default=str)
+    return write_json({"event": event, "time": moment, **more})
 
 
 class EventLines:

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from ...model.json_text import parse_json
+from ...model.json_text import parse_json, write_json
 from ...report.progress import RunningTopology
 from ..drpc_server.web_server import LOCAL, digest, read_body
 from . import views
@@ -153,7 +153,7 @@ class RunPage:
         while not over and asyncio.get_running_loop().time() < until:
             self._record.measure_states()
             over, seen = self._record.over, self._record.changes
-            yield f"data: {json.dumps(views.live(self._record), default=str)}\n\n"
+            yield f"data: {write_json(views.live(self._record))}\n\n"
             for tick in range(0 if over else STILL_TICKS):
                 await asyncio.sleep(TICK_SECONDS)
                 if self._record.over or (tick >= 3 and self._record.changes != seen):
@@ -276,7 +276,7 @@ async def _refuse(request: Request, error: Any) -> Response:
 
 
 def _json(value: Any) -> Response:
-    return Response(json.dumps(value, default=str), 200, None, JSON)
+    return Response(write_json(value), 200, None, JSON)
 
 
 def _number(request: Request, name: str) -> int | None:
