@@ -514,6 +514,13 @@ def test_all_problems_of_all_files_come_at_once(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["loop.yml", "a\\0b.yml"])
+def test_a_path_that_leads_nowhere_is_told(folder: Path, name: str) -> None:
+    (folder / "loop.yml").symlink_to("loop.yml")
+    (found,) = told(folder, f'{HEAD}includes: ["{name}"]\n')
+    assert "includes[0]: " in found and ": cannot be read: " in found
+
+
 def test_no_error_shows_a_secret(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "counting.py").write_text("def connect(url):\n    raise OSError(f'cannot reach {url}')\n")
     monkeypatch.setenv("THE_URL", "mysql+pymysql://me:hunter2@db/words")

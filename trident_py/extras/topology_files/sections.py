@@ -180,12 +180,12 @@ def _include(found: Sections, place: Located) -> None:
 
 
 def _read(found: Sections, place: Located, path: Path) -> str:
-    if path.resolve() in {Path(document.file).resolve() for document in found.documents}:
-        return "this file is included already"
     try:
         document = read(path, f"that {place.document.file} includes", "states:, streams: or another section", _FREE)
     except DefinitionError as error:
         return str(error)
+    if path.resolve() in {Path(known.file).resolve() for known in found.documents}:
+        return "this file is included already"
     found.documents.append(document)
     top = Located(document, (), document.data)
     if not isinstance(top.value, dict):
