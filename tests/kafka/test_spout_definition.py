@@ -92,6 +92,9 @@ def test_a_schema_that_is_none_is_told() -> None:
         Avro("{")
     with pytest.raises(DefinitionError, match="must describe a record"):
         Avro('"string"')
+    for fields in ("", ', "fields": [{"name": "a", "type": "nosuch"}]', ', "fields": [{"type": "int"}]'):
+        with pytest.raises(DefinitionError, match="the schema is not one of Avro"):
+            Avro(f'{{"type": "record", "name": "R"{fields}}}')
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,12 @@ class Avro:
             raise DefinitionError(f"Avro: the schema is not JSON: {error}") from error
         if not isinstance(parsed, Mapping) or parsed.get("type") != "record":
             raise DefinitionError("Avro: the schema must describe a record; its fields become the stream's fields")
-        _avro()
-        declared = [" ".join(filter(None, (entry["name"], _avro_ddl(entry["type"])))) for entry in parsed["fields"]]
+        avro = _avro()
+        try:
+            avro.parse_schema(parsed)
+            declared = [" ".join(filter(None, (each["name"], _avro_ddl(each["type"])))) for each in parsed["fields"]]
+        except Exception as error:  # whatever fastavro raises
+            raise DefinitionError(f"Avro: the schema is not one of Avro: {type(error).__name__}: {error}") from error
         object.__setattr__(self, "schema", json.dumps(parsed))
         object.__setattr__(self, "fields", Fields(declared))
 
