@@ -53,6 +53,8 @@ class LocalFileSystem(FileSystem):
         try:
             return _files_below(place) if place.is_dir() else super().find(str(place))
         except OSError as error:
+            if error.errno in _PASSES:
+                raise
             raise OSError(f"{error.filename}: {error.strerror}") from error
 
     def explain_absence(self, path: str) -> str:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from spouts.harness import Player, flat
 
-from trident_py.errors import DefinitionError, SpoutError
+from trident_py.errors import DefinitionError, FailedException, SpoutError
 from trident_py.extras.file_spout import file_list, readers, row_positions
 from trident_py.extras.file_spout.spout import FileCoordinator
 from trident_py.spouts import FileSpout
@@ -401,6 +401,24 @@ def test_a_file_that_is_gone_is_named(tmp_path):
     path.unlink()
     with pytest.raises(SpoutError, match=r"cannot read .*a\.txt: No such file.*restore the file"):
         player.emit(2)
+
+
+def test_an_error_that_passes_fails_the_batch_which_is_the_same_later(tmp_path, monkeypatch):
+    """As while the server of a mounted folder restarts."""
+    write(tmp_path / "a.txt", "lines", [1, 2])
+    player, stat = Player(FileSpout(tmp_path, "n", batchSize=1)), os.stat
+    before = player.emit(1)
+
+    def stale(path, *more, **named):
+        if str(path).endswith("a.txt"):
+            raise OSError(errno.ESTALE, "Stale file handle", path)
+        return stat(path, *more, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", stale)
+        with pytest.raises(FailedException, match=r"cannot read .*a\.txt: .*\. The batch is tried again"):
+            player.emit(1, 1)
+    assert player.emit(1, 2) == before and flat(player.emit(2)) == [("2",)]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"], indirect=True)

@@ -29,12 +29,9 @@ _SUFFIXES = {
     "": "lines",
 }
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".lz4", ".snappy")
-
-
-_GONE = "cannot read {path}: {text}; restore the file"
 _TOLD: dict[str, tuple[type[TridentError], str]] = {
-    LOCAL: (SpoutError, _GONE),
-    LOCAL_PASSES: (SpoutError, _GONE),
+    LOCAL: (SpoutError, "cannot read {path}: {text}; restore the file"),
+    LOCAL_PASSES: (FailedException, "cannot read {path}: {text}. The batch is tried again"),
     ABSENT: (SpoutError, "cannot read {path}: there is no such file; restore the file"),
     REFUSED: (
         SpoutError,
