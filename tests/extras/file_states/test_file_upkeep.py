@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from states.files import FileState, RecordFormat, RowUpdater
-from trident_py.errors import FailedException, ZombieError
+from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.extras.files.folder import StateFolder
 from trident_py.extras.files.ledger import DataFile
 from trident_py.extras.files.upkeep import AT_LEAST, due
@@ -203,6 +203,24 @@ def test_a_damaged_file_is_not_compacted_and_told(
     assert "is damaged: its checksum is not the one written" in caplog.text
     assert running.participant.newest().txid == 6 and len(manifest(tmp_path / "rows")["files"]) == 10
     assert len(names(factory)) == 10 and factory.folder().list_folder("_trident/staging") == []
+
+
+def test_a_compaction_that_is_refused_leaves_no_hidden_file(tmp_path: Path) -> None:
+    """As S3 refuses to copy a file that is too large."""
+    factory = FileState(tmp_path / "rows", columns=COLUMNS, visible="manifest", compact="1MB")
+    running, rename = driver(factory), StateFolder.rename
+
+    def refusing(self: StateFolder, source: str, target: str) -> bool:
+        if "merged-" in source:
+            raise StateError("too large to be copied")
+        return rename(self, source, target)
+
+    with mock.patch.object(StateFolder, "rename", refusing):
+        for txid in range(1, 6):
+            running.batch(batch(txid), txid)
+    assert factory.folder().list_folder("_trident/staging") == []
+    running.batch(batch(6), 6)
+    assert len(manifest(tmp_path / "rows")["files"]) == 1 and factory.stored() == values(*range(1, 7))
 
 
 @pytest.mark.parametrize("mode", ["files", "batches", "manifest"])

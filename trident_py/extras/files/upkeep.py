@@ -88,12 +88,10 @@ class Upkeep:
         try:
             with self._folder.open_writer(staged) as out:
                 factory.rows.merge(self._contents(small), schema_of(Fields.of(list(record.columns))), out)
-        except TridentError:
+            self._folder.rename(staged, name)
+            self._folder.sync("")
+        finally:
             self._folder.delete(staged)
-            raise
-        self._folder.rename(staged, name)
-        self._folder.sync("")
-        self._folder.delete(staged)
         rows, time = sum(file.rows for file in small), max(file.time for file in small)
         return DataFile(name, rows, out.size, f"{out.crc:08x}", first, last, time)
 
