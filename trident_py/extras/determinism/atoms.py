@@ -251,6 +251,8 @@ def outlives(atom: Atom) -> bool:
 def is_unordered(atom: Atom) -> bool:
     if isinstance(atom, KnownObject):
         return isinstance(atom.value, set | frozenset)
+    if isinstance(atom, NewObject):
+        return issubclass(atom.kind, set | frozenset)
     return isinstance(atom, Data) and atom.unordered
 
 

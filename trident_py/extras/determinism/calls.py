@@ -17,6 +17,7 @@ import numpy as np
 
 from . import diagnostics, libraries, tables
 from .atoms import (
+    CONTAINERS,
     ENTRIES,
     FRESH,
     NOTHING,
@@ -178,7 +179,7 @@ class CallReader(Origins):
         if kind is operator.methodcaller or kind is operator.attrgetter:
             self._by_name(kind, args, place)
         if issubclass(kind, map | filter | zip | enumerate | reversed) or attribute_of(kind, "__next__"):
-            return frozenset([Data(iterator=True, callables=_passes_callables(args))])
+            return frozenset([Data(iterator=True, callables=_passes_callables(args), holds=_find_parts(name, args))])
         return PLAIN if name in tables.SCALARS else value
 
     def _construct_ours(self, kind: type, args: Args, place: CodePlace | None) -> Value:
@@ -261,10 +262,9 @@ class CallReader(Origins):
             self.report(diagnostics.calls("TransactionAttempt.__str__, which shows the attempt,", place))
         if name in tables.TEXTS and any(map(_by_address, deep(first))):
             self.report(diagnostics.calls("object.__repr__, which shows an address,", place))
-        if (name in tables.FIRST_CHANGES or name.endswith(".__setattr__")) and any(
-            outlives(atom) and atom != self.starting for atom in first
-        ):
-            self.report(diagnostics.keeps(place))
+        changes = name in tables.FIRST_CHANGES or name.endswith(".__setattr__")
+        into = args.positional[1:2] if name == "struct.pack_into" else args.positional[:1] if changes else ()
+        self._check_changed(union(into), args, place)
         within = deep if name in tables.GO_DEEP else iter
         sets = any(is_unordered(atom) for value in args.values for atom in within(value))
         if name == "builtins.next" and Data() in first:
@@ -274,10 +274,17 @@ class CallReader(Origins):
         if sets and (by_key or not sorting):
             self.report(diagnostics.set_order(place))
 
+    def _check_changed(self, changed: Value, args: Args, place: CodePlace | None) -> None:
+        """Report what outlives the call and is changed by it in place."""
+        changed |= union(value for keyword, value in args.keywords if keyword == "out")
+        if place is not None and any(outlives(atom) and not self._begins(atom) for atom in changed):
+            self.report(diagnostics.keeps(place))
+
     def method(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> Value:
         """Evaluate a method call on a plain value, or on a library's object."""
         kind = kind_of(owner)
         self.touch(owner, place)
+        self._check_changed(union(args.positional[:1]) if name in tables.METHODS_CHANGE_FIRST else NOTHING, args, place)
         if kind is not None and tables.is_random(kind):
             if outlives(owner):
                 self.report(diagnostics.calls(tables.name_drawing(kind, name), place))
@@ -341,10 +348,10 @@ class CallReader(Origins):
             self.unseen(f"method {name}", place)
         if place is None:
             return
-        if name in libraries.mutators() and outlives(owner) and not self._begins(owner):
-            self.report(diagnostics.keeps(place))
+        if name in libraries.mutators() or any(keyword == "inplace" for keyword, _ in args.keywords):
+            self._check_changed(frozenset([owner]), Args(), place)
         through = name in tables.GO_THROUGH and any(is_unordered(atom) for value in args.values for atom in deep(value))
-        if through or (name == "pop" and is_unordered(owner)):
+        if through or (name in ("pop", "__iter__") and is_unordered(owner)):
             self.report(diagnostics.set_order(place))
 
 
@@ -357,7 +364,7 @@ def _method_result(owner: Atom, name: str, args: Args) -> Value:
     if name in tables.SETS:
         return SET
     if name == "copy":
-        return SET if is_unordered(owner) else FRESH
+        return SET if is_unordered(owner) else mark(FRESH, holds=_parts(owner))
     if name in ("keys", "items", "values"):
         within = {"items": pair(inside(owner)), "values": inside(owner)}.get(name, NOTHING)
         return mark(container(within), view=name != "values")
@@ -366,8 +373,21 @@ def _method_result(owner: Atom, name: str, args: Args) -> Value:
     if tables.keeps_naive(owner, name, args):
         return frozenset([Data(naive=True)])
     callables = _passes_callables(args) or (isinstance(owner, Data) and owner.callables)
+    view = name in tables.VIEWS and outlives(owner)
     part = outlives(owner) and isinstance(owner, Data) and owner.inner  # the result may be a part of the owner
-    return frozenset([Data(callables=callables, held=part)])
+    return frozenset([Data(callables=callables, held=part or view, container=view)])
+
+
+def _find_parts(name: str, args: Args) -> Value:
+    """Return what a library's function hands on of the contents of its arguments, if that outlives the call."""
+    parts = union(_parts(atom) for atom in union(args.values))
+    return container(parts) if name in tables.PAIRS and parts else parts if name in tables.HANDS_ON else NOTHING
+
+
+def _parts(owner: Atom) -> Value:
+    """Return the contents of a container that outlive the call."""
+    kind = kind_of(owner)
+    return frozenset(filter(_leads_out, inside(owner))) if kind is None or issubclass(kind, CONTAINERS) else NOTHING
 
 
 def _leads_out(atom: Atom) -> bool:
@@ -409,7 +429,8 @@ def _result(name: str, args: Args) -> Value:
     if tables.makes_naive(name, args):
         return frozenset([Data(naive=True)])
     if name == "builtins.iter":
-        return frozenset([Data(iterator=True, callables=_passes_callables(args))])
+        held = _find_parts(name, args)
+        return frozenset([Data(iterator=True, callables=_passes_callables(args), holds=held)])
     if name in ("builtins.next", "builtins.min", "builtins.max", "builtins.anext"):
         return union(map(inside, first)) | union(args.positional[1:]) | PLAIN
     returns_callables = name.partition(".")[0] in ("functools", "operator", "itertools", "types", "numpy")
@@ -418,4 +439,7 @@ def _result(name: str, args: Args) -> Value:
     holds = union(atom.holds for atom in atoms if isinstance(atom, Data)) | frozenset(
         atom for atom in atoms if isinstance(atom, NewObject)
     )
-    return frozenset([Data(container=True, callables=returns_callables or _passes_callables(args), holds=holds)])
+    view = name.removeprefix("numpy.") in tables.VIEWS and any(map(outlives, atoms))
+    holds |= _find_parts(name, args)
+    callables = returns_callables or _passes_callables(args)
+    return frozenset([Data(container=True, callables=callables, holds=holds, held=view)])

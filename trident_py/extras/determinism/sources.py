@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .atoms import NOTHING, PLAIN, Data, Value, attribute_of, may_be_called
+from .atoms import NOTHING, PLAIN, Value, attribute_of, container
 from .tables import OURS
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -200,5 +200,5 @@ def bind_names(
     rest = frozenset().union(*arguments[len(names) :], *keywords.values(), anything or NOTHING)
     for extra in (signature.vararg, signature.kwarg):
         if extra is not None:
-            env[extra.arg] = frozenset([Data(callables=any(map(may_be_called, rest)), container=True)])
+            env[extra.arg] = container(rest)
     return env

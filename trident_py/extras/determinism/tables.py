@@ -67,14 +67,16 @@ SAME_AGAIN = _words(
 _NOT_SEEN = _words(
     "logging.LogRecord logging.makeLogRecord logging.Formatter "
     "builtins.__import__ builtins.breakpoint builtins.compile builtins.delattr builtins.eval builtins.exec "
-    "builtins.globals builtins.locals builtins.memoryview builtins.vars codecs.open codecs.register "
-    "collections.abc contextlib.redirect_stdout contextlib.redirect_stderr decimal.getcontext "
-    "decimal.setcontext functools.singledispatchmethod json.dump json.load numpy.ctypeslib numpy.fromfile "
-    "numpy.genfromtxt numpy.load numpy.memmap numpy.save numpy.random numpy.f2py pandas.io pandas.read_ "
-    "pyarrow.OSFile pyarrow.csv pyarrow.dataset pyarrow.flight pyarrow.fs pyarrow.input_stream "
+    "builtins.globals builtins.locals builtins.memoryview builtins.vars bz2.BZ2File bz2.open codecs.open "
+    "codecs.register collections.abc contextlib.redirect_stdout contextlib.redirect_stderr decimal.getcontext "
+    "decimal.setcontext functools.singledispatchmethod json.dump json.load lzma.LZMAFile lzma.open numpy.ctypeslib "
+    "numpy.fromfile numpy.fromregex numpy.genfromtxt numpy.lib.format numpy.lib.npyio numpy.load numpy.loadtxt "
+    "numpy.memmap numpy.save numpy.random numpy.f2py pandas.ExcelFile pandas.HDFStore pandas.io pandas.read_ "
+    "pyarrow.OSFile pyarrow.cpu_count pyarrow.csv pyarrow.dataset pyarrow.feather pyarrow.flight pyarrow.fs "
+    "pyarrow.input_stream pyarrow.json pyarrow.total_allocated_bytes "
     "numpy.set_printoptions numpy.seterr numpy.seterrcall numpy.setbufsize calendar.setfirstweekday "
     "pyarrow.memory_map pyarrow.orc pyarrow.parquet pyarrow.output_stream traceback.format_exc types.CodeType "
-    "types.FunctionType warnings.catch_warnings xml.etree.ElementTree.parse"
+    "types.FunctionType warnings.catch_warnings xml.etree.ElementTree.iterparse xml.etree.ElementTree.parse"
 )
 _EXACT_AFTER_ALL = ("json.dumps", "json.loads", "json.decoder", "json.encoder")
 _OUTSIDE = _words(
@@ -134,12 +136,14 @@ _DATA_TYPES = (
     pa.Scalar, pa.StructArray, TridentTuple, BaseException, itertools.chain, logging.Logger, type(csv.reader([])),
     type(csv.writer(io.StringIO())), csv.DictReader, csv.DictWriter, functools.partial,
 )  # fmt: skip
-_UNSTEADY_NAMES = frozenset([*CLOCK, *_words("sample tofile dump to_csv to_parquet to_pickle to_sql to_excel")])
+_UNSTEADY_NAMES = frozenset(
+    [*CLOCK, *_words("sample tofile dump compress to_csv to_parquet to_pickle to_sql to_excel")]
+)
 MUTATORS = _set(
     "append extend insert pop popitem remove clear update setdefault add discard sort reverse appendleft "
     "extendleft popleft rotate set subtract intersection_update difference_update symmetric_difference_update "
     "move_to_end write writelines read readline readlines seek truncate send throw fill put resize itemset "
-    "setfield frombytes fromlist __next__ __setitem__ __delitem__ __setattr__ setflags writerow writerows"
+    "setfield byteswap frombytes fromlist __next__ __setitem__ __delitem__ __setattr__ setflags writerow writerows"
 )
 SETS = _set("union intersection difference symmetric_difference")
 # Methods that iterate over their argument.
@@ -148,8 +152,19 @@ GO_THROUGH = _set("join extend extendleft fromkeys writelines format format_map 
 FIRST_CHANGES = _set(
     "builtins.next builtins.setattr builtins.delattr heapq.heappush heapq.heappop heapq.heapify "
     "heapq.heapreplace heapq.heappushpop bisect.insort bisect.insort_left bisect.insort_right operator.setitem "
-    "operator.delitem operator.iadd operator.iconcat operator.ior"
+    "operator.delitem operator.iadd operator.iconcat operator.ior numpy.copyto numpy.fill_diagonal numpy.place "
+    "numpy.put numpy.put_along_axis numpy.putmask"
 )
+METHODS_CHANGE_FIRST = _set("at pack_into readinto shuffle")  # `at` of numpy's functions
+# Functions whose result has the contents of their arguments; those of numpy whose result is their argument; those that
+# put the contents into tuples.
+HANDS_ON = _set(
+    "builtins.dict builtins.filter builtins.iter builtins.list builtins.reversed builtins.sorted builtins.tuple "
+    "collections.OrderedDict collections.deque copy.copy heapq.merge heapq.nlargest heapq.nsmallest itertools.chain "
+    "itertools.cycle itertools.dropwhile itertools.filterfalse itertools.islice itertools.takewhile"
+)
+VIEWS = _set("asarray ravel reshape squeeze swapaxes transpose view")
+PAIRS = _set("builtins.enumerate builtins.zip itertools.product itertools.zip_longest")
 ORDERLESS = _set(
     "builtins.sorted builtins.len builtins.min builtins.max builtins.any builtins.all builtins.set "
     "builtins.frozenset builtins.bool builtins.isinstance builtins.type builtins.callable builtins.print "
@@ -211,7 +226,7 @@ def module_of(thing: Any) -> str:
 def name_of(thing: Any) -> str:
     """Return the name that users write: ``datetime.now`` of a class, else module and name."""
     name = attribute_of(thing, "__qualname__") or attribute_of(thing, "__name__") or type(thing).__qualname__
-    return f"{module_of(thing)}.{name}".replace("pyarrow.lib.", "pyarrow.")
+    return f"{module_of(thing)}.{name}".replace("pyarrow.lib.", "pyarrow.").replace("pyarrow._", "pyarrow.")
 
 
 def public_name(name: str) -> str:
