@@ -54,12 +54,15 @@ class Functions:
         """Register the functions and start their server, if the conf has one. ``programs``: the components with
         batches, whose states the functions may ask.
 
-        Raises DefinitionError if the server cannot start, or a package for it is missing; the run is then over.
+        Raises DefinitionError if the server cannot start or answers one of the functions for another run, or a package
+        for it is missing; the run is then over.
         """
         self._running = running
         try:
             if self._conf.get(Config.DRPC_HTTP_PORT) is not None:
                 self._server = load("the DRPC server", "drpc_server").server_of(self._conf)
+                for function in self._programs:
+                    self._server.drpc.check_free(function)
         except BaseException:
             running.abandon()
             raise

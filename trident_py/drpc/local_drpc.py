@@ -102,7 +102,8 @@ class LocalDRPC:
             if other is not None and other.is_active:
                 raise DefinitionError(
                     f"the topology {other.name!r}, which still runs, answers the function {function!r}. Stop it, or "
-                    "give the function another name, or its own LocalDRPC: newDRPCStream(function, LocalDRPC())"
+                    "give the function another name, or its own LocalDRPC: newDRPCStream(function, LocalDRPC()), and a "
+                    "drpc.http.port of its own if it has one"
                 )
 
     def register(self, function: str, answers: Answers) -> None:

@@ -247,6 +247,26 @@ def test_two_runs_share_a_server(tmp_path: Path) -> None:
             ask(port, "GET", "/drpc/two")
 
 
+def test_a_function_of_a_shared_server_belongs_to_one_running_topology() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        conf = {"drpc.http.port": free.getsockname()[1]}
+    port = conf["drpc.http.port"]
+
+    def built(answer: str) -> Any:
+        topology = TridentTopology()
+        topology.newDRPCStream("f", LocalDRPC()).each("args", lambda args: [answer], "f").project("f")
+        return topology.build()
+
+    with LocalCluster() as cluster:
+        first = cluster.submitTopology("first", conf, built("one"))
+        with pytest.raises(DefinitionError, match="the topology 'first', which still runs, answers the function 'f'"):
+            cluster.submitTopology("second", conf, built("two"))
+        assert ask(port, "GET", "/drpc/f")[1] == [["one"]]
+        first.stop()
+        cluster.submitTopology("third", conf, built("three"))
+        assert ask(port, "GET", "/drpc/f")[1] == [["three"]]
+
+
 def test_a_server_of_ones_own(serve: Serve) -> None:
     drpc, topology = LocalDRPC(), TridentTopology()
     topology.newDRPCStream("upper", drpc).each("args", told, "up").project("up")
