@@ -340,6 +340,17 @@ def test_s29_a_state_keeps_them_apart_and_a_query_finds_each(cluster: Any) -> No
     assert bag([(key[0],) for key in rows]) == bag([(key,) for key in KEYS])
 
 
+def test_s29_no_group_fields_are_one_group(cluster: Any) -> None:
+    factory = MemoryMapState.Factory()
+    topology = TridentTopology()
+    stream = topology.newStream("s", Batches("x", [[(1,), (2,)], [], [(3,)]])).parallelismHint(2)
+    state = stream.groupBy([]).persistentAggregate(factory, "x", Sum(), "sum")
+    collect(state.newValuesStream(), "sums")
+    running = run(cluster, topology)
+    assert bags(running.collected("sums")) == {1: bag([(3,)]), 3: bag([(6,)])}
+    assert [value.curr for value in stored(factory).values()] == [6]
+
+
 def test_s29_a_join_keeps_them_apart_and_null_meets_null(cluster: Any) -> None:
     topology = TridentTopology()
     one = topology.newStream("one", Batches(["k", "a"], [[(key, repr(key)) for key in KEYS]]))

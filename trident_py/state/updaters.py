@@ -132,7 +132,7 @@ class MapCombinerAggStateUpdater(StateUpdater):
 
     def _columns(self, tuples: Sequence[TridentTuple]) -> tuple[Sequence[tuple], Column]:
         """Return keys and partial results; as the columns that came in, if none is short."""
-        if isinstance(tuples, TupleList) and not any(chunk.short for chunk in tuples.chunks):
+        if len(self.groupFields) and isinstance(tuples, TupleList) and not any(chunk.short for chunk in tuples.chunks):
             chunk = concat(tuples.chunks)
             return ColumnKeys([chunk.columns[name] for name in self.groupFields]), chunk.columns[self.valueFields[0]]
         fields = tuples[0].getFields()
