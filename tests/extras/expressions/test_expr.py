@@ -133,6 +133,10 @@ REFUSED = {
     r"'\x41'": r"the escape \\x is not offered",
     "99999999999999999999": "does not fit bigint",
     "word.x": "is not offered",
+    "DATE '2026-02-30' = DATE '2026-03-01'": "DATE '2026-02-30' is no date: day is out of range",
+    "0." + 39 * "1": "has more than 38 digits; write a double, as 1e40",
+    "x < -1e400": "-1e400 does not fit double",
+    "128Y": "128 does not fit tinyint",
     "round(n, n)": "the digits must be a literal from 0 to 100",
     "floor(n)": "which is whole already",
 }
@@ -143,6 +147,13 @@ def test_what_is_not_offered_is_refused_before_the_start(text: str) -> None:
     with pytest.raises(DefinitionError, match=REFUSED[text]):
         stream().each(expr(text), "out")
         raise AssertionError(f"{text} was taken")
+
+
+@pytest.mark.parametrize("text", ["d = DATE '2026-02-30'", "d = 0." + 39 * "1", "d = 1e400"])
+def test_a_literal_that_is_none_is_refused_where_the_fields_have_no_types(text: str) -> None:
+    with pytest.raises(DefinitionError, match=r"is no date|more than 38 digits|does not fit double"):
+        expr(text)
+    assert expr("d = -128Y").parts
 
 
 CALLS: dict[str, tuple[Callable[[], Any], str]] = {

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...errors import DefinitionError, explain_missing
 from .functions import ALIASES, ALSO, FUNCTIONS, OPERATORS, Known
-from .types import Constant, SqlCall, SqlField, Tree
+from .types import Constant, SqlCall, SqlField, Tree, value_of
 
 _BINARY = {
     "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "IntDiv": "div", "Mod": "%", "EQ": "=", "NullSafeEQ": "<=>",
@@ -99,7 +99,10 @@ def _tree(node: Any) -> Tree:
     if any(value and name not in _ARGUMENTS + _OTHERS + flags for name, value in node.args.items()):
         raise _unknown(node)
     if kind in _READERS:
-        return _READERS[kind](node)
+        tree = _READERS[kind](node)
+        if isinstance(tree, Constant):
+            value_of(tree)  # refused here, also if the fields have no types
+        return tree
     if kind in _BINARY:
         left, right = _operand(node, node.this), _operand(node, node.expression)
         return SqlCall(_BINARY[kind], (left, right))
@@ -185,7 +188,7 @@ def _negative(node: Any) -> Tree:
     if _is_a(inner, "Literal") and not inner.is_string:
         return _number(f"-{inner.this}")
     if _has_suffix(inner):
-        constant = _tree(inner)
+        constant = _cast(inner)
         assert isinstance(constant, Constant)
         return Constant(f"-{constant.text}", constant.kind)
     return SqlCall("negative", (_operand(node, inner),))

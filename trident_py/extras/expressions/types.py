@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from ...errors import DefinitionError
 
+_MOST_DIGITS = 38
 _INFIX = frozenset(("+", "-", "*", "/", "div", "%", "||", "=", "<=>", "<", "<=", ">", ">=", "and", "or"))
 _POSTFIX = frozenset(("is null", "is true", "is false"))
 
@@ -121,15 +123,26 @@ def value_of(constant: Constant) -> tuple[Any, pa.DataType]:
     if name == "decimal":
         value = decimal.Decimal(text)
         scale = -int(value.as_tuple().exponent)
-        return value, pa.decimal128(max(len(value.as_tuple().digits), scale, 1), scale)
+        if (precision := max(len(value.as_tuple().digits), scale, 1)) > _MOST_DIGITS:
+            raise DefinitionError(f"expr: {text:.80} has more than {_MOST_DIGITS} digits; write a double, as 1e40")
+        return value, pa.decimal128(precision, scale)
     kind = _NAMES[name]
     if name == "date":
-        return datetime.date.fromisoformat(text), kind
+        return _date(text), kind
     if kind in INTEGERS:
         return _whole(int(text), name), kind
     if kind in FLOATS:
+        if math.isinf(float(text)):
+            raise DefinitionError(f"expr: {text:.80} does not fit {name}")
         return float(text), kind
     return (text == "true" if name == "boolean" else text if name == "string" else None), kind
+
+
+def _date(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError as error:
+        raise DefinitionError(f"expr: DATE '{text}' is no date: {error}") from None
 
 
 def _whole(value: int, name: str) -> int:
