@@ -6,6 +6,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -119,6 +120,21 @@ def test_a_duration_is_a_whole_number_of_milliseconds(length: Any) -> None:
     for make in (D, D.of, D.milliseconds):
         with pytest.raises(DefinitionError, match="whole number of milliseconds"):
             make(length)
+
+
+def test_a_timedelta_is_a_whole_number_of_milliseconds() -> None:
+    for part in (datetime.timedelta(microseconds=1_500), datetime.timedelta(days=1, microseconds=1)):
+        with pytest.raises(DefinitionError, match="whole number of milliseconds"):
+            TumblingDurationWindow.of(part)
+        with pytest.raises(DefinitionError, match="whole number of milliseconds"):
+            TumblingDurationWindow.of(D.seconds(1)).withTimestampField("time").withLag(part)
+
+
+def test_a_time_of_numpy_is_the_number_that_it_holds(cluster: Any) -> None:
+    config = TumblingDurationWindow.of(D.of(10)).withTimestampField("time")
+    made = [Batch([[(np.int64(3), "a"), (np.datetime64(4, "ms"), "b")]]), Batch([[(np.int64(30), "c")]]), Batch([[]])]
+    found, _ = windows(cluster, config, InMemoryWindowsStoreFactory(), made)
+    assert found == {3: {0: [(1, 0, 10, ["a", "b"])]}}
 
 
 def test_late_tuples_go_to_a_stream_of_their_own(cluster: Any) -> None:

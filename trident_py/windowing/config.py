@@ -55,8 +55,11 @@ DurationLike = Duration | datetime.timedelta
 
 
 def milliseconds(duration: DurationLike) -> int:
-    """Return the duration in milliseconds. Raises DefinitionError for anything but a Duration or a timedelta."""
+    """Return the duration in milliseconds. Raises DefinitionError for anything but a Duration or a timedelta of whole
+    milliseconds."""
     if isinstance(duration, datetime.timedelta):
+        if duration.microseconds % 1_000:
+            raise DefinitionError(f"a duration must be a whole number of milliseconds; got {duration!r}")
         return Duration(duration // datetime.timedelta(milliseconds=1)).value
     if isinstance(duration, Duration):
         return duration.value

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import StateError, show
+from ..model.canonical import plain_column
 from ..model.chunks import Chunk, TupleList, concat
 from ..state import State
 from ..tuples import MISSING, Fields
@@ -73,7 +74,7 @@ def _times(config: WindowConfig, chunk: Chunk) -> pa.Array | None:
     name = config.timestampField
     column = chunk.columns[name]
     if isinstance(column, list):
-        return pa.array([_milliseconds(name, value) for value in column], pa.int64())
+        return pa.array([_milliseconds(name, value) for value in plain_column(column)], pa.int64())
     if column.null_count:
         raise _unfit(name, None)
     if pa.types.is_timestamp(column.type):
