@@ -181,3 +181,19 @@ def test_a_custom_grouping_must_choose_an_existing_partition() -> None:
 
     with pytest.raises(TridentError, match="chose partition -1; return a number from 0 to 2"):
         sent(Custom(Beyond(), Fields("n")))
+
+
+def test_a_custom_grouping_shows_no_secret() -> None:
+    class Lookup:
+        def __init__(self, password: str) -> None:
+            self.password, self.url, self.by = password, f"redis://me:{password}@there/0", 3
+
+        def chooseTasks(self, taskId: int, values: Any) -> list[int]:
+            return [-1]
+
+    one, other = (Custom(Lookup(password), Fields("n")) for password in ("s3cret", "s4cret"))
+    assert one.name != other.name
+    assert one.shown == "partition Lookup(by=3, password=***, url='redis://me:***@there/0')"
+    with pytest.raises(TridentError, match="the custom grouping chose partition -1") as found:
+        sent(one)
+    assert "s3cret" not in str(found.value)

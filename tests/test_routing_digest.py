@@ -179,3 +179,17 @@ def test_driver_and_tasks_are_told_the_same_way_on_both_clusters(tmp_path: Path,
     (there,) = told(tmp_path / "spark", spark_cluster())
     assert here == there
     assert here.endswith(" s x2, shuffle, state x2")
+
+
+def test_a_way_and_a_plan_show_no_secret_of_a_grouping() -> None:
+    class Lookup(Modulo):
+        def __init__(self, password: str) -> None:
+            super().__init__(2)
+            self.password = password
+
+    ways = {word: way(lambda s, word=word: s.partition(Lookup(word))) for word in ("s3cret", "s4cret")}  # type: ignore[misc]
+    assert ways["s3cret"] != ways["s4cret"]
+    assert "partition Lookup(by=2, password=***)" in ways["s3cret"]
+    topology = TridentTopology()
+    topology.newStream("s", spout()).partition(Lookup("s3cret")).filter("n", keep).parallelismHint(2)
+    assert "s3cret" not in topology.explain()

@@ -68,7 +68,7 @@ def _identify(node: Node) -> list[Any]:
 def _describe(node: Node, counts: dict[int, int], sent: bool) -> str:
     """Return the word for a node in the summary; "" if its tuples stay in their partition."""
     if isinstance(node, PartitionNode):
-        return str(node.partitioner.name)
+        return str(node.partitioner.shown)
     if isinstance(node, SpoutNode):
         return f"{node.spout_id} x{counts[node.id]}"
     if isinstance(node, ProcessorNode) and node.committer:

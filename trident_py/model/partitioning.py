@@ -27,6 +27,7 @@ from ..operations.roles import Chooses, Prepares
 from ..tuples import Fields
 from .canonical import UnkeyableError, canonical, identity, to_plain
 from .chunks import Chunk
+from .secrets import HIDDEN, hide, is_secret
 
 _PLAIN = bool | int | float | str | bytes | None
 Targets = Iterator[tuple[int, Chunk]]
@@ -61,6 +62,11 @@ class Partitioner:
     def name(self) -> str:
         """The grouping as text, the same in every process. Partitioners with equal names route tuples the same way."""
         return type(self).__name__
+
+    @property
+    def shown(self) -> str:
+        """The name without secrets, for texts."""
+        return self.name
 
     @property
     def operations(self) -> tuple[Any, ...]:
@@ -189,12 +195,19 @@ class Custom(Partitioner):
 
     @property
     def name(self) -> str:
+        return self._name(lambda name, value: repr(value))
+
+    @property
+    def shown(self) -> str:
+        return self._name(lambda name, value: HIDDEN if is_secret(name) else hide(repr(value)))
+
+    def _name(self, show: Callable[[str, Any], str]) -> str:
         # A function has a name; an object of a user's class may have attributes.
         if hasattr(self.grouping, "__qualname__"):
             return f"partition {self.grouping.__qualname__}"
         attributes = getattr(self.grouping, "__dict__", {})  # the user's object may have none
         plain = {name: value for name, value in attributes.items() if isinstance(value, _PLAIN)}
-        options = ", ".join(f"{name}={value!r}" for name, value in sorted(plain.items()))
+        options = ", ".join(f"{name}={show(name, value)}" for name, value in sorted(plain.items()))
         return f"partition {type(self.grouping).__name__}({options})"
 
     def prepare(self, context: Any, stream: str, targets: int) -> Custom:
@@ -216,7 +229,7 @@ class Custom(Partitioner):
                 number = target if type(target) is int else self._number(target)
                 if not 0 <= number < route.targets:
                     raise TridentError(
-                        f"{self.name}: the custom grouping chose partition {target}; return a number from 0 to "
+                        f"{self.shown}: the custom grouping chose partition {target}; return a number from 0 to "
                         f"{route.targets - 1}"
                     )
                 rows[number].append(i)
@@ -231,14 +244,14 @@ class Custom(Partitioner):
 
     def _check_choice(self, chosen: Any) -> None:
         if not isinstance(chosen, Iterable) or isinstance(chosen, str | bytes | Mapping):
-            raise TridentError(f"{self.name}: chooseTasks returned {chosen!r}; return a list of partition numbers")
+            raise TridentError(f"{self.shown}: chooseTasks returned {chosen!r}; return a list of partition numbers")
 
     def _number(self, target: Any) -> int:
         try:
             return operator.index(target)
         except TypeError:
             raise TridentError(
-                f"{self.name}: the custom grouping chose partition {target!r}; return a whole number"
+                f"{self.shown}: the custom grouping chose partition {target!r}; return a whole number"
             ) from None
 
 

@@ -166,7 +166,7 @@ def _arrows(lowered: Lowered) -> Iterator[Arrow]:
     for node in lowered.plan.nodes:
         for port, source, through in () if isinstance(node, PartitionNode) else inputs_of(lowered.plan, node):
             exchange = exchanges.get((source.id, (node.id, port)))
-            by = through.partitioner.name if through is not None else ""
+            by = through.partitioner.shown if through is not None else ""
             yield Arrow(source.id, node.id, by, None if exchange is None else exchange.fields)
 
 
