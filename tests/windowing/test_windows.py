@@ -137,6 +137,16 @@ def test_a_time_of_numpy_is_the_number_that_it_holds(cluster: Any) -> None:
     assert found == {3: {0: [(1, 0, 10, ["a", "b"])]}}
 
 
+@pytest.mark.parametrize("now", [1.5, None, "1", datetime.datetime(2026, 1, 1)])
+def test_a_clock_tells_whole_milliseconds(cluster: Any, now: Any) -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("s", Batches("n", [[(1,)], [(2,)]]))
+    stream.tumblingWindow(D.of(10), InMemoryWindowsStoreFactory(), "n", Sum(), "sum")
+    with pytest.raises(TopologyError, match=r"topology.clock returned .*; it returns whole milliseconds since 1970"):
+        run(cluster, topology, {Config.TOPOLOGY_CLOCK: lambda: now})
+    run(cluster, topology, {Config.TOPOLOGY_CLOCK: lambda: np.int64(5)})
+
+
 def test_late_tuples_go_to_a_stream_of_their_own(cluster: Any) -> None:
     config = SlidingDurationWindow.of(D.of(10), D.of(10)).withTimestampField("time").withLag(D.of(5))
     made = [Batch([[(1, "a"), (17, "b")]]), Batch([[(11, "late"), (12, "c")]]), Batch([[(40, "d")]]), Batch([[]])]

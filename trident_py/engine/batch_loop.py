@@ -6,13 +6,15 @@ Source in Storm: MasterBatchCoordinator. Batches run one at a time, in txid orde
 from __future__ import annotations
 
 import logging
+import operator
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from ..checkpoints.metadata_store import read_kept
-from ..errors import ReportedFailedException, StateError, TopologyError
+from ..errors import ReportedFailedException, StateError, TopologyError, TridentError
 from ..model.context import RunContext
 from ..model.fault_points import steps_of_driver
 from ..model.plan import SpoutNode, describe
@@ -58,6 +60,17 @@ def patience_of(program: Program, running: RunningTopology) -> Patience:
 
 def _milliseconds() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _read(clock: Callable[[], Any]) -> int:
+    """Return the time of a clock that may be the user's. Raises TridentError for what is no whole number."""
+    now = clock()
+    try:
+        return operator.index(now)
+    except TypeError:
+        raise TridentError(
+            f"{CLOCK} returned {now!r}; it returns whole milliseconds since 1970, as time.time_ns() // 1_000_000 is"
+        ) from None
 
 
 class BatchLoop:
@@ -192,7 +205,7 @@ class BatchLoop:
         known = txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous
         self.previous = (txid, attempt)
         self.progress.begun, self.progress.attempt = txid, attempt
-        return BatchInfo(*known, time=self.clock())
+        return BatchInfo(*known, time=_read(self.clock))
 
     def _begin(self, batch: BatchInfo, work: Work) -> tuple[list[Descriptor], Failure | None]:
         """Return the descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next
