@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 import math
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from trident_py import DRPCExecutionException, LocalCluster, LocalDRPC, TridentTopology
@@ -230,20 +232,32 @@ def test_values_are_those_of_json(drpc: LocalDRPC, submit: Submit) -> None:
     one = uuid.UUID(int=1)
     values = [
         1, 2**70, 1.5, True, None, "\ud800", (1, [2, {"k": (3,)}]), math.nan, [math.inf],
-        datetime.date(2026, 1, 2), decimal.Decimal("3"), decimal.Decimal("0.5"), one,
+        datetime.date(2026, 1, 2), decimal.Decimal("3"), decimal.Decimal("0.5"), one, np.int64(5),
+        (np.float32("nan"), np.bool_(True)),
     ]  # fmt: skip
     topology = TridentTopology()
     topology.newDRPCStream("f", drpc).map(lambda t: [values[int(t[0])]], "v")
     submit(topology)
     plain = [
         1, 2**70, 1.5, True, None, "\ud800", [1, [2, {"k": [3]}]], None, [None],
-        "2026-01-02", 3, 0.5, str(one),
+        "2026-01-02", 3, 0.5, str(one), 5, [None, True],
     ]  # fmt: skip
     assert [drpc.execute("f", str(number))[0][0] for number in range(len(values))] == plain
     assert type(drpc.execute("f", "3")[0][0]) is bool
 
 
-@pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), {(1, 2): 3}])
+def test_a_decimal_has_all_its_digits(drpc: LocalDRPC, submit: Submit) -> None:
+    amount = decimal.Decimal("12345678901234567.89")
+    topology = TridentTopology()
+    values = [amount, [amount, {"k": (-amount, math.inf)}], "0.10"]
+    topology.newDRPCStream("f", drpc).map(lambda t: values, ["a", "b", "c"])
+    submit(topology)
+    text = drpc.text("f", "x")
+    assert text == f'[[{amount},[{amount},{{"k":[-{amount},null]}}],"0.10"]]'
+    assert json.loads(text, parse_float=decimal.Decimal)[0][0] == amount
+
+
+@pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), {(1, 2): 3}, np.datetime64(1, "ns")])
 def test_a_value_without_a_form_in_json_is_an_error_that_names_its_field(
     drpc: LocalDRPC, submit: Submit, value: Any
 ) -> None:
