@@ -69,6 +69,26 @@ def test_a_topology_of_requests_alone_runs_until_it_is_stopped(drpc: LocalDRPC, 
     assert running.awaitTermination(0) and [event.kind for event in running.events] == ["ended"]
 
 
+def test_a_machine_without_more_threads_ends_a_request_and_not_the_run(
+    drpc: LocalDRPC, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = cluster.submitTopology("t", {}, finite(drpc).build())
+    assert running.awaitTermination(30)
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(DRPCExecutionException, match="no thread for the request: can't start new thread"):
+            drpc.execute("words", "a b")
+    assert drpc.execute("words", "a b") == [[3]]
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        assert [drpc.execute("words", "a b") for _ in range(3)] == [[[3]]] * 3
+    running.stop()
+
+
 def test_a_run_that_fails_ends_its_functions(drpc: LocalDRPC, cluster: LocalCluster) -> None:
     topology, feeder = fed_words(drpc)
     topology.newStream("bad", FeederBatchSpout("v")).filter(lambda *values: True)

@@ -136,18 +136,25 @@ class Workers:
         return self._waiting.qsize()
 
     def put(self, request: Request) -> None:
-        """Take a request. Raises DRPCExecutionException after `end`."""
+        """Take a request. Raises DRPCExecutionException after `end`, and if no thread can be started and none runs."""
         with self._lock:
             if self._ended:
                 raise DRPCExecutionException(self._ended, "SERVER_SHUTDOWN")
+            if self._unserved >= len(self._threads) < self._limit:
+                self._start()
             self._unserved += 1
             self.asked[request.function] += 1
-            if self._unserved > len(self._threads) < self._limit:
-                name = f"trident-drpc-{len(self._threads)}"
-                thread = threading.Thread(target=self._serve, name=name, daemon=True)
-                self._threads.append(thread)
-                thread.start()
             self._waiting.put(request)
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._serve, name=f"trident-drpc-{len(self._threads)}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the machine has no more threads: those that run serve
+            if not self._threads:
+                raise DRPCExecutionException(f"no thread for the request: {error}", "INTERNAL_ERROR") from error
+            return
+        self._threads.append(thread)
 
     def end(self, reason: str) -> None:
         """Fail the requests that wait. Running ones are finished; then their threads close their engines and end."""
