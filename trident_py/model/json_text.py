@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text. Raises ValueError for what is none, and for what is nested too deeply."""
+def parse_json(text: str | bytes, number: Callable[[str], Any] | None = None) -> Any:
+    """Return the value of a JSON text; ``number`` makes the numbers that have a fraction. Raises ValueError for what is
+    none, and for what is nested too deeply."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

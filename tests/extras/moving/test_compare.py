@@ -124,6 +124,19 @@ def test_numbers_within_the_tolerance_are_equal(tmp_path: Path) -> None:
     assert run(dump(tmp_path / "n", {"a": None}), dump(tmp_path / "e", {}), *common[2:]).exit_code == 1
 
 
+@pytest.mark.parametrize("last", ["8", "9"])
+def test_decimals_count_with_all_their_digits(last: str, tmp_path: Path) -> None:
+    """A double holds 16 of them, and would make the last ones equal."""
+    amount = Decimal("12345678901234567890.18")
+    right = ours(tmp_path, {("a",): OpaqueValue(3, amount, None)}, value="total decimal(30,2)")
+    (left := tmp_path / "d").write_text(f'{{"key": "a", "text": "[3, 12345678901234567890.1{last}, null]"}}\n')
+    (rows := tmp_path / "d.jsonl").write_text(f'{{"word": "a", "sum": 12345678901234567890.1{last}, "rate": 0.1}}\n')
+    of_rows = ("--key", "word", "--value", "total", "--rename", "sum=total")
+    for found in (told(str(left), right, "--kind", "opaque"), told(str(rows), right, *of_rows)):
+        assert found[0] == int(last == "9"), found
+        assert found[1]["first"] is None or found[1]["first"]["left"]["value"] == "12345678901234567890.19"
+
+
 def test_a_column_is_ignored(tmp_path: Path) -> None:
     right = ours(tmp_path, {("a",): OpaqueValue(3, (1, 5), None)}, value=["count bigint", "sum bigint"])
     left = dump(tmp_path / "d", {"a": [3, [1, 6], None]})

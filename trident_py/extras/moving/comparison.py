@@ -18,7 +18,7 @@ from ...state.roles import StoredValues
 from ...tuples import Fields
 from .declared_types import key_fields
 from .divergence import Divergence, Rules, Version
-from .sources import Batch, ValueSource
+from .sources import Batch, Number, ValueSource
 from .state_import import SIZE
 from .storm_values import Key, Rebase
 
@@ -65,12 +65,15 @@ class Side:
 
     @classmethod
     def of_source(
-        cls, name: str, source: ValueSource, columns: Sequence[str], names: Iterable[str], rebase: Rebase | None = None
-    ) -> Side:
-        """Make the side of one of Storm's states; ``rebase``: as its values are after an import."""
+        cls, name: str, source: ValueSource, columns: Sequence[str], names: Iterable[str],
+        rebase: Rebase | None = None, number: Number | None = None,
+    ) -> Side:  # fmt: skip
+        """Make the side of one of Storm's states; ``rebase``: as its values are after an import; ``number``: as of
+        `ValueSource.read`."""
         kind = source.kind if rebase is None else rebase.target
         named = tuple(columns) if len(columns) > 1 else None  # one column may hold anything
-        return cls(name, source.shown, kind, None, named, partial(_read_source, source, rebase), names=set(names))
+        read = partial(_read_source, source, rebase, number)
+        return cls(name, source.shown, kind, None, named, read, names=set(names))
 
     def fit_keys(self, declared: Fields | None, split: str | None) -> Side:
         """Return this side with the types of the other one's keys, where it declares none itself."""
@@ -110,8 +113,8 @@ def _parts(rows: Iterable[tuple[Sequence[Any], Any]]) -> Iterator[Batch]:
         yield [tuple(key) for key, _ in part], [value for _, value in part]
 
 
-def _read_source(source: ValueSource, rebase: Rebase | None) -> Iterator[Batch]:
-    for keys, values in source.read(SIZE):
+def _read_source(source: ValueSource, rebase: Rebase | None, number: Number | None) -> Iterator[Batch]:
+    for keys, values in source.read(SIZE, number):
         yield (keys, values) if rebase is None else rebase(keys, values)
 
 

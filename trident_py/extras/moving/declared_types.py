@@ -106,6 +106,12 @@ def exact_numbers(*declared: Fields | None) -> Parse | None:
     return Decimal if bases & {"decimal", "numeric"} else None
 
 
+def fit_decimals(row: Mapping[str, Any], types: Fields) -> dict[str, Any]:
+    """Return a row that was read with exact numbers, with floats where no decimal is declared."""
+    exact = {name for name in row if _PARSE.get(_base(types, name)) is Decimal}
+    return {name: part if name in exact else _as_floats(part) for name, part in row.items()}
+
+
 def fit_values(kind: StateType, values: Sequence[Any], declared: Fields | None) -> list[Any]:
     """Return stored values, read with exact numbers, with decimals where they are declared, and floats elsewhere."""
     bases = ["json"] if declared is None else [_base(declared, name) for name in declared]

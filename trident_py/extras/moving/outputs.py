@@ -20,7 +20,7 @@ from ..file_spout.file_list import Files, SourceFile, format_of
 from ..file_spout.readers import CsvReader, LineReader, ParquetReader
 from ..file_spout.row_positions import ParquetRows, Quotes, TextRows
 from .comparison import NotComparable, Side
-from .declared_types import fit_row, key_fields
+from .declared_types import exact_numbers, fit_decimals, fit_row, key_fields
 from .sources import Batch
 from .state_import import SIZE
 from .storm_values import Key
@@ -34,10 +34,10 @@ LINE = Fields("line")
 class Output:
     """Rows by the names of their columns, each with the txid of its batch if that is in no column. ``key``: the columns
     that its state declares as key; ``columns``: the declared ones; ``batch``: the column of the txid; ``batched``:
-    whether the rows have one elsewhere."""
+    whether the rows have one elsewhere; ``read`` gets the types that are known of them."""
 
     shown: str
-    read: Callable[[], Iterable[Row]]
+    read: Callable[[Fields], Iterable[Row]]
     key: tuple[str, ...] = ()
     columns: Fields = field(default_factory=Fields)
     batch: str | None = None
@@ -47,7 +47,7 @@ class Output:
     def of_state(cls, shown: str, stored: StoredRows) -> Output:
         names = stored.columns.names
 
-        def read() -> Iterator[Row]:
+        def read(types: Fields) -> Iterator[Row]:
             return ((txid, dict(zip(names, row, strict=True))) for txid, row in stored.rows)
 
         return cls(shown, read, stored.key.names, stored.columns, stored.txid, stored.batched)
@@ -87,7 +87,8 @@ class RowChoice:
         self, output: Output, renamed: Mapping[str, str], key: Sequence[str], batch: str | None, types: Fields,
         names: set[str],
     ) -> Iterator[Batch]:  # fmt: skip
-        rows = iter(output.read())
+        own = types.types | {left: types.types[right] for left, right in renamed.items() if right in types}
+        rows = iter(output.read(Fields.of_names(own, own)))
         while part := list(islice(rows, SIZE)):
             keys: list[Key] = []
             values = []
@@ -115,21 +116,21 @@ def _whole(output: Output, txid: Any) -> int:
         raise NotComparable(f"{output.shown}: {txid!r} is no txid; name its column with --batch") from None
 
 
-def _read_files(path: str) -> Iterator[Row]:
+def _read_files(path: str, types: Fields) -> Iterator[Row]:
     files = Files({})
     found = files.find([path])
     kind = format_of(file.path for file in found)
     for file in found:
-        yield from ((None, row) for row in _READ[kind](files, file))
+        yield from ((None, row) for row in _READ[kind](files, file, types))
 
 
-def _read_csv(files: Files, file: SourceFile) -> Iterator[dict[str, Any]]:
+def _read_csv(files: Files, file: SourceFile, types: Fields) -> Iterator[dict[str, Any]]:
     quotes = Quotes(",", True)
     rows = TextRows(file, files, quotes)
     return _read_columns(CsvReader(files, ("",), quotes), file, rows)
 
 
-def _read_parquet(files: Files, file: SourceFile) -> Iterator[dict[str, Any]]:
+def _read_parquet(files: Files, file: SourceFile, types: Fields) -> Iterator[dict[str, Any]]:
     return _read_columns(ParquetReader(files), file, ParquetRows(file, files))
 
 
@@ -142,26 +143,26 @@ def _read_columns(reader: Any, file: SourceFile, rows: Any) -> Iterator[dict[str
     reader.close()
 
 
-def _read_json(files: Files, file: SourceFile) -> Iterator[dict[str, Any]]:
+def _read_json(files: Files, file: SourceFile, types: Fields) -> Iterator[dict[str, Any]]:
     number = 0
     for chunk in LineReader(files).read(file, 0, file.size, LINE):
         for (line,) in chunk.rows(LINE):
             number += 1
             if line.strip():
-                yield _parse_line(file.path, number, line)
+                yield _parse_line(file.path, number, line, types)
 
 
-def _parse_line(path: str, number: int, line: str) -> dict[str, Any]:
+def _parse_line(path: str, number: int, line: str, types: Fields) -> dict[str, Any]:
     try:
-        row = parse_json(line)
+        row = parse_json(line, exact_numbers(types))
     except ValueError as error:
         raise NotComparable(f"{path}, line {number}: {error}") from error
     if not isinstance(row, dict):
         raise NotComparable(f"{path}, line {number}: expected an object, got {line[:80]}")
-    return row
+    return fit_decimals(row, types)
 
 
-_READ: dict[str, Callable[[Files, SourceFile], Iterator[dict[str, Any]]]] = {
+_READ: dict[str, Callable[[Files, SourceFile, Fields], Iterator[dict[str, Any]]]] = {
     "csv": _read_csv, "parquet": _read_parquet, "json": _read_json,
 }  # fmt: skip
 

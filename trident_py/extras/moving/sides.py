@@ -19,6 +19,7 @@ from ...state.roles import OpensRows, Shows, opens_values
 from ...tuples import Fields
 from . import comparison
 from .comparison import Comparison, NotComparable, Side, SideNames
+from .declared_types import exact_numbers
 from .divergence import Divergence, Rules
 from .outputs import LINES, SUFFIXES, Output, RowChoice, read_key_map
 from .source_options import (
@@ -157,7 +158,8 @@ class ComparisonOptions:
 
         def side(name: str, other: Opened) -> Side:
             rebase = moved and other.kind and Rebase(source.kind, other.kind, moved, self.accept_under_way)
-            return Side.of_source(name, source, self.lay["value"], filter(None, names), rebase or None)
+            number = exact_numbers(other.declared)
+            return Side.of_source(name, source, self.lay["value"], filter(None, names), rebase or None, number)
 
         return Opened((), Fields(), None, side)
 
@@ -207,7 +209,7 @@ def _open_table(url: str, lay: Mapping[str, Any]) -> Output:
     if not lay["table"]:
         raise click.UsageError(f"{redact_url(url)}: rows of which --table? With --kind it holds values of a state")
     source = table_of(url, StateType.NON_TRANSACTIONAL, lay)
-    return Output(source.shown, lambda: ((None, row) for row in source.rows()))
+    return Output(source.shown, lambda types: ((None, row) for row in source.rows()))
 
 
 def _under(names: Mapping[str, str], given: Any) -> Any:
