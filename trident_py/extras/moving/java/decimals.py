@@ -22,14 +22,19 @@ UNNECESSARY = "UNNECESSARY"
 def decimal_of(value: Any) -> Decimal:
     """Return ``new BigDecimal(value)``. Raises ValueError for a text that is no number."""
     if not isinstance(value, str):
-        return Decimal(value)
+        return _unsign(Decimal(value))
     try:
         found = Decimal(value) if value == value.strip() and "_" not in value else None
     except InvalidOperation:
         found = None
     if found is None or not found.is_finite():
         raise NumberFormatError(None)
-    return found if found else abs(found)
+    return _unsign(found)
+
+
+def _unsign(value: Decimal) -> Decimal:
+    """Return the value; for a zero one without a sign, which BigDecimal has not."""
+    return value if value else value.copy_abs()
 
 
 def decimal_of_double(value: float) -> Decimal:
@@ -52,7 +57,7 @@ def decimal_subtract(a: Decimal, b: Decimal) -> Decimal:
 
 
 def decimal_multiply(a: Decimal, b: Decimal) -> Decimal:
-    return _EXACT.multiply(a, b)
+    return _unsign(_EXACT.multiply(a, b))
 
 
 def decimal_power(value: Decimal, exponent: int) -> Decimal:
@@ -82,14 +87,14 @@ def _divide_exactly(a: Decimal, b: Decimal) -> Decimal:
     except Inexact:
         text = "Non-terminating decimal expansion; no exact representable decimal result."
         raise ArithmeticError(text) from None
-    return found if decimal_scale(found) >= preferred else decimal_scaled(found, preferred)
+    return _unsign(found if decimal_scale(found) >= preferred else decimal_scaled(found, preferred))
 
 
 def decimal_scaled(value: Decimal, scale: int, rounding: str = UNNECESSARY) -> Decimal:
     """Return ``value.setScale(scale, rounding)``."""
     exponent = Decimal((0, (1,), -scale))
     if rounding != UNNECESSARY:
-        return value.quantize(exponent, rounding, _EXACT)
+        return _unsign(value.quantize(exponent, rounding, _EXACT))
     found = value.quantize(exponent, "ROUND_DOWN", _EXACT)
     if found != value:
         raise ArithmeticError("Rounding necessary")
@@ -119,7 +124,12 @@ def decimal_compare(a: Decimal, b: Decimal) -> int:
 def decimal_remainder(a: Decimal, b: Decimal) -> Decimal:
     if not b:
         raise ArithmeticError("Division by zero")
-    return decimal_subtract(a, decimal_multiply(Decimal(int(_EXACT.divide_int(a, b))), b))
+    quotient = _EXACT.divide_int(a, b)
+    if not quotient:
+        return a
+    ends = decimal_scale(quotient.normalize(_EXACT))  # without its zeros at the end, as far as the scales want it
+    scale = decimal_scale(b) + max(ends, decimal_scale(a) - decimal_scale(b))
+    return decimal_scaled(decimal_subtract(a, decimal_multiply(quotient, b)), scale)
 
 
 def integer_of(text: str) -> int:

@@ -132,8 +132,8 @@ def hash_code(value: Any) -> int:
     if isinstance(value, float | str):
         return to_int(java_hash(value))
     if isinstance(value, Decimal):
-        exponent = int(value.as_tuple().exponent)
-        return to_int(31 * _hash_of_big(int(value.scaleb(-exponent))) - exponent)
+        sign, digits, exponent = value.as_tuple()
+        return to_int(31 * _hash_of_big(int(Decimal((sign, digits, 0)))) - int(exponent))
     return _hash_of_object(value)
 
 

@@ -374,11 +374,11 @@ def _whole(value: int, kind: str, flags: str, width: int) -> str:
 def _decimal(value: float | Decimal, kind: str, flags: str, precision: int, width: int) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return _sign(to_text(abs(value)), value < 0, flags.replace("0", ""), width)
-    exact = abs(value if isinstance(value, Decimal) else Decimal(to_text(value)))
+    exact = (value if isinstance(value, Decimal) else Decimal(to_text(value))).copy_abs()
     negative = math.copysign(1, value) < 0
     if kind == "e":
         exponent = exact.adjusted() if exact else 0
-        digits = (exact.scaleb(-exponent)).quantize(Decimal(1).scaleb(-precision), ROUND_HALF_UP, _WIDE)
+        digits = exact.scaleb(-exponent, _WIDE).quantize(Decimal(1).scaleb(-precision), ROUND_HALF_UP, _WIDE)
         if digits >= 10:
             digits, exponent = (digits / 10).quantize(Decimal(1).scaleb(-precision)), exponent + 1
         return _sign(f"{digits}e{exponent:+03d}", negative, flags, width)
