@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, NamedTuple, Self
 
 from ....state.serializers import quote_json
 from .collections import HashMap
-from .errors import JSONError, JsonProcessingError, ParseError
-from .numbers import to_int, to_long
+from .errors import JSONError, JsonProcessingError, NumberFormatError, ParseError
+from .numbers import number_of_text, parse_cut, parse_double, parse_int, parse_long, to_int, to_long
 from .objects import to_text
+from .strings import trim
 
 __all__ = [
     "JSONArray", "JSONObject", "JSONParser", "JsonNode", "ObjectMapper", "OrgJSONArray", "OrgJSONObject", "parse_json",
@@ -43,7 +45,10 @@ def _pairs(kind: Any) -> Any:
 
 
 def _load(text: str, kind: Any, **numbers: Any) -> Any:
-    return json.loads(text, object_pairs_hook=_pairs(kind), **numbers)
+    try:
+        return json.loads(text, object_pairs_hook=_pairs(kind), **numbers)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 class JSONParser:
@@ -153,23 +158,21 @@ class _Lookup:
     def getString(self, key: Any) -> str:
         return self._get_typed(key, str, "string")
 
-    def _number(self, key: Any, name: str) -> Any:
+    def _number(self, key: Any, name: str, parse: Callable[[str], Any]) -> Any:
         value = self.getValue(key)
         if isinstance(value, str):
-            try:
-                return float(value) if name == "double" else int(float(value))
-            except ValueError:
-                pass
+            with suppress(NumberFormatError):
+                return parse(value)
         return self._get_typed(key, (int, float), name)
 
     def getInt(self, key: Any) -> int:
-        return to_int(self._number(key, "int"))
+        return to_int(self._number(key, "int", parse_int))
 
     def getLong(self, key: Any) -> int:
-        return to_long(self._number(key, "long"))
+        return to_long(self._number(key, "long", parse_long))
 
     def getDouble(self, key: Any) -> float:
-        return float(self._number(key, "double"))
+        return float(self._number(key, "double", parse_double))
 
     def getBoolean(self, key: Any) -> bool:
         value = self.getValue(key)
@@ -202,17 +205,26 @@ class OrgJSONObject(_Lookup):
         value = self._values.get(key)
         return default if value is None else to_text(value)
 
-    def optInt(self, key: str, default: int = 0) -> int:
+    def _opt_number(self, key: str, default: float) -> Any:
         value = self._values.get(key)
-        return to_long(value) if isinstance(value, int | float) and not isinstance(value, bool) else default
+        if isinstance(value, str):
+            with suppress(ValueError):
+                return number_of_text(value)
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else default
+
+    def optInt(self, key: str, default: int = 0) -> int:
+        return to_int(self._opt_number(key, default))
+
+    def optLong(self, key: str, default: int = 0) -> int:
+        return to_long(self._opt_number(key, default))
 
     def optDouble(self, key: str, default: float) -> float:
-        value = self._values.get(key)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else default
+        return float(self._opt_number(key, default))
 
     def optBoolean(self, key: str, default: bool = False) -> bool:
-        value = self._values.get(key)
-        return value if isinstance(value, bool) else default
+        with suppress(JSONError):
+            return self.getBoolean(key)
+        return default
 
     def optJSONObject(self, key: str) -> Any:
         value = self._values.get(key)
@@ -342,27 +354,35 @@ class JsonNode:
             return default if default is not None else "" if self.value is _MISSING else "null"
         return "" if isinstance(self.value, dict | list) else to_text(self.value)
 
-    def _number(self, default: Any) -> Any:
-        if isinstance(self.value, bool):
-            return int(self.value)
+    def _number(self, default: Any, parse: Callable[[str], Any]) -> Any:
         if isinstance(self.value, str):
             try:
-                return float(self.value) if isinstance(default, float) else int(self.value)
-            except ValueError:
+                return parse(trim(self.value))
+            except NumberFormatError:
                 return default
         return self.value if isinstance(self.value, int | float) else default
 
     def asInt(self, default: int = 0) -> int:
-        return to_int(self._number(default))
+        return to_int(self._number(default, lambda text: parse_cut(text, parse_int)))
 
     def asLong(self, default: int = 0) -> int:
-        return to_long(self._number(default))
+        return to_long(self._number(default, lambda text: parse_cut(text, parse_long)))
 
     def asDouble(self, default: float = 0.0) -> float:
-        return float(self._number(float(default)))
+        return float(self._number(default, parse_double))
 
     def asBoolean(self) -> bool:
-        return self.value is True or self.value == "true" or (self.isNumber() and self.value != 0)
+        value = self.value
+        return trim(value) == "true" if isinstance(value, str) else isinstance(value, int) and value != 0
+
+    def intValue(self) -> int:
+        return self.asInt() if self.isNumber() else 0
+
+    def longValue(self) -> int:
+        return self.asLong() if self.isNumber() else 0
+
+    def doubleValue(self) -> float:
+        return self.asDouble() if self.isNumber() else 0.0
 
     def size(self) -> int:
         return len(self.value) if isinstance(self.value, dict | list) else 0
@@ -391,15 +411,26 @@ class JsonNode:
         return "" if self.value is _MISSING else to_json(self.value, _JACKSON)
 
 
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_BLANKS = " \t\r\n"
+
+
 class ObjectMapper:
     def readTree(self, text: str) -> JsonNode:
         return JsonNode(self.readValue(text) if text.strip() else _MISSING)
 
     def readValue(self, text: str) -> Any:
         try:
-            return json.loads(text)
-        except ValueError as error:
+            value, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
+        except (ValueError, RecursionError) as error:
             raise JsonProcessingError(str(error)) from error
+        if isinstance(value, dict | list | str) or not text[end : end + 1].strip(_BLANKS):
+            return value  # Jackson does not look at what follows
+        raise JsonProcessingError(f"Unexpected character {text[end]!r} after {text[:end].strip(_BLANKS)}")
 
     def writeValueAsString(self, value: Any) -> str:
         return to_json(value.value if isinstance(value, JsonNode) else value, _JACKSON)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 import time
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -152,6 +154,22 @@ def parse_double(text: str | None) -> float:
         return float(plain)
     except ValueError:
         raise NumberFormatError(f'For input string: "{text}"') from None
+
+
+def parse_cut(text: str, parse: Callable[[str], int]) -> float:
+    """Return a number as Jackson reads a text that is to be a whole one: if it is not all digits, it is a double."""
+    text = text.removeprefix("+")
+    return parse(text) if re.fullmatch("-?[0-9]*", text) else parse_double(text)
+
+
+def number_of_text(text: str) -> float:
+    """Return org.json's ``stringToNumber(text)``, with a double for a BigDecimal. Raises NumberFormatError."""
+    if re.fullmatch("-?[1-9][0-9]*|0", text):
+        return int(text)
+    found = parse_double(text) if re.match("-0$|[-0-9].*[.eE]", text) else math.nan
+    if not math.isfinite(found):
+        raise NumberFormatError(f'For input string: "{text}"')
+    return found
 
 
 def parse_boolean(text: str | None) -> bool:
