@@ -178,6 +178,9 @@ def test_the_offsets_of_a_consumer_group(left: Left, monkeypatch: pytest.MonkeyP
     told = left.offsets("--group", "core-spout").output
     assert f"{left.topic}@0: next offset 7" in told
     assert f"{left.topic}@1: has no position in Storm" in told
+    refused = left.offsets("--group", "core-spuot")
+    assert refused.exit_code == 2 and f"group core-spuot has committed no offset in {left.topic}" in refused.output
+    assert left.offsets("--group", "core-spuot", "--start", f"{left.topic}@0=7", "--dry-run").exit_code == 0
 
 
 @pytest.mark.servers

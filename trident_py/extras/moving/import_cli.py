@@ -22,7 +22,7 @@ from ..txid.components import Component, components_of
 from .checkpoint import ImportedPosition, Moved, make_checkpoint, open_log_of
 from .imported_states import ImportedStates, MapPlace, filling, leave_out, map_at, map_of
 from .kafka_offsets import Place
-from .offsets import Found, ImportAnswers, check_starts, find_group, find_positions, spouts_of
+from .offsets import Found, ImportAnswers, check_group, check_starts, find_group, find_positions, spouts_of
 from .source_options import KINDS, choose_component, source_of, source_options, target_of
 from .sources import RedisSource, ValueSource
 from .state_import import Result, import_values, rebase_in_place
@@ -71,6 +71,7 @@ def offsets(
             raise click.UsageError("a checkpoint alone does not say what its streams read: name the topology")
         if group:
             found: list[Found] = [(component, *find_group(component, group, answers)) for component in components]
+            check_group(found, group)
         else:
             nodes = _read_nodes(zookeeper, nodes_file, root, components, answers)
             found = find_positions(components, streams_of(nodes, root), answers)

@@ -97,6 +97,17 @@ def check_starts(found: Sequence[Found], answers: ImportAnswers) -> None:
         raise DefinitionError(f"--start {name}@{p}={start}: no stream that is imported reads {name}@{p}")
 
 
+def check_group(found: Sequence[Found], group: str) -> None:
+    """Raise DefinitionError if a consumer group has no offset in any topic, as one whose name is misspelled."""
+    topics = {name: at for _, position, _ in found if position for over in position.over.values()
+              for name, (_, at, _) in over.items()}  # fmt: skip
+    if not any(offset is not None for at in topics.values() for offset in at):
+        raise DefinitionError(
+            f"group {group} has committed no offset in {', '.join(sorted(topics))}: check its name. All records would "
+            "come again; to begin there, import nothing, or say --start TOPIC@N=OFFSET. Nothing was changed"
+        )
+
+
 def find_position(
     component: Component, streams: Mapping[str, StormStream], answers: ImportAnswers
 ) -> tuple[ImportedPosition, list[str]]:
