@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from states.redis import RedisMapState
 from trident_py import LocalCluster
 from trident_py.cli import trident
 from trident_py.errors import LineageError, TopologyError
-from trident_py.extras.moving import import_cli
+from trident_py.extras.moving import import_cli, state_import
 from trident_py.extras.moving.imported_states import map_at, map_of
-from trident_py.extras.moving.sources import RedisSource
+from trident_py.extras.moving.sources import DumpSource, RedisSource
 from trident_py.state import StateType
 
 PLACE = "ck/resumed_words/words"
@@ -142,6 +143,51 @@ def test_a_repeated_import_that_fails_leaves_the_state_unfilled(place: Path) -> 
     write_values({"c": 1})
     assert "holds 3 keys, and Storm's state 1" in state("counts", code=1)
     assert "state 'counts'" in refusal(LocalCluster("ck"))
+
+
+def _start_on_it() -> None:
+    state("counts")
+    start(LocalCluster("ck"))
+
+
+def _import_all_anew() -> None:
+    shutil.rmtree("ck")
+    write_values(SUM)
+    dump_nodes(Path.cwd(), {resumed_words.STREAM: resumed_words.AFTER + 2})
+    offsets()
+    state("counts")
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "refused"),
+    [
+        (_start_on_it, "a topology has started on the checkpoint"),
+        (_import_all_anew, "was removed or imported anew meanwhile"),
+        (lambda: shutil.rmtree("ck"), "was removed or imported anew meanwhile"),
+    ],
+    ids=["started", "imported anew", "removed"],
+)
+def test_an_import_that_wakes_up_writes_nothing_more(
+    meanwhile: Callable[[], None], refused: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped between two parts; the user went on in another shell."""
+    offsets()
+    skip("others")
+    read, parts = DumpSource.read, []
+
+    def stand_still(source: DumpSource, *arguments: Any) -> Iterator[Any]:
+        for part in read(source, *arguments):
+            if parts:
+                monkeypatch.setattr(DumpSource, "read", read)
+                meanwhile()
+            parts.append(part)
+            yield part
+
+    monkeypatch.setattr(state_import, "SIZE", 1)
+    monkeypatch.setattr(DumpSource, "read", stand_still)
+    assert refused in state("counts", code=1)
+    assert len(parts) == 2
+    assert "b" not in count("counts") or count("counts") == SUM
 
 
 def test_a_map_that_is_elsewhere_since_the_import_is_not_filled(place: Path) -> None:

@@ -98,6 +98,17 @@ def check_unused(component: Component) -> None:
         )
 
 
+def check_kept(component: Component, moved: Moved) -> None:
+    """Raise LineageError if the checkpoint was removed or imported anew since it was read, or a topology has started on
+    it."""
+    if find_moved(component) != moved:
+        raise LineageError(
+            f"the checkpoint {component.read().where} was removed or imported anew meanwhile: the rest of these values "
+            "would be of another batch. Import the state again, for the checkpoint that is there now"
+        )
+    check_unused(component)
+
+
 def make_checkpoint(component: Component, position: ImportedPosition) -> bool:
     """Make the checkpoint; return False if the same import has made it before, and nothing has run on it. Raises
     LineageError if there is another one."""

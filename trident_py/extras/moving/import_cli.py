@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ...errors import StateError
 from ...filesystems.base import is_number
 from ...state import StateType
 from ..txid.components import Component, components_of
-from .checkpoint import ImportedPosition, Moved, make_checkpoint, open_log_of
+from .checkpoint import ImportedPosition, Moved, check_kept, make_checkpoint, open_log_of
 from .imported_states import ImportedStates, MapPlace, filling, leave_out, map_at, map_of
 from .kafka_offsets import Place
 from .offsets import Found, ImportAnswers, check_group, check_starts, find_group, find_positions, spouts_of
@@ -166,12 +167,14 @@ def state(
         factory = None if into is None else target_of(into)
         target = _map_in_redis(storms) if factory is None else map_of(factory)
         component, moved = choose_component(checkpoint, lambda found: found.has_map_at(target.place), target.shown)
+        check = partial(check_kept, component, moved)
         with filling(open_log_of(component), target.place):
             if factory is None:
                 assert isinstance(storms, RedisSource)
-                result = rebase_in_place(storms, moved, accept_under_way, _tell)
+                result = rebase_in_place(storms, moved, accept_under_way, _tell, check)
             else:
-                result = import_values(storms, factory.open_values(), moved, split, accept_under_way, _tell)
+                values = factory.open_values()
+                result = import_values(storms, values, moved, split, accept_under_way, _tell, check)
             _show(storms.shown, storms.shown if factory is None else repr(factory), result)
         _name_missing(component)
         return 0

@@ -22,6 +22,7 @@ from .storm_values import ImportTally, Key, Rebase, decode
 
 SIZE = 50_000  # keys of one part, which is one transaction of our state
 Tell = Callable[[int], None]
+Check = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,12 @@ def as_text(keys: Sequence[Key], values: Sequence[Any]) -> bytes:
 
 
 def import_values(
-    source: ValueSource, target: StoredValues, moved: Moved, split: str | None, accept: bool, tell: Tell
-) -> Result:
+    source: ValueSource, target: StoredValues, moved: Moved, split: str | None, accept: bool, tell: Tell,
+    check: Check = lambda: None,
+) -> Result:  # fmt: skip
     """Write all values of the source into our state, and compare. Each part is one transaction; to repeat all of it
-    changes nothing. ``split``: what stands between the fields of a key in its name; ``tell`` gets the keys so far."""
+    changes nothing. ``split``: what stands between the fields of a key in its name; ``tell`` gets the keys so far;
+    ``check`` is called before each part, and raises if it may not be written any more."""
     rebase, number = Rebase(source.kind, target.kind, moved, accept), exact_numbers(target.key, target.value)
     sent, found = Digest(), Digest()
 
@@ -104,7 +107,7 @@ def import_values(
                 yield PreparedPart(keys, values, as_text(keys, values), rebase.tally.taken)
 
     with no_collection():
-        for part, held in _write(target, _work_ahead(prepare())):
+        for part, held in _write(target, _work_ahead(prepare()), check):
             sent.add(part.text)
             found.add(part.text if held else as_text(part.keys, target.get(part.keys)))
             tell(part.taken)
@@ -120,11 +123,14 @@ def _work_ahead(parts: Iterator[PreparedPart]) -> Iterator[PreparedPart]:
             yield part
 
 
-def _write(target: StoredValues, parts: Iterator[PreparedPart]) -> Iterator[tuple[PreparedPart, bool]]:
+def _write(
+    target: StoredValues, parts: Iterator[PreparedPart], check: Check
+) -> Iterator[tuple[PreparedPart, bool]]:
     """Write the parts; yield each with whether our state holds it, which is found out while it writes the next one."""
     with ThreadPoolExecutor(1) as comparing:
         written: tuple[PreparedPart, Future[bool]] | None = None
         for part in parts:
+            check()
             target.put(part.keys, part.values)
             if written is not None:
                 yield written[0], written[1].result()
@@ -138,8 +144,11 @@ def _drop_repeated(keys: list[Key], values: list[Any]) -> Batch:
     return (keys, values) if len(once) == len(keys) else (list(once), list(once.values()))
 
 
-def rebase_in_place(source: RedisSource, moved: Moved, accept: bool, tell: Tell) -> Result:
-    """Change the values of the batch under way where they are, and no other one. Twice is the same as once."""
+def rebase_in_place(
+    source: RedisSource, moved: Moved, accept: bool, tell: Tell, check: Check = lambda: None
+) -> Result:
+    """Change the values of the batch under way where they are, and no other one. Twice is the same as once.
+    ``check``: as of `import_values`."""
     rebase = Rebase(source.kind, source.kind, moved, accept)
     sent, found = Digest(), Digest()
     with source.open() as client:
@@ -149,6 +158,7 @@ def rebase_in_place(source: RedisSource, moved: Moved, accept: bool, tell: Tell)
             kept, values = rebase(keys, before)
             there, after = dict(zip(keys, before, strict=True)), dict(zip(kept, values, strict=True))
             changed = {key: value for key, value in after.items() if value != there[key]}
+            check()
             source.change(client, changed, [key for key in keys if key not in after])
             sent.add(as_text(kept, values))
             sent.note(kept)
