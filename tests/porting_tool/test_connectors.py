@@ -50,6 +50,16 @@ def test_settings_that_name_no_database_of_ours_are_refused(settings: dict[str, 
         jdbc.HikariCPConnectionProvider(settings)
 
 
+@pytest.mark.parametrize(
+    "wanted", [datetime.datetime(9999, 12, 30, 23, 59, 59, 999_000), datetime.datetime(1904, 1, 1, 0, 0, 0, 1_000)]
+)
+def test_a_mapper_keeps_each_millisecond(wanted: datetime.datetime) -> None:
+    epoch = datetime.datetime.fromtimestamp(0, datetime.UTC)
+    sale = TridentTuple.of(Fields("at"), [(wanted.astimezone() - epoch) // datetime.timedelta(milliseconds=1)])
+    [found] = jdbc.SimpleJdbcMapper([jdbc.Column("at", 93)]).getColumns(sale)
+    assert found.getVal() == wanted
+
+
 def test_a_mapper_makes_dates_and_times_of_milliseconds(tmp_path: Path) -> None:
     provider = jdbc.HikariCPConnectionProvider({"jdbcUrl": f"jdbc:sqlite:{tmp_path}/shop.db"})
     jdbc.JdbcClient(provider, 30).executeSql("create table sales (day date, noted timestamp, n integer, item text)")

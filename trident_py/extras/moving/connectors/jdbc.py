@@ -140,7 +140,7 @@ def _columns_of(table: str, store: Store) -> list[Column]:
 def _to_sql(value: Any, sqlType: int) -> Any:
     if value is None or sqlType not in (_DATE, _TIMESTAMP, _ZONED):
         return value
-    time = datetime.datetime.fromtimestamp(value / 1000)
+    time = datetime.datetime.fromtimestamp(value // 1000).replace(microsecond=value % 1000 * 1000)
     return time.date() if sqlType == _DATE else time.astimezone() if sqlType == _ZONED else time
 
 
