@@ -121,12 +121,21 @@ class _Pattern:
     def text_of(self, moment: datetime.date) -> str:
         return "".join(part if kind == "text" else _write(part, moment) for kind, part in self._parts)
 
-    def match(self, text: str, whole: bool) -> tuple[dict[str, str], str]:
-        pattern = "".join(re.escape(part) if kind == "text" else _reader(part) for kind, part in self._parts)
-        match = re.compile(pattern + ("$" if whole else ""), re.IGNORECASE).match(text)
+    def match(self, text: str, exact: bool) -> dict[str, str]:
+        """Return what the letters stand for. ``exact``: all of the text, each number in as many digits as letters; else
+        only one that another number follows."""
+        parts = [*self._parts, ("text", "")]
+        pattern = "".join(
+            re.escape(part) if kind == "text" else _reader(part, exact or parts[at + 1][0] != "text", exact)
+            for at, (kind, part) in enumerate(self._parts)
+        )
+        match = re.fullmatch(pattern, text) if exact else re.match(pattern, text, re.IGNORECASE)
         if match is None:
             raise ValueError(f'Unparseable date: "{text}"')
-        return match.groupdict(), match[0]
+        found = match.groupdict()
+        if ("letters", "yy") in parts and len(found["y"]) == 2:
+            found["y"] = str(2000 + int(found["y"]) if exact else _BEGIN + (int(found["y"]) - _BEGIN) % 100)
+        return found
 
 
 def _write(letters: str, moment: Any) -> str:
@@ -143,36 +152,55 @@ def _write(letters: str, moment: Any) -> str:
     return moment.strftime(_LETTERS[letters])
 
 
-_READERS = {
-    "y": r"\d+", "u": r"\d+", "M": r"\d{1,2}", "d": r"\d{1,2}", "H": r"\d{1,2}", "h": r"\d{1,2}", "m": r"\d{1,2}",
-    "s": r"\d{1,2}", "S": r"\d{1,9}", "a": "[AP]M", "E": "[A-Za-z]+", "D": r"\d+", "Z": r"[+-]\d{4}|Z",
-    "X": r"[+-]\d\d:\d\d|Z",
-}  # fmt: skip
+_READERS = {"a": "[AP]M", "Z": r"[+-]\d{4}|Z", "X": r"[+-]\d\d:\d\d|Z"}
+_BEGIN = 1946
+"""Years of two digits are of the century from here on, as in Java in 2026: the clock would decide there."""
 
 
-def _reader(token: str) -> str:
+def _reader(token: str, fixed: bool, exact: bool) -> str:
     kind, name = token[0], "M3" if token.startswith("MMM") else token[0]
-    digits = r"\d{4}" if token in ("yyyy", "uuuu") else "[A-Za-z]+" if name == "M3" else _READERS[kind]
-    return f"(?P<{name}>{digits})"
+    count = f"{{{len(token)}}}" if fixed and len(token) > 1 else "{1,2}" if exact and kind not in "yu" else "+"
+    word = "[A-Z][a-z]+" if exact else "[A-Za-z]+"
+    return f"(?P<{name}>{word if name in ('M3', 'E') else _READERS.get(kind) or '[0-9]' + count})"
 
 
 def _number(found: dict[str, str], *names: str, default: int) -> int:
     return next((int(found[name]) for name in names if name in found), default)
 
 
-def _assemble(found: dict[str, str]) -> tuple[datetime.datetime, str | None]:
-    month = _number(found, "M", default=1)
-    if "M3" in found:
-        names = [name.lower() for name in calendar.month_abbr]
-        month = names.index(found["M3"][:3].lower())
-    year = _number(found, "y", "u", default=1970)
-    hour = _number(found, "H", default=_number(found, "h", default=0) % 12 + 12 * (found.get("a", "").upper() == "PM"))
-    millis = int(found["S"][:6].ljust(6, "0")) if "S" in found else 0
-    moment = datetime.datetime(
-        year, month, _number(found, "d", default=1), hour, _number(found, "m", default=0),
-        _number(found, "s", default=0), millis,
-    )  # fmt: skip
-    return moment, found.get("Z") or found.get("X")
+def _month_of(found: dict[str, str]) -> int:
+    if "M3" not in found:
+        return _number(found, "M", default=1)
+    return [name.lower() for name in calendar.month_abbr].index(found["M3"][:3].lower())
+
+
+def _hour_of(found: dict[str, str]) -> int:
+    hour = _number(found, "h", default=0)
+    return _number(found, "H", default=(0 if hour == 12 else hour) + 12 * (found.get("a", "").upper() == "PM"))
+
+
+def _assemble(found: dict[str, str], lenient: bool) -> datetime.datetime:
+    """Return the moment. ``lenient``: what is too large goes on into the next hour, month or year."""
+    year, month, day = _number(found, "y", "u", default=1970), _month_of(found), _number(found, "d", "D", default=1)
+    hour, minute, second = _hour_of(found), _number(found, "m", default=0), _number(found, "s", default=0)
+    millis = _number(found, "S", default=0)
+    if "D" in found or lenient:
+        begin = datetime.datetime(year + (month - 1) // 12, (month - 1) % 12 + 1, 1)
+        moment = begin + datetime.timedelta(day - 1, second, 0, millis, minute, hour)
+        if not lenient and moment.year != year:
+            raise ValueError("the year has not so many days")
+        return moment
+    return datetime.datetime(year, month, day, hour, minute, second, millis * 1000)
+
+
+def _assemble_smartly(found: dict[str, str]) -> datetime.datetime:
+    """Return the moment as a DateTimeFormatter does: 31 is the last day of a shorter month, 24:00 the next day."""
+    if 28 < _number(found, "d", default=1) <= 31:
+        last = calendar.monthrange(_number(found, "y", "u", default=1970), _month_of(found))[1]
+        found = {**found, "d": str(min(int(found["d"]), last))}
+    midnight = found.get("H") == "24" and not any(_number(found, name, default=0) for name in "msS")
+    moment = _assemble({**found, "H": "0"} if midnight else found, lenient=False)
+    return moment + datetime.timedelta(days=midnight)
 
 
 def _offset(text: str) -> datetime.tzinfo:
@@ -199,9 +227,11 @@ class SimpleDateFormat:
 
     def parse(self, text: str) -> Date:
         try:
-            moment, zone = _assemble(self._pattern.match(text, whole=False)[0])
-        except ValueError as error:
+            found = self._pattern.match(text, exact=False)
+            moment = _assemble(found, self._lenient)
+        except (ValueError, OverflowError) as error:
             raise ParseError(f'Unparseable date: "{text}"') from error
+        zone = found.get("Z") or found.get("X")
         aware = moment.replace(tzinfo=_offset(zone) if zone else self._zone)
         return Date((aware - _EPOCH) // datetime.timedelta(milliseconds=1))
 
@@ -222,8 +252,8 @@ class DateTimeFormatter:
 
     def parse(self, text: str) -> datetime.datetime:
         try:
-            return _assemble(self._pattern.match(text, whole=True)[0])[0]
-        except ValueError as error:
+            return _assemble_smartly(self._pattern.match(text, exact=True))
+        except (ValueError, OverflowError) as error:
             raise DateTimeParseError(f"Text '{text}' could not be parsed at index 0") from error
 
 

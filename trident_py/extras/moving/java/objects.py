@@ -8,11 +8,13 @@ import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from ....model.partitioning import java_hash
 from ....state.serializers import java_double
+from .dates import date_time_text
 from .numbers import compare_doubles, to_float, to_int
 
 __all__ = [
@@ -211,6 +213,8 @@ def to_text(value: Any) -> str:
         return "{" + ", ".join(f"{to_text(key)}={to_text(one)}" for key, one in value.items()) + "}"
     if isinstance(value, BaseException):
         return exception_text(value)
+    if isinstance(value, datetime):
+        return date_time_text(value)
     if isinstance(value, Sequence | set) and type(value).__str__ is object.__str__ and not isinstance(value, bytes):
         return "[" + ", ".join(map(to_text, value)) + "]"
     return str(value)
