@@ -136,7 +136,13 @@ def test_a_dry_run_makes_nothing_and_a_second_import_changes_nothing(left: Left)
 @pytest.mark.servers
 def test_what_storm_does_not_tell_is_said_with_the_choices(left: Left) -> None:
     nodes = (left.folder / "nodes.jsonl").read_text().splitlines(True)
-    (left.folder / "nodes.jsonl").write_text("".join(line for line in nodes if f"{left.topic}@1/" not in line))
+    some = "".join(line for line in nodes if f"{left.topic}@1/" not in line)
+    (left.folder / "nodes.jsonl").write_text(some)
+    refused = left.offsets("--dry-run")
+    assert refused.exit_code == 2 and f"{left.topic}@1 was in batch 8, the last committed one" in refused.output
+    assert left.offsets("--dry-run", "--start", f"{left.topic}@1=12").exit_code == 0
+    listed = f',{{\\"partition\\":1,\\"topic\\":\\"{left.topic}\\"}}'
+    (left.folder / "nodes.jsonl").write_text(some.replace(listed, ""))
     told = left.offsets("--dry-run").output
     assert f"{left.topic}@1: has no position in Storm; it begins at its beginning, or where --start" in told
     assert f"{left.topic}@1: next offset 12, as told" in left.offsets("--start", f"{left.topic}@1=12").output

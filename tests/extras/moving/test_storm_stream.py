@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,25 @@ def test_streams_of_one_component_have_one_txid() -> None:
     assert find_committed([StormStream("a", 8), StormStream("b", 9)]) == 8, "killed between the writes to a and to b"
     with pytest.raises(DefinitionError, match="a 7, b 4"):
         find_committed([StormStream("a", 8), StormStream("b", 5)])
+
+
+@pytest.mark.parametrize(
+    ("current", "metadata", "partitions"),
+    [
+        (1, {}, {"lines@0": {57: new(5, 9)}}),
+        (1, {56: LISTED, 57: LISTED}, {"lines@0": {57: new(5, 9)}}),
+        (5, {56: LISTED}, {}),
+        (58, {}, {"lines@0": {57: new(5, 9)}}),
+        (58, {}, {}),
+    ],
+)
+def test_nodes_that_do_not_belong_together_are_refused(current: int, metadata: Any, partitions: Any) -> None:
+    """A dump of a part, or of several moments: its partitions would begin at their beginning."""
+    with pytest.raises(DefinitionError, match="stream sentences: its nodes in ZooKeeper do not belong together"):
+        stream(current, partitions, metadata).check()
+    stream(58, {"lines@0": {57: new(5, 9)}}, {57: LISTED, 58: LISTED}).check()
+    stream(1, {"lines@0": {1: new(5, 9)}}, {1: LISTED, 2: LISTED}).check()
+    stream(1, {}, {1: LISTED}).check()
 
 
 def test_both_forms_of_offsets() -> None:

@@ -122,6 +122,8 @@ def find_position(
             f"{', '.join(streams) or 'none'}. Name them by --stream OURS=STORMS. A new component "
             "needs no import"
         )
+    for each in known:
+        each.check()
     committed = find_committed(known)
     begun = [info for info in spouts if _has_begun(of_spouts[info.id], committed)]
     repeats = bool(begun) and all(info.spout.kind == TRANSACTIONAL for info in begun)  # then its content must stay
@@ -200,6 +202,12 @@ def _last_metadata(stream: StormStream, committed: int) -> Iterator[tuple[str, A
 def _add_kafka(found: Findings, info: SpoutNodeInfo, stream: StormStream, moved: Moved, answers: ImportAnswers) -> None:
     progress = read_progress(stream, moved.committed, info.spout.topics or (), answers.starts)
     topics = read_topics(info)
+    for name, p in stream.list_places(moved.committed):
+        if name in topics and (name, p) not in progress.next:
+            raise DefinitionError(
+                f"stream {info.id}: {name}@{p} was in batch {moved.committed}, the last committed one, and no node "
+                f"says where: all of it would come again. The dump is not whole; else say --start {name}@{p}=OFFSET"
+            )
     found.over[info.id] = _metadata(topics, progress.next, {})
     if moved.repeats:
         progress.check_repeatable(topics)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from ...errors import DefinitionError
 from ...filesystems.base import is_number
@@ -50,6 +50,28 @@ class StormStream:
         begins = [partition for partition, of in self.partitions.items() if min(of) == current]
         cleaned = min(self.metadata) == current or any(map(self._was_read, begins))
         return current if cleaned else before
+
+    def check(self) -> None:
+        """Raise DefinitionError if nodes are missing, or of several moments: the coordinator keeps the metadata of the
+        last committed batch until the next one has succeeded."""
+        known = self.metadata or {txid for of in self.partitions.values() for txid in of}
+        if not known and self.current > 1:
+            self._refuse("there are none of any batch")
+        if min(known, default=1) > self.current or (self.current > 1 and not self.metadata):
+            self._refuse(f"those of the batches begin with {min(known)}")
+
+    def list_places(self, txid: int) -> list[tuple[str, int]]:
+        """Return the topics and partitions that the coordinator of a Kafka spout has noted of a batch."""
+        noted = self.metadata.get(txid)
+        every = [each for each in (noted if isinstance(noted, list) else ()) if isinstance(each, dict)]
+        return [(each["topic"], each["partition"]) for each in every if each.keys() >= {"topic", "partition"}]
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise DefinitionError(
+            f"stream {self.name}: its nodes in ZooKeeper do not belong together: by coordinator/currtx batch "
+            f"{self.current - 1} is the last committed one, and {why}. A dump must have all nodes of the stream, made "
+            "after the topology was killed. Nothing was changed"
+        )
 
     def _was_read(self, partition: str) -> bool:
         """Return whether a partition that the batch of ``current`` has was in the batch before too. Each batch has
