@@ -14,7 +14,7 @@ import databases
 import pytest
 import sqlalchemy as sa
 
-from trident_py.errors import StateError
+from trident_py.errors import StateError, TridentError
 from trident_py.extras.moving.source_options import OF_REDIS, OF_SQL, source_of
 from trident_py.extras.moving.table_source import TableSource
 from trident_py.state import StateType
@@ -72,6 +72,24 @@ def read_text(folder: Path, held: Any) -> Any:
         storm.execute("INSERT INTO t VALUES ('a', ?)", [held])
         storm.commit()
     return list(TableSource(f"sqlite:///{folder}/storm.db", "t", OPAQUE, ("word",), ("value",)).read(10))
+
+
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
+def test_numbers_of_a_server_come_as_they_are(database: str) -> None:
+    """MySQL shows six digits of a FLOAT; the txid may be in a NUMERIC column."""
+    real, numbers = "real" if database.startswith("postgresql") else "float", [1234567.0, 16777215.0, 0.1, 3e38, None]
+    engine = sa.create_engine(database)
+    with engine.begin() as connection:
+        connection.execute(sa.text(f"CREATE TABLE f (n int, v {real}, txid numeric(20, 0))"))
+        for n, number in enumerate(numbers):
+            connection.execute(sa.text("INSERT INTO f VALUES (:n, :v, 5)"), {"n": n, "v": number})
+    engine.dispose()
+    found = list(TableSource(database, "f", TRANSACTIONAL, ("n",), ("v",), "txid").read(10))
+    assert found == [([(n,) for n in range(5)], [(5, number) for number in numbers])]
+    rows = TableSource(database, "f", PLAIN, ("n",), ("v",)).rows()
+    assert sorted((row["n"], row["v"]) for row in rows) == list(enumerate(numbers))
+    with pytest.raises(TridentError, match=r"(?s)none.* exist.*Check table and columns"):
+        list(TableSource(database, "none", PLAIN, ("n",), ("v",)).read(10))
 
 
 @pytest.mark.servers

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 
 from ...databases.options import check_options
 from ...databases.sessions import driver_of, pin_engine
@@ -17,6 +20,16 @@ from ...model.secrets import hide, redact_url, secrets_in
 from ...state import StateType
 from .sources import Batch, Number, unreadable
 from .storm_values import PARTS, Key, check_form, decode, other_form
+
+
+class _Float(sa.types.TypeDecorator[float]):
+    """A float of 32 bits: in the fewest digits that tell it from others, as PostgreSQL gives it."""
+
+    impl = sa.Double
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: Any) -> float | None:
+        return None if value is None else float(str(np.float32(value)))
 
 
 @dataclass(frozen=True)
@@ -55,15 +68,26 @@ class TableSource:
         try:
             with engine.connect().execution_options(stream_results=True) as connection:
                 yield connection
-            engine.dispose()
         except sa.exc.SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error  # SQLAlchemy's own name
             text = hide(str(cause), secrets_in(self.url))
             raise TridentError(f"{self.shown}: {text}. Check table and columns") from error
+        finally:
+            engine.dispose()
 
     def _select(self, connection: sa.Connection, columns: Sequence[str]) -> Any:
-        table = sa.table(self.table, *map(sa.column, columns))
-        return connection.execute(sa.select(*(table.c[name] for name in columns)))
+        table, short = sa.table(self.table, *map(sa.column, columns)), self._list_floats(connection)
+        exact = {name: sa.type_coerce(table.c[name] + sa.literal_column("0e0"), _Float()).label(name) for name in short}
+        return connection.execute(sa.select(*(exact.get(name, table.c[name]) for name in columns)))
+
+    def _list_floats(self, connection: sa.Connection) -> list[str]:
+        """Return the columns of which MySQL shows six digits, and has more."""
+        if connection.dialect.name not in ("mysql", "mariadb"):
+            return []
+        with suppress(sa.exc.NoSuchTableError):  # what is selected of it says so
+            found = sa.inspect(connection).get_columns(self.table)
+            return [each["name"] for each in found if isinstance(each["type"], mysql.FLOAT)]
+        return []
 
     def _open(self) -> sa.Engine:
         """Return an engine. Raises DefinitionError, without a secret, for a URL that cannot be read."""
@@ -91,7 +115,7 @@ class TableSource:
             return keys, decode(self.kind, keys, texts, number)
         parts = PARTS.get(self.kind, 1)
         starts = [width + (parts > 1) + wide * part for part in range(max(parts - 1, 1))]
-        heads = [[row[width]] if parts > 1 else [] for row in rows]
+        heads = [[_as_txid(row[width])] if parts > 1 else [] for row in rows]
         values = [
             [*head, *(_group(row[start : start + wide]) for start in starts)]
             for head, row in zip(heads, rows, strict=True)
@@ -108,6 +132,11 @@ def _as_bytes(kind: StateType, key: Key, text: Any) -> bytes:
     if isinstance(text, str):
         return text.encode()
     raise other_form(kind, key, repr(text))
+
+
+def _as_txid(txid: Any) -> Any:
+    """Return the number of a NUMERIC column as a whole one, if it is that."""
+    return int(txid) if isinstance(txid, Decimal) and txid.is_finite() and txid == int(txid) else txid
 
 
 def _group(values: Sequence[Any]) -> Any:
