@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from decimal import Decimal
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ def test_a_column_that_the_driver_parses(postgresql: Any) -> None:
         engine = sa.create_engine(url)
         with engine.begin() as connection:
             connection.execute(sa.text("CREATE TABLE t (word text, value jsonb)"))
-            connection.execute(sa.text("INSERT INTO t VALUES ('a', '[3, 5, 4]')"))
+            connection.execute(sa.text("INSERT INTO t VALUES ('a', '[3, 12345678901234567890.12, 4]')"))
         engine.dispose()
-        assert list(TableSource(url, "t", OPAQUE, ("word",), ("value",)).read(10)) == [([("a",)], [(3, 5, 4)])]
+        found = list(TableSource(url, "t", OPAQUE, ("word",), ("value",)).read(10, Decimal))
+        assert found == [([("a",)], [(3, Decimal("12345678901234567890.12"), 4)])]

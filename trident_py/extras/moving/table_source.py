@@ -76,18 +76,24 @@ class TableSource:
             engine.dispose()
 
     def _select(self, connection: sa.Connection, columns: Sequence[str]) -> Any:
-        table, short = sa.table(self.table, *map(sa.column, columns)), self._list_floats(connection)
-        exact = {name: sa.type_coerce(table.c[name] + sa.literal_column("0e0"), _Float()).label(name) for name in short}
-        return connection.execute(sa.select(*(exact.get(name, table.c[name]) for name in columns)))
+        table, types = sa.table(self.table, *map(sa.column, columns)), self._find_types(connection)
+        return connection.execute(sa.select(*(self._read_exactly(table.c[name], types.get(name)) for name in columns)))
 
-    def _list_floats(self, connection: sa.Connection) -> list[str]:
-        """Return the columns of which MySQL shows six digits, and has more."""
-        if connection.dialect.name not in ("mysql", "mariadb"):
-            return []
-        with suppress(sa.exc.NoSuchTableError):  # what is selected of it says so
-            found = sa.inspect(connection).get_columns(self.table)
-            return [each["name"] for each in found if isinstance(each["type"], mysql.FLOAT)]
-        return []
+    def _find_types(self, connection: sa.Connection) -> dict[str, Any]:
+        """Return the types of the columns; none of a table that is not there: what is selected of it says so."""
+        if connection.dialect.name == "sqlite":
+            return {}
+        with suppress(sa.exc.NoSuchTableError):
+            return {each["name"]: each["type"] for each in sa.inspect(connection).get_columns(self.table)}
+        return {}
+
+    def _read_exactly(self, column: Any, kind: Any) -> Any:
+        """Return what is selected for a column: MySQL shows six digits of a FLOAT, and psycopg makes doubles of the
+        numbers in JSON."""
+        if isinstance(kind, mysql.FLOAT):
+            return sa.type_coerce(column + sa.literal_column("0e0"), _Float()).label(column.name)
+        holds_state = self.kind is not StateType.NON_TRANSACTIONAL and self.txid is None
+        return sa.cast(column, sa.Text).label(column.name) if holds_state and isinstance(kind, sa.JSON) else column
 
     def _open(self) -> sa.Engine:
         """Return an engine. Raises DefinitionError, without a secret, for a URL that cannot be read."""
