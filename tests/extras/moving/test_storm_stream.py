@@ -69,6 +69,15 @@ def test_nodes_that_do_not_belong_together_are_refused(current: int, metadata: A
     stream(1, {}, {1: LISTED}).check()
 
 
+def test_two_dumps_in_one_file_are_refused(tmp_path: Path) -> None:
+    nodes = [{"path": "/transactional/a/coordinator/currtx", "data": data} for data in ("5", "5", "6")]
+    (tmp_path / "d").write_text("".join(json.dumps(node) + "\n" for node in nodes[:2]))
+    assert read_dump(tmp_path / "d") == {nodes[0]["path"]: "5"}
+    (tmp_path / "d").write_text("".join(json.dumps(node) + "\n" for node in nodes))
+    with pytest.raises(DefinitionError, match="line 3: node /transactional/a/coordinator/currtx is there twice"):
+        read_dump(tmp_path / "d")
+
+
 def test_both_forms_of_offsets() -> None:
     old = {"offset": 3, "nextOffset": 9, "topic": "lines", "partition": 1, "broker": {"host": "h", "port": 9092}}
     other = {**old, "nextOffset": 4}

@@ -26,7 +26,7 @@ STILL = 2.0  # seconds; a topology that runs commits its batches more often
 
 def read_dump(file: Path, root: str = ROOT) -> Nodes:
     """Return the nodes below the root that a file of JSON lines holds, ``{"path": ..., "data": ...}`` each. Raises
-    DefinitionError for a line that is none."""
+    DefinitionError for a line that is none, and for a node with two contents."""
     try:
         lines = file.read_text("utf-8").split("\n")
     except OSError as error:
@@ -37,7 +37,11 @@ def read_dump(file: Path, root: str = ROOT) -> Nodes:
     for number, line in enumerate(lines, 1):
         if line.strip():
             path, data = _parse(line, f"{file}, line {number}")
-            nodes[path] = data
+            if nodes.setdefault(path, data) != data:
+                raise DefinitionError(
+                    f"{file}, line {number}: node {path} is there twice, with other data: dumps of several moments. "
+                    "Give the one that was made after the topology was killed"
+                )
     return _below(nodes, root, str(file))
 
 
