@@ -41,6 +41,7 @@ OURS = Past("ours", 4)  # batches 1 and 2
 FIRST = Past("first", 2)
 ONE = Past("one", 4, after=(FIRST,))
 OTHER = Past("other", 3, 1, after=(FIRST,))  # its batch 2 is shorter
+LONGER = Past("one", 6, after=(FIRST,))
 THIRD = Past("third", 6, after=(OTHER,))
 FOREIGN = Past("foreign", 4, foreign=True)
 LATER = Past("later", 6, foreign=True, after=(FOREIGN,))
@@ -97,6 +98,7 @@ def _without_run(beginning: Beginning) -> Beginning:
 
 
 BACK_TO_STORE = "a store before its last batch, and a log taken back"
+FORK = "a store that ran on apart, and a log to be taken back"
 BEGINNINGS: dict[str, Callable[[Run], Beginning]] = {
     # the store of another checkpoint
     "a new checkpoint, a store of another one": lambda run: _begin(run(FOREIGN), {}),
@@ -118,10 +120,11 @@ BEGINNINGS: dict[str, Callable[[Run], Beginning]] = {
     "a log before its first batch": lambda run: _begin(run(OURS), _agreed(run(OURS))),
     "a store before its last batch": lambda run: _begin(run(FIRST), run(ONE)),
     BACK_TO_STORE: lambda run: _begin(run(FIRST), run(ONE), refused=False)._replace(back=1),
+    FORK: lambda run: _begin(run(OTHER), run(LONGER))._replace(back=2),
     "an empty store": lambda run: Beginning(log=run(OURS).log.content, refused=True),
 }
 REFUSED = [
     name for name in BEGINNINGS
-    if name != BACK_TO_STORE
+    if name not in (BACK_TO_STORE, FORK)
     and (not name.endswith(("continued", "later", "given up", "decision")) or name.startswith("a store that another"))
 ]  # fmt: skip

@@ -31,7 +31,7 @@ from trident_py.engine.two_phase import DECIDED
 from trident_py.errors import LineageError
 from trident_py.spouts.opaque_offsets import positions_path
 
-from .beginnings import BACK_TO_STORE, REFUSED
+from .beginnings import BACK_TO_STORE, FORK, REFUSED
 from .numbered import GAPS, HELD, SENDER, number_of
 from .rewinds import is_back
 from .spouts import AGAIN, STREAM, WORDS, Here
@@ -112,7 +112,7 @@ TIMED = [
 TAKEN_BACK = [
     Cell(kind, spout, beginning=BACK_TO_STORE)
     for kind, spout in (("opaque", "opaque"), ("append", "transactional"), ("batch", "partitioned"))
-]
+] + [Cell(kind, "opaque", beginning=FORK) for kind in ("opaque", "batch")]
 ALL = [*CELLS, *MORE, *OTHER_BEGINNINGS, *TIMED, *TAKEN_BACK]
 """Also two states, a batch without tuples, a state that is queried, values that are changed in place, places that do
 not belong together, and windows by time."""

@@ -33,7 +33,7 @@ from .metadata_store import IMPORTED, LOG, MemoryMetadataStore, ownership_error
 
 MicroBatch = Mapping[str, Any]
 _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
-_ENDED, _LEAST = "ended", "least"
+_ENDED, _LEAST, _RUN = "ended", "least", "run"
 
 
 class Logged(NamedTuple):
@@ -48,11 +48,12 @@ class Logged(NamedTuple):
 
 
 class PastBatch(NamedTuple):
-    """A batch to which the component can go back. ``ended``: when it was over, in seconds since 1970; None if the log
-    does not have it."""
+    """A batch to which the component can go back. ``ended``: when it was over, in seconds since 1970, None if the log
+    does not have it; ``run``: the token of the run that ended it, "" if the log does not have it."""
 
     txid: int
     ended: int | None
+    run: str = ""
 
 
 class BatchLog:
@@ -170,7 +171,8 @@ class BatchLog:
         if self.kept:
             slot, before = self._slot(txid), self.store.peek(LOG, self._slot(txid - 1)) or {}
             least = max(before[_LEAST], txid - self.kept) if before.get("txid") == txid - 1 else txid
-            self.store.note(LOG, slot, {**over, _ENDED: int(time.time()), _LEAST: least})
+            run = (self.store.peek(AGREEMENT, 0) or {}).get("run", "")
+            self.store.note(LOG, slot, {**over, _ENDED: int(time.time()), _LEAST: least, _RUN: run})
         write = self.store.put if "ends" in (self._micro_batch or {}) else self.store.note
         write(LOG, 0, {**self._record(), "over": over, "begun": None})
 
@@ -181,9 +183,9 @@ class BatchLog:
             return [PastBatch(base, None)]
         past = self._past()
         newest = past.get(last.txid, {_ENDED: None, _LEAST: last.txid})
-        kept = [PastBatch(last.txid, newest[_ENDED])]
+        kept = [PastBatch(last.txid, newest[_ENDED], newest.get(_RUN, ""))]
         while (txid := kept[-1].txid - 1) >= newest[_LEAST] and txid in past:
-            kept.append(PastBatch(txid, past[txid][_ENDED]))
+            kept.append(PastBatch(txid, past[txid][_ENDED], past[txid].get(_RUN, "")))
         imported = self.store.get(IMPORTED, 0) is not None  # then spouts had positions at the base, which are gone
         return [*kept, PastBatch(base, None)] if kept[-1].txid == base + 1 and not imported else kept
 

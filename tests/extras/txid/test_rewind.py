@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sqlite3
 from collections import Counter
@@ -225,6 +226,20 @@ def test_a_store_that_was_put_back_gets_the_batches_that_it_lacks(tmp_path: Path
         assert look(component(start)).next.kind == ("continues" if step == "rewind over" else "refused"), step
     assert differences(start.url, Fold(Readings(SEED), BACK), EVERY) == []
     go_on(start)
+
+
+def test_a_copy_of_the_store_that_ran_on_apart_is_no_store_that_was_put_back(tmp_path: Path) -> None:
+    url, apart = sqlite(tmp_path), tmp_path / "apart"
+    assert run(Noting(url, tmp_path, BACK, seed=SEED, only=ROWS)).told[-1] == ("done", BACK)
+    shutil.copytree(tmp_path, apart, ignore=shutil.ignore_patterns("apart"))
+    assert run(Noting(sqlite(apart), apart, BACK + 1, seed=SEED + 1, only=ROWS)).told[-1] == ("done", BACK + 1)
+    start = begin(url, tmp_path)
+    with closing(sqlite3.connect(apart / "store.db")) as copy, closing(sqlite3.connect(tmp_path / "store.db")) as store:
+        copy.backup(store)
+    before = content(tmp_path / "checkpoints")
+    with pytest.raises(LineageError, match="has the batches up to 4, but batch 4 of this log is of another run than"):
+        rewind(component(start), BACK + 1)
+    assert content(tmp_path / "checkpoints") == before
 
 
 def test_a_store_that_was_put_back_may_go_back_further(tmp_path: Path) -> None:

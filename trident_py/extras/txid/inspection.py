@@ -58,7 +58,7 @@ def _look(component: Component, log: BatchLog) -> ComponentEvidence:
     lineage, base = ("", 0) if standing.record is None else (standing.lineage, standing.record["base"])
     return ComponentEvidence(
         *named, after, standing.committed, base, txid if standing.begun else None, (decision or {}).get("attempt"),
-        driver, is_running(driver), lineage, states, dict(reversed(log.list_kept())),
+        driver, is_running(driver), lineage, states, {each.txid: each.ended for each in reversed(log.list_kept())},
     )  # fmt: skip
 
 

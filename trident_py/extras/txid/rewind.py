@@ -26,6 +26,7 @@ from ...model.fault_points import steps_of_driver
 from ...model.retry import Patience, start_wait
 from ...spouts.interfaces import NON_TRANSACTIONAL, IBatchSpout, ICommitterTridentSpout
 from ...spouts.sparkspout import SparkSpout
+from ...state.participants import Remembered
 from .components import Component
 from .fence import shut_out
 
@@ -61,15 +62,26 @@ def rewind(component: Component, txid: int) -> list[str]:
 def _accept_restored(component: Component, txid: int) -> Component:
     """Return the component, with a start that takes stores which lack batches, none of them up to this one."""
     assert component.program is not None
-    opening, conf = _make_startup(component.program, component.read()), component.program.conf
-    last, told = opening.standing.committed, {name: opening.ask(name) for name in opening.participants}
-    restored = [
-        f"{name}@{each.least}:{last}"
-        for name, each in told.items()
-        if each is not None and each.lineage == opening.standing.lineage and txid <= each.least < last
-    ]
-    accepting = {**conf, ACCEPT: [*list_accepted(conf), *restored]}
-    return replace(component, program=replace(component.program, conf=accepting))
+    log, conf = component.read(), component.program.conf
+    opening, restored = _make_startup(component.program, log), list_accepted(conf)
+    standing, runs = opening.standing, {each.txid: each.run for each in log.list_kept()}
+    for name in opening.participants:
+        told = opening.ask(name)
+        if told is not None and told.lineage == standing.lineage and txid <= told.least < standing.committed:
+            _check_run(name, told, runs)
+            restored.append(f"{name}@{told.least}:{standing.committed}")
+    return replace(component, program=replace(component.program, conf={**conf, ACCEPT: restored}))
+
+
+def _check_run(name: str, told: Remembered, runs: Mapping[int, str]) -> None:
+    """Raise LineageError if neither the store's last batch nor the next one, which may have begun, is of its run."""
+    known = {runs.get(told.least, ""), runs.get(told.least + 1, "")}
+    if told.run not in known and "" not in (told.run, *known):
+        raise LineageError(
+            f"state {name!r} in {told.where} has the batches up to {told.least}, but batch {told.least} of this log is "
+            f"of another run than {told.run!r}, which wrote the store last: copies ran on apart, or it was backed up "
+            "between a rewind and the next batch. Nothing was changed"
+        )
 
 
 def _intend(component: Component, txid: int, log: BatchLog) -> None:
