@@ -30,7 +30,6 @@ OF_ITS_OWN = {
     "trident_py/extras/monitor/cli.py": "from the page of a run",
     "trident_py/extras/moving/batch_again.py": "a text that was made a line before",
     "trident_py/extras/moving/checkpoint.py": "a text that was made a line before",
-    "trident_py/extras/moving/java/json_values.py": "a user's text, in an operation: the batch fails as with any error",
     "trident_py/kafka/offsets.py": "a text that was made a line before",
     "trident_py/spark/internals.py": "from Spark",
     "trident_py/spark/stage.py": "from the driver of the run",
