@@ -298,6 +298,21 @@ def test_files_go_back_by_their_ledger(tmp_path: Path, visible: str, step: str) 
     check_files(start, LAST)
 
 
+@pytest.mark.parametrize("visible", ["files", "batches", "manifest"])
+def test_a_folder_that_was_put_back_gets_the_batches_that_it_lacks(tmp_path: Path, visible: str) -> None:
+    assert run(Filing(sqlite(tmp_path), tmp_path, BACK, seed=SEED, visible=visible)).told[-1] == ("done", BACK)
+    start = Filing(sqlite(tmp_path), tmp_path, LAST, seed=SEED, visible=visible)
+    shutil.copytree(start.files, tmp_path / "copy")
+    assert run(replace(start, last=BACK + 2)).told[-1] == ("done", BACK + 2)
+    shutil.rmtree(start.files)
+    (tmp_path / "copy").rename(start.files)
+    assert look(component(start)).next.kind == "refused"
+    rewind(component(start), BACK)
+    check_files(start, BACK)
+    assert run(start).told[-1] == ("done", LAST)
+    check_files(start, LAST)
+
+
 def check_files(start: Filing, last: int) -> None:
     """The ledger, and a reader who lists the folder, have the rows of a plain fold."""
     expected = Fold(Readings(SEED), last).counted()
