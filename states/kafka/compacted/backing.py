@@ -129,6 +129,11 @@ class TopicBacking(BackingMap):
         self._over()
         self.writer.rollback()
 
+    def close(self) -> None:
+        self.writer.close()
+        if self._table is not None:
+            self._table.leave()
+
     def _over(self) -> None:
         self.active, self.txid = False, None
         self._pending = {}
@@ -275,7 +280,7 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
 
     def close(self) -> None:
         """Called when the run is over in this process, or another process now runs the partition."""
-        self.backing.writer.close()
+        self.backing.close()
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Write the rows under their keys; with ``tell`` returns all rows. Raises StateError for a bad row."""

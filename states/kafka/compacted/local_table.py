@@ -70,7 +70,7 @@ _making = threading.Lock()
 
 
 def table_of(cluster: Cluster, topic: str) -> LocalTable:
-    """Return this process's table of the topic; it is freed with its last reference."""
+    """Return this process's table of the topic, until `LocalTable.leave`; it is freed with its last reference."""
     with _making:
         key = (os.getpid(), cluster, topic)
         table = _tables.get(key)
@@ -258,6 +258,14 @@ class LocalTable:
             f"{self._at_record(message)}: a record without a key, written before the topic was compacted. Use another "
             "topic, or delete the records up to this one"
         )
+
+    def leave(self) -> None:
+        """Called when a state that may have put rows is closed. The next one reads the topic anew: it may have been put
+        back meanwhile, to an end that was not read beyond."""
+        with _making:
+            key = (os.getpid(), self._cluster, self._topic)
+            if _tables.get(key) is self:
+                del _tables[key]
 
     def put(self, rows: Iterable[tuple[bytes, Row]]) -> None:
         """Add rows that this process has committed itself, so they need not be read back."""
