@@ -9,13 +9,12 @@ from functools import partial
 from typing import TypeVar
 
 from ..checkpoints.metadata_store import MetadataStore
-from ..errors import LineageError
 from ..model.context import RunContext, with_context
 from ..model.retry import Patience
 from ..state.participants import BatchParticipant, Remembered, participant_of
 from .program import Program
 from .recovery import Agreement, agree, check_rewound, check_spouts, check_streams
-from .store_position import CheckpointState, Joined
+from .store_position import CheckpointState
 
 T = TypeVar("T")
 AGREEMENT = "component"  # the checkpoint's path for the record of `Agreement`
@@ -68,61 +67,25 @@ class Startup:
         tell."""
         if self.participants.keys() != self.program.states().keys():
             return False
-        answers = self._ask_stores()
+        answers = self.ask_all()
         return all(answer is not None and answer.written <= txid for answer in answers.values())
 
     def ask(self, name: str) -> Remembered | None:
         """Ask the store of one state, once."""
-        return self.participants[name].remembered(self._conf(name, None))
+        return self.participants[name].remembered(self.conf_of(name))
 
-    def can_rewind(self, name: str, txid: int) -> str | None:
-        """Return why a state cannot go back to a batch; None if it can, or has nothing of later ones."""
-        why, told, joined = self._why_not(name, txid), self._look(name), self.standing.find_joined(name)
-        if told is None:
-            return why
-        last = self.standing.committed
-        accepted = joined is not None and joined == Joined.of(told, last, joined.forget)
-        ours = told.lineage == self.standing.lineage
-        if ours and told.least < min(txid, last) and not accepted:
-            return f"its store has the batches up to {told.least} alone"
-        return None if told.written <= txid else why
-
-    def rewind(self, name: str, txid: int) -> None:
-        """Take a state back, once its fence is raised. One that cannot go back has nothing of later batches, and stays
-        as it is. Raises LineageError if it has."""
-        why, told = self._why_not(name, txid), self._look(name)
-        if why is None:
-            self.participants[name].rewind(txid)
-        elif told is None or told.written > txid:
-            raise LineageError(f"state {name!r} cannot go back to txid {txid}: {why}")
-
-    def ask_rewound(self, txid: int) -> dict[str, Joined]:
-        """Ask the states once all of them have gone back to a batch."""
-        joined = {}
-        for name, answer in self._ask_stores().items():
-            before = self.standing.find_joined(name)
-            if answer is not None:
-                joined[name] = Joined.of(answer, txid, before is not None and before.forget)
-        return joined
-
-    def _why_not(self, name: str, txid: int) -> str | None:
-        return self.participants[name].can_rewind(self._conf(name, None), txid)
-
-    def _look(self, name: str) -> Remembered | None:
-        """Ask the store of one state, and leave no trace there."""
-        return self.participants[name].remembered(with_context(self._conf(name, None), reads_only=True))
-
-    def _ask_stores(self) -> dict[str, Remembered | None]:
+    def ask_all(self) -> dict[str, Remembered | None]:
+        """Ask the stores of all states, and wait for those that are away."""
         return self._of_participants(self.ask)
 
     def _compare(self) -> Agreement:
         deciding = [name for name, participant in self.participants.items() if participant.decides]
-        return agree(self.program.conf, self.standing, self._ask_stores(), deciding)
+        return agree(self.program.conf, self.standing, self.ask_all(), deciding)
 
     def raise_fences(self, agreed: Agreement) -> dict[str, int]:
         def raise_fence(name: str) -> int:
             self.check_owner()  # at each try: a newer driver may have started while this one waited for the store
-            return self.participants[name].open(self._conf(name, agreed))
+            return self.participants[name].open(self.conf_of(name, agreed))
 
         return self._of_participants(raise_fence)
 
@@ -131,7 +94,7 @@ class Startup:
             name: self.patience.wait_until_available(f"state {name}", partial(call, name)) for name in self.participants
         }
 
-    def _conf(self, name: str, agreed: Agreement | None) -> dict:
+    def conf_of(self, name: str, agreed: Agreement | None = None) -> dict:
         """Return the configuration for a participant, with its context."""
         way = self.program.routes.get(name, "")
         conf = with_context(self.program.conf, state=name, lineage=self.standing.lineage, way=way)

@@ -19,7 +19,7 @@ from ...checkpoints.batch_log import BatchLog, PastBatch
 from ...engine.program import Program
 from ...engine.recovery import Agreement
 from ...engine.startup import Startup, participants_of
-from ...engine.store_position import ACCEPT, CheckpointState, Rewinding, list_accepted
+from ...engine.store_position import ACCEPT, CheckpointState, Joined, Recovery, Rewinding, list_accepted
 from ...errors import LineageError
 from ...model.context import RunContext, with_context
 from ...model.fault_points import steps_of_driver
@@ -50,26 +50,28 @@ def examine(component: Component, txids: Iterable[int]) -> dict[int, dict[str, s
 def rewind(component: Component, txid: int) -> list[str]:
     """Go back to a batch; return the states that have gone. Raises LineageError, before anything is changed, if one of
     them cannot, and what a start raises."""
-    begun = component.read().read_state(None).rewinding
+    log = component.read()
+    begun = log.read_state(None).rewinding
     if begun is None:
-        check(component, component.read(), txid)
-        shut_out(_accept_restored(component, txid), partial(_intend, component, txid))
+        check(component, log, txid)
+        shut_out(_accept_restored(component, log, txid), partial(_intend, component, txid))
     elif begun.to != txid:
         raise LineageError(f"{component.shown} is on its way back to txid {begun.to}: finish that first")
     return _finish(component, txid)
 
 
-def _accept_restored(component: Component, txid: int) -> Component:
+def _accept_restored(component: Component, log: BatchLog, txid: int) -> Component:
     """Return the component, with a start that takes stores which lack batches, none of them up to this one."""
     assert component.program is not None
-    log, conf = component.read(), component.program.conf
-    opening, restored = _make_startup(component.program, log), list_accepted(conf)
-    standing, runs = opening.standing, {each.txid: each.run for each in log.list_kept()}
-    for name in opening.participants:
-        told = opening.ask(name)
-        if told is not None and told.lineage == standing.lineage and txid <= told.least < standing.committed:
-            _check_run(name, told, runs)
-            restored.append(f"{name}@{told.least}:{standing.committed}")
+    conf, opening = component.program.conf, _make_startup(component.program, log)
+    restored, runs = list_accepted(conf), {each.txid: each.run for each in log.list_kept()}
+    standing, answers = opening.standing, {name: opening.ask(name) for name in opening.participants}
+    told = {name: answer for name, answer in answers.items() if answer is not None}
+    case = Recovery(conf, standing, standing.committed, told, ())
+    for name, answer in told.items():
+        if answer.lineage == standing.lineage and txid <= answer.least < standing.committed:
+            _check_run(name, answer, runs)
+            restored.append(case.token(name))
     return replace(component, program=replace(component.program, conf={**conf, ACCEPT: restored}))
 
 
@@ -120,8 +122,47 @@ def _examine(opening: Startup, txid: int) -> dict[str, str | None]:
     for name in program.states():
         participant = opening.participants.get(name)
         nothing = "it keeps no txids" if participant is None else None
-        found[name] = nothing or opening.can_rewind(name, txid)
+        found[name] = nothing or _why_not(opening, name, txid)
     return found
+
+
+def _why_not(opening: Startup, name: str, txid: int) -> str | None:
+    """Return why a state cannot go back to a batch; None if it can, or has nothing of later ones."""
+    why, told = opening.participants[name].can_rewind(opening.conf_of(name), txid), _look(opening, name)
+    if told is None:
+        return why
+    last, joined = opening.standing.committed, opening.standing.find_joined(name)
+    accepted = joined is not None and joined == Joined.of(told, last, joined.forget)
+    ours = told.lineage == opening.standing.lineage
+    if ours and told.least < min(txid, last) and not accepted:
+        return f"its store has the batches up to {told.least} alone"
+    return None if told.written <= txid else why
+
+
+def _rewind_state(opening: Startup, name: str, txid: int) -> None:
+    """Take a state back, once its fence is raised. One that cannot go back has nothing of later batches, and stays as
+    it is. Raises LineageError if it has."""
+    participant = opening.participants[name]
+    why, told = participant.can_rewind(opening.conf_of(name), txid), _look(opening, name)
+    if why is None:
+        participant.rewind(txid)
+    elif told is None or told.written > txid:
+        raise LineageError(f"state {name!r} cannot go back to txid {txid}: {why}")
+
+
+def _look(opening: Startup, name: str) -> Remembered | None:
+    """Ask the store of one state, and leave no trace there."""
+    return opening.participants[name].remembered(with_context(opening.conf_of(name), reads_only=True))
+
+
+def _ask_rewound(opening: Startup, txid: int) -> dict[str, Joined]:
+    """Ask the states once all of them have gone back to a batch."""
+    joined = {}
+    for name, answer in opening.ask_all().items():
+        before = opening.standing.find_joined(name)
+        if answer is not None:
+            joined[name] = Joined.of(answer, txid, before is not None and before.forget)
+    return joined
 
 
 def why_not_again(spout: Any) -> str | None:
@@ -147,9 +188,9 @@ def _finish(component: Component, txid: int) -> list[str]:
         opening.raise_fences(Agreement(opening.standing.committed, {}, {}))
         _step(component, "opened", txid)
         for name in opening.participants:
-            opening.patience.wait_until_available(f"state {name}", partial(opening.rewind, name, txid))
+            opening.patience.wait_until_available(f"state {name}", partial(_rewind_state, opening, name, txid))
             _step(component, "rewound", txid, name)
-        joined, run = opening.ask_rewound(txid), RunContext.of(program.conf).token
+        joined, run = _ask_rewound(opening, txid), RunContext.of(program.conf).token
         log.go_back(txid, run, joined, partial(_step, component, "forgotten", txid))
         _step(component, "over", txid)
         return list(opening.participants)
