@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from faults.disk import kill_before
+from faults.forks import fork
 
 from trident_py.checkpoints import append_log
 from trident_py.checkpoints.append_log import HEADER, AppendLogStore, entries_of
 from trident_py.checkpoints.metadata_store import LOG
 from trident_py.errors import SpoutError, TridentError, ZombieError
 
-FORK = multiprocessing.get_context("fork")
 Entries = dict[str, dict[int, Any]]
 
 
@@ -60,8 +60,8 @@ def test_a_process_killed_before_any_call_to_the_disk_loses_nothing_that_has_ret
     while last != ("end", 0):
         number += 1
         folder = tmp_path / str(number)
-        told, theirs = FORK.Pipe()
-        process = FORK.Process(target=writes, args=(folder, number, theirs))
+        told, theirs = multiprocessing.Pipe()
+        process = fork(writes, folder, number, theirs)
         process.start()
         theirs.close()
         last, returned = ("", 0), {"begun": 0, "batches": 0}

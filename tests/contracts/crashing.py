@@ -5,22 +5,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import pickle
 import signal
-import socket
-import threading
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from faults.forks import fork
+
 from states.sql.ledger import SqlLedgerStore
-from states.sql.rows.batch import BatchLedger
 from trident_py.engine.recovery import agree
 from trident_py.engine.store_position import CheckpointState
 from trident_py.errors import FailedException
@@ -35,11 +35,7 @@ POINTS = [
 ]  # fmt: skip
 
 
-FORKS, LOOKUP = 5, 5.0  # tries, seconds
-ABLE = b"+"
-INSIDE: dict[str, tuple[type, str]] = {"BatchState": (BatchLedger, "_show")}
-"""The method at whose end a driver dies "inside publish", by the name of the factory's class. Others publish with one
-request: they die behind it."""
+IN_LEDGER = (SqlLedgerStore, "change")
 
 
 @dataclass
@@ -52,6 +48,23 @@ class Plan:
     point: str = ""
     at: int = 0
     partitions: int = 2
+    inside: tuple[type, str] = IN_LEDGER
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """What a driver's tasks are told."""
+
+    factory: Any
+    updater: Any
+    conf: dict
+
+    def run(
+        self, rows: list, txid: int, of: int = 2, attempt: int = 0, only: Any = None, point: str = ""
+    ) -> list[Any]:
+        """The commits of one attempt: the receipts."""
+        conf = self.conf | {"trident.context": in_attempt(txid, attempt)}
+        return run_tasks(self.factory, self.updater, rows, txid, of, conf, only, point)
 
 
 class Driver:
@@ -70,10 +83,12 @@ class Driver:
     def generation(self) -> int:
         return self.conf["trident.generation"]
 
-    def batch(self, rows: list, txid: int, of: int = 2, attempt: int = 0, point: str = "") -> None:
+    def batch(
+        self, rows: list, txid: int, of: int = 2, attempt: int = 0, point: str = "",
+        inside: tuple[type, str] = IN_LEDGER,
+    ) -> None:  # fmt: skip
         """One whole attempt."""
         receipts = self.run(rows, txid, of, attempt, point=point)
-        inside = INSIDE.get(type(self.factory).__name__, (SqlLedgerStore, "change"))
         with dying_in(*inside) if point == "inside publish" else _nothing():
             self.publish(txid, attempt, receipts)
         die_if(point == "after publish")
@@ -87,11 +102,8 @@ class Driver:
         die_if(point == "after prepare")
         return self.tasks(rows, txid, of, attempt, only, point)
 
-    def tasks(
-        self, rows: list, txid: int, of: int = 2, attempt: int = 0, only: Any = None, point: str = ""
-    ) -> list[Any]:
-        conf = self.conf | {"trident.context": in_attempt(txid, attempt)}
-        return run_tasks(self.factory, self.updater, rows, txid, of, conf, only, point)
+    def tasks(self, *given: Any, **more: Any) -> list[Any]:
+        return Tasks(self.factory, self.updater, self.conf).run(*given, **more)
 
     def publish(self, txid: int, attempt: int, receipts: list[Any]) -> None:
         self.participant.publish(txid, attempt, [each for each in receipts if each is not None])
@@ -190,37 +202,32 @@ def main(plan: Plan) -> None:
     done = int(plan.checkpoint.read_text()) if plan.checkpoint.exists() else 0
     for txid in range(done + 1, len(plan.batches) + 1):
         rows = [TridentTuple.of(plan.fields, row) for row in plan.batches[txid - 1]]
-        driver.batch(rows, txid, plan.partitions, point=plan.point if txid == plan.at else "")
+        driver.batch(rows, txid, plan.partitions, point=plan.point if txid == plan.at else "", inside=plan.inside)
         plan.checkpoint.write_text(str(txid))
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Runs the work in a forked process; returns the signal that ended it, 0 if none. Errors are raised here."""
+    """Runs the work in a process of its own; returns the signal that ended it, 0 if none. Errors are raised here."""
     child = Child(work)
     assert child.heard() is None, "the work says nothing"
     return child.ended()
 
 
 class Child:
-    """A forked process; what its work says is heard here, an error of it is raised here."""
+    """A process that is forked from a server without threads or connections: a fork of the test's own process would
+    have the locks that its threads (librdkafka's, Arrow's) held just then. Its work travels by pickle. What the work
+    says is heard here, and an error of it is raised here."""
 
     def __init__(self, work: Callable[..., None], *more: Any) -> None:
-        for _ in range(FORKS):
-            read, write = os.pipe()
-            self.pid = os.fork()
-            if self.pid == 0:
-                _work(work, more, write)
-            os.close(write)
-            self._said = os.fdopen(read, "rb")
-            if self._said.read(1) == ABLE:
-                return
-            self.ended()
-        raise AssertionError(f"no child of {FORKS} can look up a name")
+        self._said, theirs = multiprocessing.Pipe(duplex=False)
+        self.process = fork(_work, work, more, theirs)
+        self.process.start()
+        theirs.close()
 
     def heard(self) -> Any:
         """The next thing it says; None if it has ended."""
         try:
-            said = pickle.load(self._said)
+            said = self._said.recv()
         except EOFError:
             return None
         assert not isinstance(said, _Error), said.text
@@ -228,8 +235,9 @@ class Child:
 
     def ended(self) -> int:
         self._said.close()
-        _, status = os.waitpid(self.pid, 0)
-        return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        self.process.join()
+        assert self.process.exitcode <= 0, f"the work ended with exit code {self.process.exitcode}"
+        return -self.process.exitcode
 
 
 @dataclass
@@ -237,60 +245,37 @@ class _Error:
     text: str
 
 
-def _looks_up() -> bool:
-    """Whether this process can look up names. A thread of its parent (librdkafka's) may have held glibc's lock for that
-    at the moment of the fork; then nobody ever releases it here."""
-    looking = {"target": socket.getaddrinfo, "args": ("127.0.0.1", 1), "kwargs": {"flags": socket.AI_ADDRCONFIG}}
-    thread = threading.Thread(**looking, daemon=True)  # type: ignore[arg-type]
-    thread.start()
-    thread.join(LOOKUP)
-    return not thread.is_alive()
-
-
-def _work(work: Callable[..., None], more: tuple, write: int) -> None:
+def _work(work: Callable[..., None], more: tuple, out: Connection) -> None:
     """All that a child does."""
-    signal.setitimer(signal.ITIMER_REAL, 0)  # the test's own timeout is the parent's
-    with os.fdopen(write, "wb") as out:
-        if not _looks_up():
-            os._exit(1)
-        out.write(ABLE)
-        out.flush()
-        try:
-            work(*more, *([lambda said: (pickle.dump(said, out), out.flush())] if more else []))
-        except BaseException:
-            pickle.dump(_Error(traceback.format_exc()), out)
-            out.flush()
-        finally:
-            os._exit(0)
+    try:
+        work(*more, *([out.send] if more else []))
+    except BaseException:
+        out.send(_Error(traceback.format_exc()))
 
 
 class Worker:
     """A worker process: runs the tasks that it is told, one after the other; says their receipts."""
 
     def __init__(self, driver: Driver, fields: Any) -> None:
-        read, self._write = os.pipe()
-        self.child = Child(_worker, driver, fields, read, self._write)
-        os.close(read)
+        told, self._told = multiprocessing.Pipe(duplex=False)
+        self.child = Child(_worker, Tasks(driver.factory, driver.updater, driver.conf), fields, told)
+        told.close()
 
     def tell(self, values: list[tuple], txid: int, of: int, only: int) -> None:
-        os.write(self._write, pickle.dumps((values, txid, of, only)))
+        self._told.send((values, txid, of, only))
 
     def receipts(self) -> list[Any]:
         return self.child.heard()
 
     def close(self) -> None:
         """Also of one that does not end by itself: what it had to say was heard."""
-        os.close(self._write)
-        os.kill(self.child.pid, signal.SIGKILL)
+        self._told.close()
+        self.child.process.kill()
         self.child.ended()
 
 
-def _worker(driver: Driver, fields: Any, read: int, other: int, say: Callable[[Any], None]) -> None:
-    os.close(other)
-    with os.fdopen(read, "rb") as told:
+def _worker(tasks: Tasks, fields: Any, told: Connection, say: Callable[[Any], None]) -> None:
+    with suppress(EOFError):
         while True:
-            try:
-                values, txid, of, only = pickle.load(told)
-            except EOFError:
-                return
-            say(driver.tasks([TridentTuple.of(fields, row) for row in values], txid, of, only={only}))
+            values, txid, of, only = told.recv()
+            say(tasks.run([TridentTuple.of(fields, row) for row in values], txid, of, only={only}))

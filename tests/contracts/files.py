@@ -24,19 +24,19 @@ from trident_py.extras.files.folder import StateFolder
 from trident_py.extras.files.ledger import STAGING
 from trident_py.extras.files.participant import FileParticipant
 
-from .crashing import INSIDE
 from .state import PlainContract
 
-INSIDE["FileState"] = (FileParticipant, "_place")
 COLUMNS = ["word string", "n bigint"]
 FORKED = (
     "test_a_driver_killed_at_any_point_goes_on_where_it_was", "test_several_workers_write_their_partitions_at_once",
 )  # fmt: skip
-"""They fork: a forked process must not use its parent's connections."""
+"""Those with processes of their own."""
 
 
 class FileContract(PlainContract):
     """The contract on a folder."""
+
+    inside = (FileParticipant, "_place")
 
     def place(self, factory: FileState) -> str:
         return factory.uri

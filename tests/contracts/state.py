@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from contracts.crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
+from contracts.crashing import IN_LEDGER, POINTS, Driver, Plan, Worker, in_child, main, run_tasks
 from contracts.in_place import UPDATERS, run_batches
 from contracts.losing import TellsWhatTheStoreLost
 from contracts.taking import ComparesWhatWasTaken
@@ -41,6 +41,8 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
     bad_row: ClassVar[tuple]
     bad_words: ClassVar[tuple[str, ...]]
     tells_size: ClassVar[bool] = True
+    inside: ClassVar[tuple[type, str]] = IN_LEDGER
+    """The method at whose end a driver dies "inside publish". Others publish with one request: they die behind it."""
 
     def make(self, url: str) -> Any:
         raise NotImplementedError
@@ -341,16 +343,20 @@ class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
 
     def plan(self, factory: Any, folder: Path, **more: Any) -> Plan:
         batches = [self.grouped(self.values(txid)) for txid in range(1, 6)]
-        return Plan(factory, self.updater, self.fields, batches, folder / "checkpoint", **more)
+        return Plan(factory, self.updater, self.fields, batches, folder / "checkpoint", inside=self.inside, **more)
+
+    def goes_on(self, factory: Any, folder: Path, point: str) -> None:
+        """A driver dies there in batch 3; the next one, on the same checkpoint, does all that is left."""
+        ended = in_child(partial(main, self.plan(factory, folder, point=point, at=3)))
+        assert ended == signal.SIGKILL, f"it ended with signal {ended}"
+        main(self.plan(factory, folder))
+        self.holds(factory, range(1, 6))
 
     @pytest.mark.parametrize("point", POINTS)
     def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self, factory: Any, tmp_path: Path, point: str
     ) -> None:
-        dying = self.plan(factory, tmp_path, point=point, at=3)
-        assert in_child(partial(main, dying)) == signal.SIGKILL
-        main(self.plan(factory, tmp_path))  # the next driver, on the same checkpoint
-        self.holds(factory, range(1, 6))
+        self.goes_on(factory, tmp_path, point)
 
     def test_several_workers_write_their_partitions_at_once(self, factory: Any) -> None:
         """One driver; each partition in a process of its own, and partition 3 in two of them (speculation)."""

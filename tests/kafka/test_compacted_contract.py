@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import os
-import signal
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from compacted_reading import folded
-from contracts.crashing import in_child, main
 from contracts.state import KeyedContract, MapContract, RowContract
 from kafka_contract import ALWAYS, KILLED_AT, KafkaContract
 
@@ -29,9 +24,8 @@ class CompactedContract(KafkaContract, KeyedContract):
     """What differs from a table: names, how a secret is given, and that there is nothing to publish."""
 
     @pytest.fixture
-    def factory(self, kafka: Any) -> Iterator[Any]:
-        yield self.make(kafka.bootstrap)
-        gc.collect()  # producers of broken tests go before the next one forks
+    def factory(self, kafka: Any) -> Any:
+        return self.make(kafka.bootstrap)
 
     def topic(self) -> str:
         return f"contract-{os.getpid()}-{next(_COUNT)}"
@@ -66,11 +60,7 @@ class CompactedContract(KafkaContract, KeyedContract):
         self, factory: Any, tmp_path: Path, point: str
     ) -> None:
         """The kinds differ in what they do with what is there already; `TestOpaque` dies at every point."""
-        dying = self.plan(factory, tmp_path, point=point, at=3)
-        gc.collect()
-        assert in_child(partial(main, dying)) == signal.SIGKILL
-        main(self.plan(factory, tmp_path))  # the next driver, on the same checkpoint
-        self.holds(factory, range(1, 6))
+        self.goes_on(factory, tmp_path, point)
 
 
 @pytest.mark.whole("test_compacted_contract.py::TestOpaque")

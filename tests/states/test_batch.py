@@ -19,6 +19,7 @@ from contracts.state import PlainContract, RowContract, StateContract
 
 from states.sql import BatchState, RowUpdater
 from states.sql.connection import FormatConnection
+from states.sql.rows.batch import BatchLedger
 from states.sql.store import ConnectionLost, Store, parse_url, store_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, StateError
@@ -31,11 +32,14 @@ pytestmark = pytest.mark.dear
 
 
 class TestBatch(PlainContract):
+    inside = (BatchLedger, "_show")
+
     def make(self, url: str) -> BatchState:
         return BatchState(url, "rows", ["word string", "n bigint"])
 
 
 class TestBatchWithKey(StateContract):
+    inside = (BatchLedger, "_show")
     fields, updater, bad_row, bad_words = RowContract.fields, RowContract.updater, RowContract.bad_row, ("row 12",)
     values, expected = RowContract.values, RowContract.expected
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 from dataclasses import replace
 from datetime import date, datetime
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
+from faults.forks import fork
 
 from states.redis import RedisMapState
 from states.sql import SqlMapState
@@ -243,7 +243,7 @@ def _die_at_the_third(folder: Path) -> None:
 def test_killed_in_the_middle_and_repeated(tmp_path: Path) -> None:
     rows = {f"w{n}": [n % 8 + 1, n, n - 1] for n in range(1000)}
     dump(tmp_path / "d", rows)
-    process = multiprocessing.get_context("fork").Process(target=_die_at_the_third, args=(tmp_path,))
+    process = fork(_die_at_the_third, tmp_path)
     process.start()
     process.join()
     assert process.exitcode == -9

@@ -6,18 +6,16 @@ import itertools
 import json
 import os
 import pickle
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 import redis as client
-from contracts.crashing import POINTS, in_child, main
+from contracts.crashing import POINTS
 
 from trident_py.errors import DefinitionError, StateError
 from trident_py.extras.redis.location import OURS
@@ -127,7 +125,4 @@ class RedisContract:
     def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self: Any, factory: Any, tmp_path: Path, point: str
     ) -> None:
-        dying = self.plan(factory, tmp_path, point=point, at=3)
-        assert in_child(partial(main, dying)) == signal.SIGKILL
-        main(self.plan(factory, tmp_path))  # the next driver, on the same checkpoint
-        self.holds(factory, range(1, 6))
+        self.goes_on(factory, tmp_path, point)
