@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 from collections import Counter
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults.forks import fork
 from faults.weak import RAISED, Weak, dies, raises
 
 from states.sql import AppendState, RowUpdater
@@ -48,13 +48,10 @@ def stored(folder: Path) -> list[Counter]:
 
 def in_child(work: Callable[[], None]) -> int:
     """The signal that ended a process that did the work, 0 if none."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        finally:
-            os._exit(0)
-    return os.WTERMSIG(os.waitpid(pid, 0)[1])
+    process = fork(work)
+    process.start()
+    process.join()
+    return -process.exitcode
 
 
 POINTS = ["remembered", "open", "opened", "prepare"]

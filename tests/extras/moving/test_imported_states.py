@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import shutil
 import sqlite3
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import resumed_words
 from click.testing import CliRunner
+from faults.forks import fork
 from own_spouts import dump_nodes, fill
 
 from states.redis import RedisMapState
@@ -126,7 +126,7 @@ def _die_behind_the_values() -> None:
 def test_killed_between_the_values_and_the_note_of_them(place: Path) -> None:
     offsets()
     skip("others")
-    process = multiprocessing.get_context("fork").Process(target=_die_behind_the_values)
+    process = fork(_die_behind_the_values)
     process.start()
     process.join()
     assert (process.exitcode, count("counts")) == (-9, STORMS)

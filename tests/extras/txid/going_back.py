@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable
@@ -10,22 +9,19 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from faults.forks import Start
+from faults.forks import Start, fork
 from faults.readings import PARTITIONS, Readings
 from faults.steps import Stepped
 from faults.stores import ROW, Source, build
 
 from states.files import FileState
 from states.sql import RowUpdater
-from states.sql.store import close_stores
 from states.sql.undo import OpaqueUndo, RowUndo
 from trident_py import TridentTopology
 from trident_py.engine.program import compile_plan
 from trident_py.extras.txid.components import Component, component_of
 from trident_py.extras.txid.rewind import rewind
 from trident_py.model.context import with_context
-
-FORK = multiprocessing.get_context("fork")
 
 
 def noting(name: str, factory: Any) -> Any:
@@ -94,19 +90,18 @@ def die_undone(undo: Any) -> None:
 
 def killed(start: Start, txid: int, step: str, name: str = "") -> bool:
     """Whether a rewind in a process of its own was killed at the step; else it is done."""
-
-    def action() -> None:
-        if step == "undone":
-            die_undone(OpaqueUndo if name in ("opaque", "general") else RowUndo)
-        rewind(component(start, Death(step, name)), txid)
-
-    return dies(action)
+    return dies(_take_back, start, txid, step, name)
 
 
-def dies(action: Callable[[], Any]) -> bool:
+def _take_back(start: Start, txid: int, step: str, name: str) -> None:
+    if step == "undone":
+        die_undone(OpaqueUndo if name in ("opaque", "general") else RowUndo)
+    rewind(component(start, Death(step, name)), txid)
+
+
+def dies(action: Callable[..., Any], *given: Any) -> bool:
     """Whether the action kills its process."""
-    close_stores()
-    process = FORK.Process(target=action)
+    process = fork(action, *given)
     process.start()
     process.join(60)
     assert process.exitcode in (0, -signal.SIGKILL), process.exitcode

@@ -366,16 +366,16 @@ def test_a_log_in_hdfs_or_s3_goes_back(place_of_uri: Remote, tmp_path: Path) -> 
     go_on(start)
 
 
+def _take_back_until(start: Noting, call: int) -> None:
+    kill_before(call, 1 << 18)
+    rewind(component(start), BACK)
+
+
 @pytest.mark.whole("test_a_rewind_killed_at_each_step_in_turn_goes_on_with_the_same_command")
 @pytest.mark.parametrize("call", range(1, CALLS + 1))
 def test_a_rewind_killed_before_any_call_of_the_disk_is_finished(tmp_path: Path, call: int) -> None:
     start = begin(sqlite(tmp_path), tmp_path)
-
-    def action() -> None:
-        kill_before(call, 1 << 18)
-        rewind(component(start), BACK)
-
-    died = dies(action)
+    died = dies(_take_back_until, start, call)
     assert died or call > 10
     assert not died or call < CALLS, "there are more calls"
     found = look(component(start))
