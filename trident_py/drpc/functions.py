@@ -34,7 +34,7 @@ class Server(Protocol):
     @property
     def url(self) -> str: ...
 
-    def leave(self) -> None: ...
+    def leave(self, user: object) -> None: ...
 
 
 class Functions:
@@ -60,10 +60,12 @@ class Functions:
         self._running = running
         try:
             if self._conf.get(Config.DRPC_HTTP_PORT) is not None:
-                self._server = load("the DRPC server", "drpc_server").server_of(self._conf)
+                self._server = load("the DRPC server", "drpc_server").server_of(self._conf, self)
                 for function in self._programs:
                     self._server.drpc.check_free(function)
         except BaseException:
+            if self._server is not None:
+                self._server.leave(self)
             running.abandon()
             raise
         for function, program in self._programs.items():
@@ -127,7 +129,7 @@ class Functions:
         self._workers.end(reason)
         self._workers.join(_CLOSING_SECONDS)
         if self._server is not None:
-            self._server.leave()
+            self._server.leave(self)
 
 
 def functions_of(plan: Plan, conf: dict) -> Functions | None:

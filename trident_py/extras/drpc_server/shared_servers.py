@@ -20,25 +20,28 @@ class SharedServer:
     def __init__(self, address: tuple[Any, Any], conf: Mapping[str, Any]) -> None:
         self.drpc = LocalDRPC()
         self.address = address
-        self.users = 0
+        self.users: set[object] = set()
         self._server = DRPCServer(self.drpc, conf).start()
 
     @property
     def url(self) -> str:
         return self._server.url
 
-    def leave(self) -> None:
-        """Called when a run ends."""
+    def leave(self, user: object) -> None:
+        """Called when a run ends, once or more."""
         with _lock:
-            self.users -= 1
-            if self.users > 0:
+            if user not in self.users:
+                return
+            self.users.remove(user)
+            if self.users:
                 return
             _shared.pop(self.address, None)
         self._server.stop()
 
 
-def server_of(conf: Mapping[str, Any]) -> SharedServer:
+def server_of(conf: Mapping[str, Any], user: object) -> SharedServer:
     """Return the server of a run's conf, which sets ``drpc.http.port``. The first run starts it, with its settings.
+    ``user``: who leaves it in the end.
 
     Raises DefinitionError for settings that cannot be used, and if the port is taken.
     """
@@ -48,5 +51,5 @@ def server_of(conf: Mapping[str, Any]) -> SharedServer:
         server = _shared.get(address)
         if server is None:
             server = _shared[address] = SharedServer(address, conf)
-        server.users += 1
+        server.users.add(user)
         return server
