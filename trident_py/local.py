@@ -7,7 +7,7 @@ from functools import partial
 
 from .checkpoints.batch_log import BatchLog
 from .checkpoints.hash_seed import own_order
-from .checkpoints.location import open_log
+from .checkpoints.location import Place, open_log, text_of
 from .checkpoints.uri_folder import open_folder
 from .drpc.functions import functions_of
 from .engine.component import ComponentRun
@@ -35,11 +35,11 @@ class LocalCluster(ClusterBase):
     such as address and credentials (docs/files.md).
     """
 
-    def __init__(self, checkpoints: str | None = None, storage: Storage | None = None) -> None:
+    def __init__(self, checkpoints: Place | None = None, storage: Storage | None = None) -> None:
         super().__init__()
+        self.checkpoints = text_of(checkpoints)
         with naming("checkpoints"):
-            check_storage([] if checkpoints is None else [checkpoints], storage or {})
-        self.checkpoints = checkpoints
+            check_storage([] if self.checkpoints is None else [self.checkpoints], storage or {})
         self._open_folder = partial(open_folder, storage=storage or {})
 
     def submitTopology(self, name: str, conf: dict | None, topology: Topology) -> RunningTopology:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -20,7 +21,7 @@ from trident_py.filesystems.uris import parse_uri
 from trident_py.testing import FixedBatchSpout
 
 
-def submit(checkpoints: str, storage: dict[str, Any] | None = None) -> Any:
+def submit(checkpoints: Any, storage: dict[str, Any] | None = None) -> Any:
     topology = TridentTopology()
     topology.newStream("s", FixedBatchSpout("v", 1, (1,)))
     with LocalCluster(checkpoints, storage) as cluster:
@@ -49,6 +50,25 @@ def test_a_missing_package_is_named_before_the_start(
         monkeypatch.setitem(sys.modules, loaded, None)
     with pytest.raises(DefinitionError, match=rf"checkpoints: \w+://\w needs {module}.*trident-py\[{extra}\]"):
         submit(uri, {"region": "us-east-1"} if extra == "s3" else None)
+
+
+def test_a_path_names_a_folder_as_its_text_does(tmp_path: Path) -> None:
+    assert submit(tmp_path / "place")
+    assert (tmp_path / "place/t/s").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (Path("s3a://bucket/x"), "'s3a:/bucket/x' has one slash; give a URI as text, not as a Path: s3a://"),
+        ("dbfs:/checkpoints", "'dbfs:/checkpoints' has one slash"),
+        (b"/folder", r"checkpoints is b'/folder'; give a folder, or a URI as text"),
+        (7, "checkpoints is 7; give a folder"),
+    ],
+)
+def test_what_names_no_place_is_refused(place: Any, said: str) -> None:
+    with pytest.raises(DefinitionError, match=said):
+        LocalCluster(place)
 
 
 def test_settings_of_no_store_are_refused() -> None:

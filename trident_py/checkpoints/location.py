@@ -5,17 +5,32 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 from ..engine.startup import AGREEMENT
 from ..engine.store_position import BASE, IN_MEMORY
-from ..errors import LineageError, TridentError
+from ..errors import DefinitionError, LineageError, TridentError
 from .append_log import JOURNAL, AppendLogStore, entries_of, read_journal
 from .batch_log import BatchLog
 from .metadata_store import LOG, MemoryMetadataStore
 from .versioned_store import Folder, VersionedStore
+
+Place = str | os.PathLike[str]
+_ONE_SLASH = re.compile(r"(?!file:)([a-z][a-z0-9+.-]+):/(?!/)", re.IGNORECASE)
+
+
+def text_of(checkpoints: Place | None) -> str | None:
+    """Return ``checkpoints=`` as text. Raises DefinitionError for what is neither a path nor a URI."""
+    text = os.fspath(checkpoints) if isinstance(checkpoints, os.PathLike) else checkpoints
+    if text is not None and not isinstance(text, str):
+        raise DefinitionError(f"checkpoints is {checkpoints!r}; give a folder, or a URI as text")
+    if match := _ONE_SLASH.match(text or ""):
+        raise DefinitionError(f"checkpoints: {text!r} has one slash; give a URI as text, not as a Path: {match[1]}://")
+    return text
 
 
 def inside(topology: str, component: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ..checkpoints.location import Place, text_of
 from ..config import Config
 from ..drpc.functions import functions_of
 from ..engine.execution_mode import check_execution_mode
@@ -79,10 +80,10 @@ class SparkCluster(ClusterBase):
     Without the folder nothing is kept.
     """
 
-    def __init__(self, spark: SparkSession | None = None, checkpoints: str | None = None) -> None:
+    def __init__(self, spark: SparkSession | None = None, checkpoints: Place | None = None) -> None:
         super().__init__()
         self._closing = ExitStack()
-        self.checkpoints = checkpoints
+        self.checkpoints = text_of(checkpoints)
         self._scratch = self._closing.enter_context(own_folder(SCRATCH))
         try:
             self.spark = session_of(spark, self._closing)
