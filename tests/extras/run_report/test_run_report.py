@@ -121,6 +121,20 @@ def test_a_file_of_several_starts_counts_each(events: Path) -> None:
     assert len(twice.guarantees) == len(once.guarantees)
 
 
+def test_a_start_that_was_told_without_its_component_counts_anew(events: Path) -> None:
+    """Events from before the command looks have none."""
+    started = [line for line in events.read_text().splitlines(True) if '"started"' in line]
+    early = {key: value for key, value in json.loads(started[0]).items() if key != "component"}
+    assert len(started) == 1
+    events.write_text(events.read_text() + events.read_text().replace(started[0], f"{json.dumps(early)}\n"))
+    assert read(events).count("tuples") == {"sentences": 8}
+
+
+def test_half_a_character_in_a_cause_is_shown(events: Path) -> None:
+    events.write_text(events.read_text().replace("once", "on\\ud800ce"))
+    assert "on\\ud800ce" in show(events)
+
+
 def test_two_runs_stand_side_by_side(events: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text("".join(line + "\n" for line in events.read_text().splitlines() if '"txid": 2' not in line))

@@ -26,7 +26,7 @@ def report(events: tuple[Path, ...], output: Path) -> None:
     """
     try:
         page = render([read(path) for path in events])
-        output.write_text(page, encoding="utf-8")
+        output.write_text(page, encoding="utf-8", errors="backslashreplace")
     except (DefinitionError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(WRONG)

@@ -71,7 +71,8 @@ class RunEvents:
         else:
             self.others[kind] += 1
         if kind == "started":  # counts are those of one start; a file may have several
-            self._counts.pop(event.get("component", ""), None)
+            component = event.get("component")  # an early one is told without it
+            self._counts = {name: counts for name, counts in self._counts.items() if component not in (None, name)}
 
     def _read_commit(self, at: float, event: Mapping[str, Any]) -> CommittedBatch:
         component, backlog = event["component"], event.get("backlog")
