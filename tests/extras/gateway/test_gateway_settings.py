@@ -12,9 +12,11 @@ import pytest
 from click.testing import CliRunner
 from pydantic import ValidationError
 
+from testbed.service import free_port
 from trident_py.cli import trident
 from trident_py.errors import DefinitionError
 from trident_py.extras.gateway.claims import Claim
+from trident_py.extras.gateway.metrics import FOLDER
 from trident_py.extras.gateway.settings import Settings, read_settings
 from trident_py.extras.gateway.stores import store_of
 
@@ -113,6 +115,20 @@ def test_the_command_refuses_what_kafkas_client_does_not_take(file: Path, more: 
     )  # fmt: skip
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "Kafka at localhost:1: cannot create a client: " in done.stderr
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_gateway_that_does_not_start_has_failed(file: Path, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER, f"{file.parent}/nowhere")
+    kafka = {"bootstrap": "localhost:1", "topic": "events"}
+    store = f"sqlite:///{file.parent}/events.db"
+    file.write_text(json.dumps({"kafka": kafka, "store": store, "workers": workers, "port": free_port()}))
+    done = subprocess.run(
+        [sys.executable, "-m", "trident_py", "events", "serve", "--config", str(file)],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.endswith("TridentError: the gateway did not start; the log says why\n")
 
 
 def test_the_command_forgets_old_events(file: Path, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -166,6 +167,7 @@ METRICS: dict[int | str, dict[str, Any]] = {200: {"description": "Text", "conten
 log = logging.getLogger("trident_py.events")
 
 CONFIG = "TRIDENT_EVENTS_CONFIG"
+FAILED = "TRIDENT_EVENTS_FAILED"  # the file that a worker makes which does not start
 PROBE = 0.5
 PATIENCE = 2.0
 EXPIRE_EVERY = 600.0
@@ -173,7 +175,19 @@ EXPIRE_EVERY = 600.0
 
 def application() -> FastAPI:
     """Make the gateway of the file in TRIDENT_EVENTS_CONFIG. Called by uvicorn's workers."""
-    return application_of(read_settings(os.environ[CONFIG]))
+    with _noting_failure():
+        return application_of(read_settings(os.environ[CONFIG]))
+
+
+@contextlib.contextmanager
+def _noting_failure() -> Iterator[None]:
+    """Note for the process that has started the workers that the block has failed."""
+    try:
+        yield
+    except BaseException:
+        if FAILED in os.environ:
+            Path(os.environ[FAILED]).touch()
+        raise
 
 
 def kafka(settings: Settings) -> Sink:
@@ -193,7 +207,8 @@ def application_of(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        gateway = Gateway(settings, make_store(settings), make_sink(settings), Metrics())
+        with _noting_failure():
+            gateway = Gateway(settings, make_store(settings), make_sink(settings), Metrics())
         app.state.gateway, app.state.bodies = gateway, Bodies(settings.limits)
         behind = [asyncio.create_task(_watch(gateway)), asyncio.create_task(_forget(gateway))]
         try:
