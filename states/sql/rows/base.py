@@ -36,7 +36,7 @@ from ..table import (
 )
 from ..transaction import Transaction
 from ..undo import Never, RowUndo, Undo
-from .row_checks import SUFFIX, Checked, Rejects
+from .row_checks import SUFFIX, Checked, Rejects, letters_of
 
 
 class RowPartition(State, ITupleCollection):
@@ -201,7 +201,7 @@ class RowFactory(TableFactory):
     def _undo(self) -> Undo:
         if self.txid is None:
             return Never("its rows do not tell their batch; with txid=COLUMN those tell it that it writes from then on")
-        return RowUndo(self.table, self.txid, f"{self.table}{SUFFIX}" if self.onBadRow == "dead-letter" else None)
+        return RowUndo(self.table, self.txid, letters_of(self.table) if self.onBadRow == "dead-letter" else None)
 
     def _check_choice(self, name: str, value: str, choices: Sequence[str]) -> None:
         if value not in choices:

@@ -47,7 +47,7 @@ class Rejects:
     """
 
     def __init__(self, table: str, fence: SqlFence | None, store: Store) -> None:
-        self.table = f"{table}{SUFFIX}"
+        self.table = letters_of(table)
         self._own = ("", table) if fence is None else fence.own
         self._store = store
 
@@ -78,6 +78,11 @@ class Rejects:
         store, columns = self._store, [*_columns(_KEYS, True), *_columns(_OTHERS)]
         with store.writing() as connection:
             create(store, connection, data_table(store, connection, self.table, columns, True))
+
+
+def letters_of(table: str) -> str:
+    """Return the name of the table of a table's rejected rows."""
+    return f"{table}{SUFFIX}"
 
 
 def shorten(text: str, length: int = _REASON) -> str:
