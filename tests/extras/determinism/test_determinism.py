@@ -19,8 +19,9 @@ from typing import Any
 from uuid import uuid4
 from uuid import uuid4 as fresh
 
-import determinism_etl  # noqa: F401  these four fill the tables of kin
+import determinism_etl  # noqa: F401  these five fill the tables of kin
 import determinism_forms  # noqa: F401
+import determinism_handed  # noqa: F401
 import determinism_library  # noqa: F401
 import determinism_world  # noqa: F401
 import numpy as np

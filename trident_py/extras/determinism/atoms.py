@@ -24,6 +24,7 @@ CONTAINERS = (list, tuple, dict, set, frozenset, deque, types.MappingProxyType)
 MOST_ELEMENTS = 64
 MOST_DEEP = 3
 _HOOKS = ("__getattr__", "__getattribute__")
+_VIEWS = ("T", "flat", "imag", "real")  # attributes of NumPy's arrays that are parts of them
 ENTRIES = "[]"  # key among the attributes of a defaultdict: its value for a new key
 
 
@@ -269,4 +270,5 @@ def settle(atom: Atom) -> Atom:
     if not isinstance(atom, Method):
         return atom
     owner = atom.owner
-    return Data(held=outlives(owner), callables=isinstance(owner, Data) and owner.callables)
+    view = outlives(owner) and atom.name in _VIEWS
+    return Data(held=outlives(owner), callables=isinstance(owner, Data) and owner.callables, container=view)

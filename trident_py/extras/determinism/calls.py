@@ -12,14 +12,13 @@ import pathlib
 import types
 from collections.abc import Callable
 from typing import Any
+from xml.etree.ElementTree import ElementTree
 
 import numpy as np
 
 from . import diagnostics, libraries, tables
 from .atoms import (
-    CONTAINERS,
     ENTRIES,
-    FRESH,
     NOTHING,
     PLAIN,
     READ,
@@ -36,20 +35,27 @@ from .atoms import (
     NewObject,
     Value,
     attribute_of,
-    container,
     deep,
-    inside,
     is_unordered,
     kind_of,
-    mark,
     outlives,
-    pair,
     union,
     wrap,
 )
 from .diagnostics import CodePlace
 from .effects import Effect
 from .origins import Origins
+from .results import (
+    find_first,
+    find_outputs,
+    find_parts,
+    is_module,
+    leads_out,
+    passes_callables,
+    result_of,
+    result_of_method,
+    shows_address,
+)
 from .sources import is_ours, is_users
 
 _METACLASSES = ("builtins.type", "abc.ABCMeta", "enum.EnumType", "typing.NamedTupleMeta")
@@ -82,9 +88,9 @@ class CallReader(Origins):
                 return self.method(atom.owner, atom.name, args, place)
             case NewObject():
                 return self._call_attribute(atom, "__call__", args, place)
-            case Data() if not atom.callables or any(_is_module(item) for value in args.values for item in value):
+            case Data() if not atom.callables or any(is_module(item) for value in args.values for item in value):
                 return self.unseen("a call", place)
-        return READ
+        return frozenset([Data(callables=True, held=any(map(leads_out, union(args.values))))])
 
     def _call_attribute(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> Value:
         return union(self.call(atom, args, place) for atom in self.attribute(owner, name, place))
@@ -171,7 +177,7 @@ class CallReader(Origins):
             return SET
         name = tables.name_of(kind)
         kept = name.startswith(("numpy.random.", "random.Random", "pathlib.", "collections.defaultdict"))
-        if kept or kind is object:
+        if kept or kind in (object, ElementTree):
             instance = NewObject(kind, place.node if place else None)
             if name == "collections.defaultdict" and args.positional:
                 instance.attributes[ENTRIES] = union(self.call(atom, Args(), place) for atom in args.positional[0])
@@ -179,7 +185,7 @@ class CallReader(Origins):
         if kind is operator.methodcaller or kind is operator.attrgetter:
             self._by_name(kind, args, place)
         if issubclass(kind, map | filter | zip | enumerate | reversed) or attribute_of(kind, "__next__"):
-            return frozenset([Data(iterator=True, callables=_passes_callables(args), holds=_find_parts(name, args))])
+            return frozenset([Data(iterator=True, callables=passes_callables(args), holds=find_parts(name, args))])
         return PLAIN if name in tables.SCALARS else value
 
     def _construct_ours(self, kind: type, args: Args, place: CodePlace | None) -> Value:
@@ -224,7 +230,7 @@ class CallReader(Origins):
             self.report(diagnostics.calls(effect.chance, place))
         if place is not None and any(outlives(atom) and not self._begins(atom) for atom in effect.list_changed(given)):
             self.report(diagnostics.keeps(place))
-        held = any(_leads_out(atom) for value in given.values() for atom in value)
+        held = any(leads_out(atom) for value in given.values() for atom in value)
         if held:
             self._pass_parts(args, place)
         return frozenset([Data(callables=True, held=held)])
@@ -246,13 +252,19 @@ class CallReader(Origins):
             return frozenset([NewObject(kind, place.node if place else None)])
         self._check_arguments(name, args, place)
         files = name.startswith("pathlib.") and name.rpartition(".")[2] in tables.FILE_METHODS
+        files |= thing is ElementTree and (len(args.positional) > 1 or "file" in dict(args.keywords))
+        if name.startswith("numpy."):
+            self._check_changed(find_outputs(thing, args), Args(), place)
+        if name in tables.FOLDS and any(map(leads_out, find_first(args))):
+            for atom in union(args.positional[:1]):
+                self.call(atom, _PARTS._replace(positional=(_PARTS.positional[0], READ)), place)
         if name == "logging.getLogger":
             return frozenset([NewObject(logging.Logger, None)])
         if files or (tables.outside(name) and not tables.same_again(name)):
             if name != "random.Random":
                 self.report(diagnostics.calls(tables.public_name(name), place))
             return PLAIN
-        return _result(name, args) if tables.same_again(name) else self.unseen(tables.public_name(name), place)
+        return result_of(name, args) if tables.same_again(name) else self.unseen(tables.public_name(name), place)
 
     def _check_arguments(self, name: str, args: Args, place: CodePlace | None) -> None:
         if place is None:
@@ -260,7 +272,8 @@ class CallReader(Origins):
         first = args.positional[0] if args.positional else NOTHING
         if name in tables.TEXTS and Argument("attempt") in first:
             self.report(diagnostics.calls("TransactionAttempt.__str__, which shows the attempt,", place))
-        if name in tables.TEXTS and any(map(_by_address, deep(first))):
+        shows = {KnownObject(str), KnownObject(repr)}.intersection(dict(args.keywords).get("default", NOTHING))
+        if (name in tables.TEXTS or (name == "json.dumps" and shows)) and any(map(shows_address, deep(first))):
             self.report(diagnostics.calls("object.__repr__, which shows an address,", place))
         changes = name in tables.FIRST_CHANGES or name.endswith(".__setattr__")
         into = args.positional[1:2] if name == "struct.pack_into" else args.positional[:1] if changes else ()
@@ -293,6 +306,8 @@ class CallReader(Origins):
             if name in tables.FILE_METHODS:
                 self.report(diagnostics.calls(f"Path.{name}", place))
             return frozenset([NewObject(kind, None)])
+        if kind is ElementTree and name == "parse":
+            self.report(diagnostics.calls("ElementTree.parse", place))
         if isinstance(owner, Argument):
             return self._method_of_argument(owner, name, args, place)
         effect = libraries.effect_on(kind, name)
@@ -301,7 +316,7 @@ class CallReader(Origins):
         self._check_method(owner, name, args, place)
         if outlives(owner) and isinstance(owner, Data) and owner.callables:
             self._pass_parts(args, place)
-        return _method_result(owner, name, args)
+        return result_of_method(owner, name, args)
 
     def _method_of_argument(self, owner: Argument, name: str, args: Args, place: CodePlace | None) -> Value:
         if owner.role == "collector" and name == "emit":
@@ -346,6 +361,10 @@ class CallReader(Origins):
             self.report(diagnostics.calls(local or name, place))
         elif (name in tables.STREAMS and owner == Data()) or not fits:
             self.unseen(f"method {name}", place)
+        if name == "astype" and tables.names_now(name, args):
+            self.report(diagnostics.calls(name, place))
+        if name in ("format", "format_map"):
+            self._check_arguments("builtins.format", Args((union(args.values),)), place)
         if place is None:
             return
         if name in libraries.mutators() or any(keyword == "inplace" for keyword, _ in args.keywords):
@@ -353,93 +372,3 @@ class CallReader(Origins):
         through = name in tables.GO_THROUGH and any(is_unordered(atom) for value in args.values for atom in deep(value))
         if through or (name in ("pop", "__iter__") and is_unordered(owner)):
             self.report(diagnostics.set_order(place))
-
-
-# -- results and arguments --------------------------------------------------------------------------------------
-
-
-
-def _method_result(owner: Atom, name: str, args: Args) -> Value:
-    """Return the result of a method of a plain value or a library's object."""
-    if name in tables.SETS:
-        return SET
-    if name == "copy":
-        return SET if is_unordered(owner) else mark(FRESH, holds=_parts(owner))
-    if name in ("keys", "items", "values"):
-        within = {"items": pair(inside(owner)), "values": inside(owner)}.get(name, NOTHING)
-        return mark(container(within), view=name != "values")
-    if name in ("get", "pop", "setdefault", "popitem", "popleft"):
-        return inside(owner) | (union(args.values) if name in ("get", "setdefault", "pop") else NOTHING)
-    if tables.keeps_naive(owner, name, args):
-        return frozenset([Data(naive=True)])
-    callables = _passes_callables(args) or (isinstance(owner, Data) and owner.callables)
-    view = name in tables.VIEWS and outlives(owner)
-    part = outlives(owner) and isinstance(owner, Data) and owner.inner  # the result may be a part of the owner
-    return frozenset([Data(callables=callables, held=part or view, container=view)])
-
-
-def _find_parts(name: str, args: Args) -> Value:
-    """Return what a library's function hands on of the contents of its arguments, if that outlives the call."""
-    parts = union(_parts(atom) for atom in union(args.values))
-    return container(parts) if name in tables.PAIRS and parts else parts if name in tables.HANDS_ON else NOTHING
-
-
-def _parts(owner: Atom) -> Value:
-    """Return the contents of a container that outlive the call."""
-    kind = kind_of(owner)
-    return frozenset(filter(_leads_out, inside(owner))) if kind is None or issubclass(kind, CONTAINERS) else NOTHING
-
-
-def _leads_out(atom: Atom) -> bool:
-    """Return whether a change of its contents is visible in the next call."""
-    if isinstance(atom, NewObject) and not atom.held:
-        return any(map(_leads_out, union(atom.attributes.values())))
-    function = isinstance(atom, KnownObject) and callable(atom.value)
-    return outlives(atom) and not function and not libraries.is_empty(kind_of(atom))
-
-
-def _by_address(atom: Atom) -> bool:
-    """Return whether the object's text shows its memory address."""
-    if isinstance(atom, Bound | Local) or (isinstance(atom, Data) and atom.iterator):
-        return True
-    if isinstance(atom, KnownObject) and isinstance(atom.value, types.FunctionType | types.MethodType):
-        return True
-    kind = kind_of(atom)
-    if kind is None or not (kind is object or is_users(kind)):
-        return False
-    return kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
-
-
-def _is_module(atom: Atom) -> bool:
-    return isinstance(atom, KnownObject) and isinstance(atom.value, types.ModuleType)
-
-
-def _passes_callables(args: Args) -> bool:
-    atoms = [atom for value in args.values for atom in value]
-    return any(atom.callables if isinstance(atom, Data) else not isinstance(atom, Argument) for atom in atoms)
-
-
-def _result(name: str, args: Args) -> Value:
-    """Return the result of a library's function."""
-    first = args.positional[0] if args.positional else NOTHING
-    if name in tables.SCALARS:
-        return PLAIN
-    if name in tables.COPIES and any(map(is_unordered, first)):
-        return SET
-    if tables.makes_naive(name, args):
-        return frozenset([Data(naive=True)])
-    if name == "builtins.iter":
-        held = _find_parts(name, args)
-        return frozenset([Data(iterator=True, callables=_passes_callables(args), holds=held)])
-    if name in ("builtins.next", "builtins.min", "builtins.max", "builtins.anext"):
-        return union(map(inside, first)) | union(args.positional[1:]) | PLAIN
-    returns_callables = name.partition(".")[0] in ("functools", "operator", "itertools", "types", "numpy")
-    # The user's objects that pass through a function such as `sorted`.
-    atoms = union(args.values)
-    holds = union(atom.holds for atom in atoms if isinstance(atom, Data)) | frozenset(
-        atom for atom in atoms if isinstance(atom, NewObject)
-    )
-    view = name.removeprefix("numpy.") in tables.VIEWS and any(map(outlives, atoms))
-    holds |= _find_parts(name, args)
-    callables = returns_callables or _passes_callables(args)
-    return frozenset([Data(container=True, callables=callables, holds=holds, held=view)])

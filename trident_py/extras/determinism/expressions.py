@@ -25,7 +25,6 @@ from .atoms import (
     Super,
     Value,
     container,
-    deep,
     holds_more,
     inside,
     is_unordered,
@@ -38,7 +37,7 @@ from .atoms import (
     wrap,
 )
 from .diagnostics import CodePlace
-from .sources import Names
+from .sources import LOOSE, Names
 from .tables import MUTATORS, ORDERLESS, name_of
 
 _SET_OPERATORS = ast.BitAnd | ast.BitOr | ast.BitXor | ast.Sub
@@ -137,10 +136,12 @@ class Expressions(ast.NodeVisitor):
         anyhow = any(isinstance(atom, KnownObject) and name_of(atom.value) in ORDERLESS for atom in function)
         positional = tuple(self._argument(argument, anyhow) for argument in node.args)
         keywords = [(keyword.arg, self.visit(keyword.value)) for keyword in node.keywords]
+        loose = union(self._within(value) for name, value in keywords if name is None)
         starred = any(isinstance(argument, ast.Starred) for argument in node.args)
         unknown = starred or any(name is None for name, _ in keywords)
         nodes = tuple(node.args) or tuple(keyword.value for keyword in node.keywords)
-        return Args(positional, tuple((name, v) for name, v in keywords if name is not None), nodes, unknown, node)
+        named = [(name, value) for name, value in keywords if name is not None]
+        return Args(positional, (*named, *([(LOOSE, loose)] if loose else [])), nodes, unknown, node)
 
     def _argument(self, node: ast.expr, anyhow: bool) -> Value:
         if anyhow and isinstance(node, ast.GeneratorExp | ast.ListComp):
@@ -287,7 +288,9 @@ class Expressions(ast.NodeVisitor):
         if isinstance(node.op, _SET_OPERATORS):
             if any(is_unordered(atom) or (isinstance(atom, Data) and atom.view) for atom in both):
                 return SET
-        elif any(map(is_unordered, deep(right) if isinstance(node.op, ast.Mod) else right)):
+        elif isinstance(node.op, ast.Mod):
+            self.reader.call(KnownObject(repr), Args((right,), (), (node.right,)), self.place(node))
+        elif any(map(is_unordered, right)):
             self.reader.report(diagnostics.set_order(self.place(node)))
         containers = any(isinstance(atom, Data) and (atom.container or atom.callables) for atom in both)
         return container(both) if containers else PLAIN
@@ -322,6 +325,8 @@ def nth(value: Value, place: int) -> Value:
 
 def _entry(owner: Atom, key: ast.expr) -> Value:
     """Return the value under a key; for a constant key its own entry, if that is known."""
+    if isinstance(key, ast.Slice):  # of a list, another list with the same contents
+        return inside(owner) | container(inside(owner))
     keyed = owner.keyed if isinstance(owner, Data) else ()
     entries = [value for name, value in keyed if isinstance(key, ast.Constant) and name == key.value]
     if not entries:

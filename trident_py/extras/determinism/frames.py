@@ -150,7 +150,7 @@ class Frame(Expressions):
             self.store(node.target, value)
             return
         before = self.look_up(node.target.id) or self.raw(ast.Name(node.target.id, ast.Load()))
-        for atom in before:
+        for atom in map(settle, before):
             in_place = isinstance(atom, KnownObject) or (isinstance(atom, Data) and atom.container)
             if outlives(atom) and in_place:
                 self.reader.report(diagnostics.keeps(self.place(node), node.target.id))
@@ -218,7 +218,8 @@ class Frame(Expressions):
             if Data() in value:  # no value in a tuple is a context manager
                 self.reader.unseen("with", self.place(item.context_expr))
             if item.optional_vars is not None:
-                self.store(item.optional_vars, value)
+                yields = frozenset(atom for atom in value if isinstance(atom, Data) and atom.iterator)
+                self.store(item.optional_vars, value | self._within(yields))
         self.body(node.body)
 
     visit_AsyncWith = visit_With

@@ -23,6 +23,7 @@ _LIBRARIES = tuple(
     f"{path}/" for path in {*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))} if path
 )
 _OF_C = types.MethodDescriptorType | types.WrapperDescriptorType
+LOOSE = "**"  # among the keywords of a call: what may be in any parameter, as `**` was passed
 _MADE_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE; a class from exec without __name__ claims to be of builtins
 
 
@@ -188,7 +189,7 @@ def bind_names(
 ) -> dict[str, Value]:
     """Return the parameters of a call. ``anything``: the value of unknown arguments."""
     env: dict[str, Value] = {}
-    names = positional(signature)
+    names, loose = positional(signature), keywords.get(LOOSE, NOTHING)
     for position, name in enumerate([*names, *(parameter.arg for parameter in signature.kwonlyargs)]):
         if position < len(arguments) and position < len(names):
             env[name] = arguments[position]
@@ -196,7 +197,7 @@ def bind_names(
             env[name] = keywords[name]
         else:
             default = defaults.get(name, NOTHING)
-            env[name] = default | (anything if anything is not None else NOTHING if default else PLAIN)
+            env[name] = default | loose | (anything if anything is not None else NOTHING if default else PLAIN)
     rest = frozenset().union(*arguments[len(names) :], *keywords.values(), anything or NOTHING)
     for extra in (signature.vararg, signature.kwarg):
         if extra is not None:

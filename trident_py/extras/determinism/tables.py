@@ -102,6 +102,7 @@ _WITHOUT_ARGUMENTS = _words(
     "numpy.random.RandomState numpy.random.SeedSequence numpy.random.PCG64 numpy.random.PCG64DXSM "
     "numpy.random.MT19937 numpy.random.Philox numpy.random.SFC64 numpy.datetime64"
 )
+_DATED = ("numpy", "pandas")
 CLOCK = ("now", "utcnow", "today", "utctoday")
 _SHOWN = {"genericpath.": "os.path.", "posixpath.": "os.path."}
 ALIASES = {"blake2": "hashlib", "posix": "os", "thread": "thread", "sre": "re", "nt": "os"}
@@ -161,20 +162,27 @@ METHODS_CHANGE_FIRST = _set("at pack_into readinto shuffle")  # `at` of numpy's 
 HANDS_ON = _set(
     "builtins.dict builtins.filter builtins.iter builtins.list builtins.reversed builtins.sorted builtins.tuple "
     "collections.OrderedDict collections.deque copy.copy heapq.merge heapq.nlargest heapq.nsmallest itertools.chain "
-    "itertools.cycle itertools.dropwhile itertools.filterfalse itertools.islice itertools.takewhile"
+    "itertools.cycle itertools.dropwhile itertools.filterfalse itertools.islice itertools.takewhile "
+    "collections.ChainMap"
 )
-VIEWS = _set("asarray ravel reshape squeeze swapaxes transpose view")
-PAIRS = _set("builtins.enumerate builtins.zip itertools.product itertools.zip_longest")
+VIEWS = _set(
+    "asanyarray asarray ascontiguousarray atleast_1d atleast_2d atleast_3d broadcast_to expand_dims flip fliplr "
+    "flipud moveaxis ravel reshape rollaxis rot90 squeeze swapaxes transpose view"
+)
+PAIRS = _set(
+    "builtins.enumerate builtins.zip itertools.pairwise itertools.product itertools.tee itertools.zip_longest"
+)
 ORDERLESS = _set(
     "builtins.sorted builtins.len builtins.min builtins.max builtins.any builtins.all builtins.set "
     "builtins.frozenset builtins.bool builtins.isinstance builtins.type builtins.callable builtins.print "
     "math.fsum"
 )
 BY_KEY = _set("builtins.sorted builtins.min builtins.max heapq.nlargest heapq.nsmallest")
-TEXTS = frozenset(("builtins.str", "builtins.repr", "builtins.ascii", "builtins.format"))
+FOLDS = ("functools.reduce", "itertools.accumulate")
+TEXTS = frozenset(("builtins.str", "builtins.repr", "builtins.ascii", "builtins.format", "pprint.pformat"))
 COPIES = frozenset(("copy.copy", "copy.deepcopy"))
 # Functions that visit everything inside their argument.
-GO_DEEP = TEXTS | frozenset(("json.dumps", "pickle.dumps", "pprint.pformat", "reprlib.repr"))
+GO_DEEP = TEXTS | frozenset(("json.dumps", "pickle.dumps", "reprlib.repr"))
 # Methods of files and iterators, which no value of a tuple is.
 STREAMS = _set("read readline readlines readinto read1 send throw __next__ truncate seek tell")
 # What a context makes in `prepare`. Metrics count beside the tuples: what goes into them comes back to no tuple.
@@ -260,7 +268,8 @@ def find_changing(thing: Any, args: Args) -> str | None:
         return _BARE[id(thing)][1]
     if thing is time.strftime and len(args.positional) < 2:
         return "time.strftime"
-    if _asks_the_clock(args) and callable(thing) and module_of(thing).partition(".")[0] == "pandas":
+    library = module_of(thing).partition(".")[0] if callable(thing) else ""
+    if (library == "pandas" and _asks_the_clock(args)) or (library in _DATED and names_now(name_of(thing), args)):
         return name_of(thing)
     if callable(thing) and (local := _zone(thing, name_of(thing), args)) is not None:
         return local
@@ -273,6 +282,14 @@ def find_changing(thing: Any, args: Args) -> str | None:
 def _asks_the_clock(args: Args) -> bool:
     first = args.nodes[0] if args.nodes else None
     return isinstance(first, ast.Constant) and first.value in ("now", "today")
+
+
+def names_now(name: str, args: Args) -> bool:
+    """Return whether a call of this name makes times out of texts, of which one is "now" or "today"."""
+    nodes = ast.walk(args.call) if args.call is not None else ()
+    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    makes_times = name.startswith("pandas.") and any(part in name.lower() for part in ("date", "period", "timestamp"))
+    return not words.isdisjoint(("now", "today")) and (makes_times or any("datetime64" in word for word in words))
 
 
 def is_chance(name: str) -> bool:
