@@ -74,6 +74,26 @@ def noisy():
     words.each("word", speak, "other")
     return topology
 
+def printing():
+    import os
+
+    def prints(word):
+        for number in (1, 2):
+            os.write(number, b"a line of a C library\\n")
+        return True
+
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout(Fields("word"), 2, ("a",), ("b",), ("a",)))
+    words.filter("word", prints).groupBy("word").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    return topology
+
+def submitted():
+    import sys
+    from trident_py import LocalCluster
+
+    with LocalCluster(sys.argv[1]) as cluster:
+        cluster.submitTopology("good", {}, printing().build()).awaitTermination(30)
+
 def hanging():
     topology = TridentTopology()
     words = topology.newStream("words", FixedBatchSpout(Fields("word"), 1, ("a",), ("b",)))
@@ -479,6 +499,22 @@ def test_a_reader_that_has_gone_ends_a_command_without_a_word(folder: Path, unbu
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("command", [("-m", "trident_py", "run", "good:printing", "--local", "--checkpoint", "kept"),
+                                     ("-c", "import good; good.submitted()", "kept")],
+                         ids=["command", "program"])  # fmt: skip
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
+def test_what_is_printed_where_streams_are_closed_is_in_no_file_of_ours(
+    folder: Path, closed: str, command: tuple[str, ...]
+) -> None:
+    """The first file that a process opens has the number of a stream that is closed, and was the checkpoint."""
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", **SEEDED}
+    for _ in range(2):
+        started = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, *command]
+        assert subprocess.run(started, cwd=folder, env=environment, capture_output=True, timeout=60).returncode == 0
+    told = trident(folder, "run", "good:build", "--name", "good", "--local", "--checkpoint", "kept")
+    assert "good: there was no new batch after txid 2" in told.stderr
 
 
 def test_only_what_fails_in_the_module_is_said_to_be_of_the_module(folder: Path) -> None:

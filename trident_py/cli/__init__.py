@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import click
 
+from ..model.resources import fill_standard_streams
 from .check import check
 from .commands import Commands
 from .explain import explain
@@ -40,5 +42,8 @@ def _pin_hash_seed(arguments: list[str]) -> None:
 
 def main() -> None:
     """Run the console script `trident`."""
+    fill_standard_streams()
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  None where it was closed
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     _pin_hash_seed(sys.argv[1:])
     trident(prog_name="trident")

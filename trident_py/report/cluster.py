@@ -6,6 +6,7 @@ import threading
 from typing import Any, Self
 
 from ..errors import TridentError
+from ..model.resources import fill_standard_streams
 from .progress import RunningTopology, inside_run
 
 
@@ -14,6 +15,7 @@ class ClusterBase:
     for, unless the block raises another one."""
 
     def __init__(self) -> None:
+        fill_standard_streams()
         self._running: list[RunningTopology] = []
         self._ending = threading.Lock()
 
