@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from states.files import FileState
-from states.sql import AppendState, BatchState, RowUpdater
+from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater
 from trident_py import DefinitionError, FailedException, Fields, LocalCluster, TopologyError, TridentTopology
-from trident_py.engine.processors import LETTER
+from trident_py.checkpoints.metadata_store import MemoryMetadataStore
+from trident_py.engine.processors import LETTER, Excluded
+from trident_py.engine.program import compile_plan
 from trident_py.extras.poison.bisection import Poison, Span, halves, size
 from trident_py.operations import BaseAggregator
-from trident_py.operations.builtin import Count
+from trident_py.operations.builtin import Count, Sum
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout
 from trident_py.state import QueryFunction
 from trident_py.testing import Crashing, FixedBatchSpout, MemoryMapState, stored
 
-from .support import Row, Rows, build, letters, table
+from .support import Healthy, Row, Rows, build, factory, found, letters, table
 
 ON = {"topology.poison": "bisect", "topology.poison.attempts": 2}
 
@@ -476,6 +478,41 @@ def test_states_that_take_back_let_the_new_content_be_bisected(
     assert [(row[3], json.loads(row[4])[0]) for row in letters(tmp_path)] == [(others.index(TWO), "r2")]
     ids = table(tmp_path / "batch.db", "SELECT id FROM main ORDER BY id")
     assert ids == [(row.id,) for row in others if row != TWO]
+
+
+def test_a_tuple_stays_excluded_where_its_partition_is_gone(tmp_path: Path) -> None:
+    """One state and the letters have committed. In the next run the spout has one partition, and the function takes the
+    tuple: the first state would skip its key, the other one would count it."""
+    rows = [[[ONE], [Row("r2", "a", 8, 1, "first")]]]
+
+    def run(parallelism: int, check: Any, crashes: bool) -> bool:
+        topology, place = TridentTopology(), (tmp_path, "main")
+        stream = topology.newStream("rows", Rows(rows)).parallelismHint(parallelism)
+        totals = stream.filter("poison", check).groupBy("word")
+        totals.persistentAggregate(factory("sql-transactional", *place), "n", Sum(), "total")
+        other = Crashing(MemoryMapState.Factory(), "commit", lambda txid, attempt: crashes)
+        totals.persistentAggregate(other, "n", Sum(), "total")
+        letters = InsertIgnoreState(f"sqlite:///{tmp_path}/letters.db", "letters", ["txid", "partition", "index"])
+        stream.deadLetters().partitionPersist(letters)
+        with LocalCluster(tmp_path / "kept") as cluster:
+            conf = {**ON, "topology.max.batch.attempts": 1}
+            return cluster.submitTopology("t", conf, topology.build()).awaitTermination(30)
+
+    with pytest.raises(TopologyError, match="in partitionPersist"):
+        run(2, Healthy("first"), True)
+    with pytest.raises(TopologyError, match="tuple 0 of partition 1 of spout 'rows' as poison"):
+        run(1, lambda poison: True, False)
+    assert run(2, lambda poison: True, False)
+    assert found("sql-transactional", tmp_path, "main", None) == {"a": 1}
+    assert [row[2:5] for row in letters(tmp_path)] == [(1, 0, '["r2", "a", 8, 1, "first"]')]
+
+
+def test_states_that_take_back_forget_an_exclusion_whose_partition_is_gone(tmp_path: Path) -> None:
+    (program,) = compile_plan(build("batch", tmp_path, [[[ONE]]]).topology.plan, ON)
+    poison = Poison(program, MemoryMetadataStore())
+    poison.store.put("poison", 1, [asdict(Excluded("rows", 7, 0, "", "", "filter Healthy", 0, ""))])
+    poison.begin(1)
+    assert poison.fixed is None and poison.store.get("poison", 1) is None
 
 
 class Rotating(Changing):

@@ -219,11 +219,22 @@ class Poison:
             self.store.put(CHECKS, 0, self.checks)
 
     def begin(self, txid: int) -> None:
-        """Begin a batch. The first one of a run keeps to what an earlier run decided, also if bisecting is off now."""
+        """Begin a batch. The first one of a run keeps to what an earlier run decided, also if bisecting is off now.
+        Raises SpoutError if the spout has no longer the partition of an excluded tuple, which may be in another one."""
         first, self._first = self._first, False
         record = self.store.get(RECORDS, txid) if first else None
         self.txid, self.failed = txid, 0
         self.fixed = None if record is None else tuple(Excluded(**row) for row in record)
+        counts = {spout.id: spout.partitions for spout in self.program.spouts}
+        gone = next((row for row in self.fixed or () if row.partition >= counts.get(row.spout, 0)), None)
+        if gone is not None and not self.takes_back:
+            raise SpoutError(
+                f"batch {txid} excludes tuple {gone.index} of partition {gone.partition} of spout {gone.spout!r} as "
+                f"poison, and the spout has {counts.get(gone.spout, 0)} partitions now. An earlier attempt may have "
+                "committed the rest. Start once with the parallelism of that run, and change it behind this batch"
+            )
+        if gone is not None:
+            self.unfix()
 
     @property
     def undecided(self) -> bool:
