@@ -180,6 +180,24 @@ def test_a_metric_that_json_cannot_hold_leaves_the_page_alone(run: Run) -> None:
     assert "\"metrics\": {\"mean\": {\"0\": {\"('a', 1)\": null}}}" in json.dumps(shown(running))
 
 
+class Unusual(BaseFunction):
+    def prepare(self, conf: dict, context: Any) -> None:
+        self.all = context.registerMetric("half\ud800", AssignableMetric(), 60)
+
+    def execute(self, tuple: Any, collector: Any) -> None:
+        self.all.setValue({"long": 10**400, "a.b": 1, "a": {"b": 2}})
+
+
+def test_a_metric_that_prometheus_cannot_hold_leaves_the_others(run: Run) -> None:
+    feeder, topology = FeederBatchSpout(FIELDS), TridentTopology()
+    topology.newStream("words", feeder).each("word", Unusual(), "one")
+    running = run(topology)
+    feeder.feed([("a",)])
+    until(lambda: samples(running.http)["trident_batches_total{component=words,outcome=committed}"])
+    users = {name: value for name, value in samples(running.http).items() if name.startswith("trident_user")}
+    assert users == {"trident_user{component=words,field=0.a.b,name=half\\ud800}": 2}
+
+
 def test_generations_are_those_of_the_states(run: Run, tmp_path: Any) -> None:
     feeder, topology = FeederBatchSpout(FIELDS), TridentTopology()
     state = SqlMapState.opaque(f"sqlite:///{tmp_path}/c.db", "counts", "word string", "n bigint")

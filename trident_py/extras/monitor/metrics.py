@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -98,8 +99,9 @@ def _users(lines: Iterable[Timeline]) -> Metric:
     found = GaugeMetricFamily("trident_user", "Metrics of user code", labels=["component", "name", "field"])
     for line in lines:
         for name, value in line.progress.metrics.items():
-            for field, number in _numbers(value):
-                found.add_metric([line.component, name, field], number)
+            for field, number in dict(_numbers(value)).items():
+                labels = (each.encode("utf-8", "backslashreplace").decode() for each in (line.component, name, field))
+                found.add_metric(list(labels), number)
     return found
 
 
@@ -108,4 +110,5 @@ def _numbers(value: Any, way: str = "") -> Iterator[tuple[str, float]]:
         for key, each in value.items():
             yield from _numbers(each, f"{way}.{key}".lstrip("."))
     elif isinstance(value, int | float):
-        yield way, float(value)
+        with suppress(OverflowError):  # of a whole number: it has no sample
+            yield way, float(value)
