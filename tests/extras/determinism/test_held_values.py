@@ -24,6 +24,7 @@ SECRET_TOKEN = "abc"
 
 TOPOLOGY = """
 import os
+import numpy as np
 from settings import SUFFIX
 from states.sql import SqlMapState
 from trident_py import LocalCluster, SparkCluster, TridentTopology
@@ -46,7 +47,12 @@ def closure(salt):
 def by_global(word):
     return [f"{word}-{SUFFIX}"]
 
+def of_objects(salt):
+    salts = np.array([salt, None], dtype=object)
+    return lambda word: [f"{word}-{salts[0]}"]
+
 MADE = {
+    "objects": of_objects(os.environ["SALT"]),
     "attribute": Salt(os.environ["SALT"]),
     "closure": closure(os.environ["SALT"]),
     "global": by_global,
@@ -102,6 +108,11 @@ def test_the_same_values_and_a_whole_batch_are_told_nothing_of(folder: Path) -> 
     process(folder, "x", "run('attribute', crash='kill')", check=False)
     assert process(folder, "x", "run('attribute')") == "[]\n"
     assert process(folder, "y", "run('attribute')") == "[]\n"
+
+
+def test_an_array_of_objects_is_known_by_what_they_are_and_not_by_their_addresses(folder: Path) -> None:
+    process(folder, "x", "run('objects', crash='kill')", check=False)
+    assert process(folder, "x", "run('objects')") == "[]\n"
 
 
 def test_a_state_that_takes_any_replay_needs_no_word(folder: Path) -> None:
@@ -168,13 +179,14 @@ def test_values_are_found_within_objects_functions_and_globals() -> None:
         ({"a": [1]}, {"a": [2]}),
         ({1, 2}, {1, 3}),
         (np.arange(3), np.arange(1, 4)),
+        (np.array(["a", None], dtype=object), np.array(["b", None], dtype=object)),
         (Inner(1), Inner(2)),
         ([Inner(1)], [Inner(2)]),
         (list(range(MOST + 1)), list(range(MOST + 2))),
         (functools.partial(max, 1), functools.partial(max, 2)),
         (lambda x, a=1: a, lambda x, a=2: a),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_another_value_is_another_digest(one: Any, other: Any) -> None:
     assert given(Holder(one)) != given(Holder(other))

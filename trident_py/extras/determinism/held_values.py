@@ -160,6 +160,8 @@ def _digest(value: Any) -> str | None:
     """Return the digest of a plain value, or of a container of plain values; None for others."""
     if isinstance(value, list | tuple | dict | set | frozenset) and len(value) > MOST:
         return _hash(f"{type(value).__name__} of {len(value)}".encode())
+    if isinstance(value, np.ndarray | np.void) and value.dtype.hasobject:  # their bytes are addresses
+        return _digest(value.tolist())
     in_numpy = isinstance(value, np.ndarray | np.generic) and type(value).__module__ == "numpy"
     try:
         return _hash(value.tobytes() if in_numpy else canonical(value))
