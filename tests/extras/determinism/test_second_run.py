@@ -183,6 +183,16 @@ def test_a_second_process_that_dies_does_not_end_the_run(monkeypatch: Any) -> No
     assert all("could not be run a second time" in reason for _, reason in told)
 
 
+def test_after_a_second_process_has_died_another_one_runs_the_next_batch(tmp_path: Path) -> None:
+    def dies_once(word: str) -> list:
+        if os.environ.get("PYTHONHASHSEED") in ("4711", "1742") and not (tmp_path / "died").exists():
+            (tmp_path / "died").touch()
+            os._exit(3)
+        return [word]
+
+    assert [txid for txid, _ in found(build(dies_once))] == [1]
+
+
 @pytest.mark.parametrize("every", [0, -1, "often", True, 1.5])
 def test_a_sample_that_is_no_number_is_refused(every: Any) -> None:
     with pytest.raises(DefinitionError, match=r"topology\.determinism\.check is"):

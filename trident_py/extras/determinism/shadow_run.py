@@ -109,6 +109,7 @@ class ShadowProcess:
                 _send(process.stdin, run)
                 return Again(*_receive(process.stdout))
             except (OSError, EOFError) as error:
+                self.close()  # the next run starts another one
                 raise TridentError(f"the process for the second run has ended ({error!r})") from error
 
     def close(self) -> None:
