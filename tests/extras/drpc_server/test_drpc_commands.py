@@ -85,3 +85,4 @@ def test_a_topology_without_a_drpc_stream_is_not_served(folder: Path, monkeypatc
     monkeypatch.chdir(folder)
     answered = CliRunner().invoke(trident, ["drpc", "serve", "counting:silent", "--local", "--port", "0"])
     assert answered.exit_code == 2 and "has no DRPC stream, so there is nothing to serve" in answered.stderr
+    assert not (folder / "checkpoints").exists(), "no batch ran"

@@ -14,8 +14,10 @@ import click
 from ...cli.display import terminable
 from ...cli.failures import run_guarded, tell
 from ...cli.run import RunCommand, run_options
+from ...cli.targets import Chosen
 from ...config import Config
 from ...errors import DefinitionError, DRPCExecutionException
+from ...model.plan import DRPCNode
 from ...report.progress import RunningTopology
 from .client import PORT, DRPCClient
 
@@ -25,11 +27,15 @@ FAILED, WRONG = 1, 2
 class ServeCommand(RunCommand):
     """Runs a topology, and answers requests after its batches too."""
 
-    def follow(self, running: RunningTopology, name: str) -> int:
-        """Show the progress, then wait until Ctrl-C or SIGTERM. Raises DefinitionError for a topology without a DRPC
-        stream."""
-        if running.requests is None:
+    def submit(self, cluster: Any, name: str, conf: Config, loaded: Chosen) -> RunningTopology:
+        """Start the topology. Raises DefinitionError, before it does, for one without a DRPC stream."""
+        if not any(isinstance(node, DRPCNode) for node in loaded.topology.plan.nodes):
             raise DefinitionError("the topology has no DRPC stream, so there is nothing to serve; see newDRPCStream")
+        return super().submit(cluster, name, conf, loaded)
+
+    def follow(self, running: RunningTopology, name: str) -> int:
+        """Show the progress, then wait until Ctrl-C or SIGTERM."""
+        assert running.requests is not None
         print(f"DRPC at {running.requests.url}", file=sys.stderr, flush=True)
         code = super().follow(running, name)
         if code == 0 and not running.stopping.is_set():
