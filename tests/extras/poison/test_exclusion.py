@@ -96,6 +96,23 @@ def test_the_tuple_is_named_and_the_rest_commits(cluster: Any, tmp_path: Path) -
     assert running.progress["words"].seconds["check"] > 0
 
 
+class Nameless:
+    def __repr__(self) -> str:
+        raise AttributeError("no name")
+
+
+def test_a_tuple_that_has_no_text_is_excluded_too(cluster: Any, tmp_path: Path) -> None:
+    def check(word: Any) -> Any:
+        return not_bad(word if isinstance(word, str) else "bad")
+
+    words = Words(tmp_path, check, FixedBatchSpout("word", 3, ["a"], [Nameless()], ["b"], ["a"], [10**5000], ["b"]))
+    run(cluster, words.topology)
+    assert words.found == {"a": 2, "b": 2}
+    raised = {"Nameless": "AttributeError", "int": "ValueError"}
+    texts = [f'["a {kind}: its text is unknown, as __repr__ raised {error}"]' for kind, error in raised.items()]
+    assert [row[2] for row in words.letters] == texts
+
+
 class Wordless(ValueError):
     def __str__(self) -> str:
         raise AttributeError("no text")
