@@ -12,6 +12,7 @@ import itertools
 import json
 import operator
 import pprint
+import time
 from xml.etree.ElementTree import ElementTree, fromstring
 
 import numpy as np
@@ -227,6 +228,117 @@ def address_by_format(word):
 @changing
 def address_by_pprint(word):
     return [pprint.pformat([Nameless()])]
+
+
+class Counts:
+    def __init__(self):
+        self.read = 0
+
+    def __getitem__(self, key):
+        self.read += 1
+        return self.read
+
+
+@changing
+class CountsReads(Em):
+    def __init__(self):
+        self.counts = Counts()
+
+    def value(self, t):
+        return self.counts[t[0]]
+
+
+class Numbers(dict):
+    def __missing__(self, key):
+        self[key] = len(self)
+        return self[key]
+
+
+@changing
+class NumbersWords(Em):
+    def __init__(self):
+        self.numbers = Numbers()
+
+    def value(self, t):
+        return self.numbers[t[0]]
+
+
+class Dated:
+    def __str__(self):
+        return time.strftime("%H")
+
+
+class ShowsDated(Em):
+    def __init__(self):
+        self.dated = Dated()
+
+
+@changing
+class ShowsInAFormattedText(ShowsDated):
+    def value(self, t):
+        return f"{t[0]} at {self.dated}"
+
+
+@changing
+class ShowsByPerCent(ShowsDated):
+    def value(self, t):
+        return "%s at %s" % (t[0], self.dated)
+
+
+@changing
+class ShowsByStr(ShowsDated):
+    def value(self, t):
+        return str(self.dated)
+
+
+@changing
+class AddsToAHeldEntry(Keeps):
+    def value(self, t):
+        numbered = {place: row for place, row in enumerate(self.rows)}
+        numbered[0] += [t[0]]
+        return len(self.rows[0])
+
+
+@changing
+class AddsToTheValuesOfAFrame(Em):
+    def __init__(self):
+        self.frame = pd.DataFrame({"n": [0]})
+
+    def value(self, t):
+        values = self.frame.values
+        values += 1
+        return int(self.frame.n[0])
+
+
+@steady
+class CountsInANewDict(Keeps):
+    def value(self, t):
+        counts = {"a": 0, "rows": []}
+        counts["a"] += len(self.rows)
+        counts["rows"] += self.rows
+        return counts
+
+
+class Named:
+    def __init__(self, name):
+        self.name = name
+
+    def __str__(self):
+        return self.name
+
+
+class Steps(tuple):
+    def __getitem__(self, place):
+        return super().__getitem__(place % len(self))
+
+
+@steady
+class ShowsNames(Em):
+    def __init__(self):
+        self.named, self.steps = Named("a"), Steps(("a", "b"))
+
+    def value(self, t):
+        return f"{self.named}", "%s" % self.named, self.steps[len(t[0])]
 
 
 @steady

@@ -24,7 +24,7 @@ CONTAINERS = (list, tuple, dict, set, frozenset, deque, types.MappingProxyType)
 MOST_ELEMENTS = 64
 MOST_DEEP = 3
 _HOOKS = ("__getattr__", "__getattribute__")
-_VIEWS = ("T", "flat", "imag", "real")  # attributes of NumPy's arrays that are parts of them
+_VIEWS = ("T", "flat", "imag", "real", "values")  # attributes of arrays and frames that are parts of them
 ENTRIES = "[]"  # key among the attributes of a defaultdict: its value for a new key
 
 

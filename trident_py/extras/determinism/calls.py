@@ -10,7 +10,7 @@ import logging
 import operator
 import pathlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from xml.etree.ElementTree import ElementTree
 
@@ -275,6 +275,8 @@ class CallReader(Origins):
         shows = {KnownObject(str), KnownObject(repr)}.intersection(dict(args.keywords).get("default", NOTHING))
         if (name in tables.TEXTS or (name == "json.dumps" and shows)) and any(map(shows_address, deep(first))):
             self.report(diagnostics.calls("object.__repr__, which shows an address,", place))
+        if name in tables.TEXTS:
+            self._read_texts(deep(first))
         changes = name in tables.FIRST_CHANGES or name.endswith(".__setattr__")
         into = args.positional[1:2] if name == "struct.pack_into" else args.positional[:1] if changes else ()
         self._check_changed(union(into), args, place)
@@ -286,6 +288,15 @@ class CallReader(Origins):
         sorting = name in tables.ORDERLESS | tables.COPIES or name.partition(".")[0] == "logging"
         if sets and (by_key or not sorting):
             self.report(diagnostics.set_order(place))
+
+    def _read_texts(self, atoms: Iterable[Atom]) -> None:
+        """Read how users' objects make a text of themselves."""
+        for atom in atoms:
+            kind = kind_of(atom)
+            for name in ("__str__", "__repr__", "__format__") if kind is not None and is_users(kind) else ():
+                method = inspect.getattr_static(kind, name)
+                if isinstance(method, types.FunctionType) and is_users(method):
+                    self.function(method, UNKNOWN, atom)
 
     def _check_changed(self, changed: Value, args: Args, place: CodePlace | None) -> None:
         """Report what outlives the call and is changed by it in place."""

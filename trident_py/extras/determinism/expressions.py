@@ -37,7 +37,7 @@ from .atoms import (
     wrap,
 )
 from .diagnostics import CodePlace
-from .sources import LOOSE, Names
+from .sources import LOOSE, Names, is_users
 from .tables import MUTATORS, ORDERLESS, name_of
 
 _SET_OPERATORS = ast.BitAnd | ast.BitOr | ast.BitXor | ast.Sub
@@ -260,6 +260,8 @@ class Expressions(ast.NodeVisitor):
         owners = self.raw(node.value)
         for atom in owners:
             self.reader.touch(atom, self.place(node))
+            if isinstance(atom, KnownObject) and is_users(type(atom.value)):  # its own `__getitem__`, or `__missing__`
+                self.reader.use(atom, self.place(node))
             self._fill(atom, node)
             self.reader.item_of_class(atom, self.place(node))
         return self.mention(union(_entry(settle(atom), node.slice) for atom in owners), node)

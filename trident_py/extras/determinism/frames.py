@@ -146,15 +146,13 @@ class Frame(Expressions):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         value = self.visit(node.value)
-        if not isinstance(node.target, ast.Name):
-            self.store(node.target, value)
-            return
-        before = self.look_up(node.target.id) or self.raw(ast.Name(node.target.id, ast.Load()))
+        known = self.look_up(node.target.id) if isinstance(node.target, ast.Name) else None
+        before = known or self.raw(node.target)
         for atom in map(settle, before):
             in_place = isinstance(atom, KnownObject) or (isinstance(atom, Data) and atom.container)
             if outlives(atom) and in_place:
-                self.reader.report(diagnostics.keeps(self.place(node), node.target.id))
-        self.store(node.target, before | value)
+                self.reader.report(diagnostics.keeps(self.place(node), ast.unparse(node.target)))
+        self.store(node.target, before | value if isinstance(node.target, ast.Name) else value)
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
         self.store(node.target, self.iterate(self.visit(node.iter), node.iter))

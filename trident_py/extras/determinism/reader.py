@@ -170,7 +170,7 @@ class Reader(CallReader):
         if isinstance(value, CONTAINERS):
             for atom in elements(value):
                 self.use(atom, place)
-        elif isinstance(value, type | types.FunctionType | types.MethodType | functools.partial):
+        if isinstance(value, type | types.FunctionType | types.MethodType | functools.partial):
             self.call(KnownObject(value), UNKNOWN, place)
         elif is_ours(type(value)):
             self._parts(value, place)

@@ -167,7 +167,7 @@ HANDS_ON = _set(
 )
 VIEWS = _set(
     "asanyarray asarray ascontiguousarray atleast_1d atleast_2d atleast_3d broadcast_to expand_dims flip fliplr "
-    "flipud moveaxis ravel reshape rollaxis rot90 squeeze swapaxes transpose view"
+    "flipud moveaxis ravel reshape rollaxis rot90 squeeze swapaxes to_numpy transpose view"
 )
 PAIRS = _set(
     "builtins.enumerate builtins.zip itertools.pairwise itertools.product itertools.tee itertools.zip_longest"
