@@ -10,6 +10,8 @@ from needed import needed
 
 from testbed.service import ServiceMissing
 from trident_py import DefinitionError, LocalCluster, TopologyError
+from trident_py.extras.monitor.timeline import AttemptRecord, BatchRecord
+from trident_py.model.context import with_context
 from trident_py.testing import FeederBatchSpout
 
 from .runs import FIELDS, counting, get, until
@@ -65,6 +67,18 @@ def test_a_batch_is_a_span_and_its_phases_are_its_children(exporter: Any) -> Non
     assert attempts == {0, 1} == {each["attempt"] for each in shown[1]["attempts"]}
     assert not third.status.is_ok and "no such word" in third.status.description
     assert len({span.context.trace_id for span in (first, second, third)}) == 3  # none of the whole run
+
+
+def test_a_batch_of_more_attempts_than_are_kept_tells_how_many_it_had(exporter: Any) -> None:
+    from trident_py.extras.opentelemetry.spans import Spans
+
+    plan = counting(FeederBatchSpout(FIELDS)).build().plan
+    spans = Spans(plan, with_context({}, topology="t", run="r", home=None), [])
+    spans._name = "t"
+    failed = [AttemptRecord(number, 1.0, ended=2.0, outcome="replay") for number in (3, 4, 61)]
+    spans._tell("words", BatchRecord(7, 1.0, 0.0, [*failed, AttemptRecord(62, 2.0, ended=3.0, outcome="committed")]))
+    (batch,) = exporter.get_finished_spans()
+    assert batch.attributes["trident_py.attempts"] == 60
 
 
 def test_without_its_extra_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,8 @@ class Spans:
 
     def _tell(self, component: str, batch: BatchRecord) -> None:
         counts = {f"tuples.{name}": number for name, number in {**batch.tuples, **batch.rows}.items()}
-        more = {"txid": batch.txid, "attempts": len(batch.attempts), "waited": batch.waited, **counts}
+        attempts = batch.attempts[-1].number - batch.attempts[0].number + 1  # not all of them are kept
+        more = {"txid": batch.txid, "attempts": attempts, "waited": batch.waited, **counts}
         about = _name({"topology": self._name, "component": component, **more})
         last = batch.attempts[-1]
         span = self._tracer.start_span("batch", start_time=_nanos(batch.began), attributes=about)
