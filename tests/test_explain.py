@@ -113,6 +113,17 @@ def test_the_picture_is_drawn_by_graphviz() -> None:
     assert {'state "counts"', "exactly once", "stage 3: level 1, 3 partitions, commits (lines)"} <= set(texts)
 
 
+def test_a_picture_that_takes_graphviz_too_long_names_the_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dot").write_text("#!/bin/sh\nexec sleep 30\n")
+    (tmp_path / "dot").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("trident_py.extras.diagrams.diagrams.SECONDS", 0.2)
+    with pytest.raises(TridentError, match=r"did not draw the topology within 0\.2 s; ask for mermaid or dot"):
+        counting().explain("svg")
+
+
 def test_without_graphviz_the_error_names_the_next_step() -> None:
     with pytest.raises(TridentError, match=r"no-such-dot is not on the PATH\. Install it .* or ask for mermaid"):
         _svg(counting().plan(), "no-such-dot")

@@ -89,7 +89,11 @@ def _svg(plan: Plan, program: str = "dot") -> str:
             f"explain as SVG needs graphviz: its program {program} is not on the PATH. Install it (apt install "
             "graphviz), or ask for mermaid, which needs nothing"
         )
-    done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=SECONDS, check=False)
+    try:
+        done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        why = f"graphviz did not draw the topology within {SECONDS} s; ask for mermaid or dot, which need nothing"
+        raise TridentError(why) from None
     if done.returncode != 0:
         raise TridentError(f"graphviz could not draw the topology: {done.stderr.strip()}")
     return done.stdout
