@@ -403,7 +403,9 @@ def late(folder: Path) -> tuple[Any, Any, Any]:
 
 def test_nothing_is_excluded_once_an_attempt_may_have_committed(cluster: Any, tmp_path: Path) -> None:
     topology, first, _ = late(tmp_path)
-    assert "too late" in fails(cluster, topology)
+    error = fails(cluster, topology)
+    assert "too late" in error
+    assert "topology.poison=bisect excludes no further tuple of this batch, of which an attempt may have" in error
     assert {key[0]: value.curr for key, value in stored(first).items()} == {"a": 1, "bad": 1, "b": 1}
 
 

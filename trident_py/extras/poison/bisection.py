@@ -32,6 +32,10 @@ log = logging.getLogger("trident_py")
 CHECKS = "checks"  # the checkpoint's path for whether a batch is recorded in `RECORDS` before it may commit
 ATTEMPTS, MOST = 3, 10
 CHANGING = "its spout emits other tuples in each attempt"
+NO_MORE = (
+    "; topology.poison=bisect excludes no further tuple of this batch, of which an attempt may have committed a part. "
+    "Correct the function, and start again"
+)
 LOOK = 1_000  # tuples of a batch that are compared between two attempts
 NEVER = (StateError, SpoutError, MemoryError)  # the store, the source or the machine
 
@@ -322,8 +326,10 @@ class Bisection(RetryPolicy):
             self.attempts.replay(work, attempted)
         elif poison.fixed is None and self.attempts.is_last(work) and poison.suspects_again(failure):
             self._bisect(work, attempted.batch, failure, poison.suspects_again)
-        elif poison.fixed is not None or not poison.suspects(failure):
+        elif not poison.suspects(failure):
             self.attempts.fail(work, attempted)
+        elif poison.fixed is not None:
+            raise topology_error(failure, attempted.batch.txid, NO_MORE) from failure.error
         elif poison.failed + 1 < poison.attempts:
             poison.failed += 1
             self.attempts.replay(work, attempted)
