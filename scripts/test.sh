@@ -51,7 +51,7 @@ case "$what" in
           tests ' and not whole' ;;
     all)  step 'types: mypy' $python -m mypy
           case "${PART:-1/1}" in 1/*) sh scripts/floors.sh ;; esac
-          sh scripts/browser.sh
+          sh scripts/tools.sh
           tests '' --hypothesis-profile=whole ;;
     *)    echo "usage: scripts/test.sh check|test|all|lint" >&2; exit 2 ;;
 esac

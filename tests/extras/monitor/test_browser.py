@@ -25,10 +25,10 @@ def launch() -> Any:
     try:
         from selenium import webdriver
     except ModuleNotFoundError:
-        raise ServiceMissing("selenium is not installed; see scripts/browser.sh") from None
+        raise ServiceMissing("selenium is not installed; see scripts/tools.sh") from None
     driver = shutil.which("chromedriver")
     if driver is None:
-        raise ServiceMissing("there is no chromedriver on the PATH; see scripts/browser.sh")
+        raise ServiceMissing("there is no chromedriver on the PATH; see scripts/tools.sh")
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"):
         options.add_argument(argument)
