@@ -22,6 +22,7 @@ from trident_py.model.json_text import parse_json
 from trident_py.tuples import Fields
 
 _FORBIDDEN = '"`?%\0'
+_SIZED = re.compile(r"[^()]*\(\s*\d+\s*(,\s*\d+\s*)?\)[^()]*")
 _LONGEST = 190
 
 
@@ -82,6 +83,8 @@ class Column:
 
     def __post_init__(self) -> None:
         nameable("column", self.name)
+        if "(" in self.ddl and not _SIZED.fullmatch(self.ddl):
+            raise DefinitionError(f"column {self.name!r}: in {self.ddl!r}, one or two whole numbers are in parentheses")
         if self.family == "json" and self.key:
             raise DefinitionError(f"column {self.name!r}: json cannot be a key; use string")
 
@@ -209,6 +212,22 @@ def transpose(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]] | No
     if set(map(len, rows)) != {width}:
         return None
     return [list(map(itemgetter(i), rows)) for i in range(width)]
+
+
+def decoder_of(column: Column) -> Callable[[Any], Any]:
+    """Return what turns a stored value into the column's. It raises StateError for another program's that is none."""
+    read = DECODERS[column.family]
+
+    def decode(value: Any) -> Any:
+        try:
+            return read(value)
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise StateError(
+                f"column {column.name!r} ({column.ddl}) holds {short(value)}, which is no such value: {error}. Another "
+                "program has written it: correct it there, or declare the column as string"
+            ) from error
+
+    return decode
 
 
 def decode_row(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | None]) -> tuple:
@@ -372,7 +391,11 @@ def _json(column: Column, value: Any) -> Any:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise RefusedValue(f"it cannot be written as JSON: {error}") from None
-    if identity(json.loads(text)) != identity(value) or not encodable(text):
+    try:
+        same = identity(json.loads(text)) == identity(value)
+    except UnkeyableError:
+        raise RefusedValue("it is nested too deeply") from None
+    if not same or not encodable(text):
         raise RefusedValue("it would change in JSON")
     return _short_enough(column, text)
 

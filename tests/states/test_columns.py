@@ -135,6 +135,24 @@ def test_a_time_whose_utc_is_out_of_range_is_refused() -> None:
         Column("at", "timestamp").encode([dt.datetime(1, 1, 1, tzinfo=TWO)])
 
 
+@pytest.mark.parametrize("bad", ["decimal(ten)", "decimal(10,-2)", "decimal(10.5)", "decimal(1,2,3)", "varchar()"])
+def test_sizes_that_are_no_numbers_are_refused(bad: str) -> None:
+    """They were read as others, or as none: decimal(ten) as decimal(10, 0)."""
+    with pytest.raises(DefinitionError, match=r"column 'c': in '.*', one or two whole numbers"):
+        Column("c", bad)
+    assert Column("c", "decimal( 10 , 2 )").digits == (10, 2)
+
+
+def test_json_that_is_nested_too_deeply_is_a_bad_row(database: str) -> None:
+    deep: list[Any] = []
+    for _ in range(700):
+        deep = [deep]
+    factory = InsertIgnoreState(database, "t", "k", ["k bigint", "v json"], onBadRow="dead-letter")
+    done = written(factory, 1, ["k", "v"], (1, [1]), (2, deep))
+    assert (done["inserted"], done["rejected"]) == (1, 1) and factory.stored() == {(1,): ([1],)}
+    assert "nested too deeply" in sql(database, "SELECT reason FROM t_rejected")[0][0]
+
+
 class Silent(Decimal):
     """A user's number that cannot be shown."""
 

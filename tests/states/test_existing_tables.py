@@ -316,6 +316,18 @@ def test_dates_are_taken_where_a_column_is_called_date(database: str) -> None:
 
 
 @SQLITE
+@pytest.mark.parametrize("declared", ["v date", "v timestamp", "v decimal(5,2)", "v json"])
+def test_a_text_of_another_program_that_is_no_value_is_told(database: str, declared: str) -> None:
+    run(database, "CREATE TABLE t (k TEXT PRIMARY KEY, v TEXT)")
+    run(database, "INSERT INTO t VALUES ('a', '{1/2/2024')")
+    told = rf"column 'v' \({re.escape(declared[2:])}\) holds '{{1/2/2024', which is no such value.*Another program"
+    with pytest.raises(StateError, match=told):
+        InsertIgnoreState(database, "t", "k string", ["k string", declared]).stored()
+    with pytest.raises(StateError, match=told):
+        SqlMapState.nonTransactional(database, "t", "k string", declared).makeState({}, None, 0, 1).multiGet([("a",)])
+
+
+@SQLITE
 def test_a_column_that_makes_numbers_of_texts_names_what_to_make_of_it(database: str) -> None:
     run(database, "CREATE TABLE t (k TEXT PRIMARY KEY, v DECIMAL(10,2))")
     with pytest.raises(StateError, match=r"'v' as DECIMAL\(10,2\), which cannot hold decimal\(10,2\).*make it TEXT"):

@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, Engine
 from trident_py.model.requirements import address_of
 from trident_py.state import Needs
 
-from ...columns.values import DECODERS, Column, RefusedValue
+from ...columns.values import Column, RefusedValue, decoder_of
 from ..connection import Statement
 from .base import Dialect, names
 
@@ -96,7 +96,7 @@ class ServerDialect(Dialect):
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
         if column.zoned:
             return _in_utc
-        return DECODERS[column.family] if column.family in self.decoded else None
+        return decoder_of(column) if column.family in self.decoded else None
 
     def columns_now(self, table: str, columns: Sequence[Column]) -> Statement:
         """Lock the table against ALTER TABLE, as any SELECT does; read nothing."""

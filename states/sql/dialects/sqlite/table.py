@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy.engine import Engine
 from sqlalchemy.types import UserDefinedType
 
-from ....columns.values import DECODERS, Column, RefusedValue
+from ....columns.values import DECODERS, Column, RefusedValue, decoder_of
 from ...connection import Connection, QueryResult, Statement
 from ..base import Dialect
 
@@ -120,7 +120,7 @@ class SqliteTable(Dialect):
         return "PRAGMA schema_version", ()
 
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
-        return DECODERS.get(column.family)
+        return decoder_of(column) if column.family in DECODERS else None
 
     def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
         return {"sqlite_with_rowid": False} if keyed else {}  # the key itself is the tree: one look-up instead of two
