@@ -14,6 +14,7 @@ from contracts.crashing import Driver
 from topic_reading import Record, read
 
 from states.kafka import FieldNameBasedTupleToKafkaMapper, RowUpdater, TopicState, TransactionalTopicState
+from states.kafka.append.records import RecordForm
 from states.kafka.sender import Sender
 from states.kafka.settings import Room
 from trident_py import Fields, LocalCluster, TridentTopology
@@ -132,6 +133,19 @@ def test_a_row_that_is_no_record_is_named_and_nothing_is_written(
         assert word in str(told.value)
     if isinstance(factory, TransactionalTopicState):
         assert read(factory.bootstrap, factory.topic) == []
+
+
+@pytest.mark.parametrize("value", [["v"], ["v", "w"]])
+@pytest.mark.parametrize("bad", ["nested", 1 << 20_000], ids=["nested", "long"])
+def test_a_value_that_json_cannot_be_made_of_is_named_with_its_row(value: list[str], bad: Any) -> None:
+    good: Any = 1
+    if bad == "nested":
+        bad = good = []
+        for _ in range(3000):
+            bad = [bad]
+    form = RecordForm.of("t", value)
+    with pytest.raises(StateError, match="topic 't', row 1 of the batch: v is <"):
+        list(form.blocks(rows(["v", "w"], (good, 1), (bad, 1))))
 
 
 @pytest.mark.parametrize("factory", [TopicState, TransactionalTopicState])

@@ -13,6 +13,7 @@ import decimal
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
@@ -21,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from trident_py.errors import DefinitionError, StateError, TridentError
+from trident_py.errors import DefinitionError, StateError, TridentError, show
 from trident_py.kafka.clients import Cluster
 from trident_py.model.canonical import UnkeyableError, plain_column, to_plain
 from trident_py.model.chunks import CHUNK_ROWS, Chunk, Column, TupleList, encodable, kinds_of, to_list
@@ -121,22 +122,23 @@ def _one(name: str, row: int, value: Any) -> Bytes:
         return bytes(value)
     try:
         return (value if isinstance(value, str) else _text(value)).encode()
-    except (TypeError, ValueError, UnkeyableError) as error:
-        raise UnwritableError(row, f"{name} is {value!r}, which cannot be written: {error}") from error
+    except (TypeError, ValueError, RecursionError, UnkeyableError) as error:
+        raise UnwritableError(row, f"{name} is {show(value)}, which cannot be written: {error}") from error
 
 
 def json_texts(name: str, column: Column) -> list[str]:
     """Return the JSON text of every value of a column. Decimals and times are strings, to be exact."""
     values = plain_column(to_list(column))
     kinds = set(map(type, values))
-    if len(kinds) == 1 and (simple := _TEXTS.get(kinds.pop())) is not None and simple is not _float:
-        return list(map(simple, values))
+    if len(kinds) == 1 and (simple := _TEXTS.get(kinds.pop())) is not None:
+        with suppress(ValueError):  # told below, with its row
+            return list(map(simple, values))
     texts = []
     for row, value in enumerate(values):
         try:
             texts.append(_text(value))
-        except (TypeError, ValueError, UnkeyableError) as error:
-            raise UnwritableError(row, f"{name} is {value!r}, which has no JSON form: {error}") from error
+        except (TypeError, ValueError, RecursionError, UnkeyableError) as error:
+            raise UnwritableError(row, f"{name} is {show(value)}, which has no JSON form: {error}") from error
     return texts
 
 
