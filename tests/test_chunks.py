@@ -120,6 +120,22 @@ def test_an_unknown_type_is_named_with_those_that_exist() -> None:
         arrow_type("text")
 
 
+@pytest.mark.parametrize("ddl", ["decimal(39)", "decimal(ten)", "decimal(2,5)", "decimal(10,-2)", "decimal(0)"])
+def test_a_decimal_of_sizes_that_do_not_exist_is_unknown(ddl: str) -> None:
+    with pytest.raises(TridentError, match="unknown field type 'decimal"):
+        arrow_type(ddl)
+
+
+@pytest.mark.parametrize(("day", "hours"), [(datetime.datetime.min, 1), (datetime.datetime.max, -1)])
+def test_a_time_whose_utc_python_does_not_have_is_told(day: datetime.datetime, hours: int) -> None:
+    """It was an OverflowError in whatever read it."""
+    column = [None, day.replace(tzinfo=datetime.UTC)]
+    assert to_list(convert(column, "timestamp", "f")) == column
+    bad = day.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=hours)))
+    with pytest.raises(TridentError, match="field 'f' is declared timestamp, but a time is outside the years 1 to"):
+        convert([*column, bad], "timestamp", "f")
+
+
 @pytest.mark.parametrize("column", [[1, "a"], [1, True], [1, 1.0], [2**70], [(1,)], ["\ud800"], [object()]])
 def test_a_column_that_arrow_would_change_is_left_alone(column: list) -> None:
     assert as_arrow(column) is None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import pickle
+import re
 import reprlib
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
@@ -262,24 +263,14 @@ def as_arrow(column: Column) -> pa.Array | None:
 
 
 _DDL = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "long": pa.int64(),
-    "int": pa.int32(),
-    "integer": pa.int32(),
-    "smallint": pa.int16(),
-    "short": pa.int16(),
-    "tinyint": pa.int8(),
-    "byte": pa.int8(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "real": pa.float32(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
+    "string": pa.string(), "bigint": pa.int64(), "long": pa.int64(), "int": pa.int32(), "integer": pa.int32(),
+    "smallint": pa.int16(), "short": pa.int16(), "tinyint": pa.int8(), "byte": pa.int8(), "double": pa.float64(),
+    "float": pa.float32(), "real": pa.float32(), "boolean": pa.bool_(), "binary": pa.binary(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"),
+}  # fmt: skip
+_SIZED = re.compile(r"decimal(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+_FIRST = pa.scalar(datetime.datetime(1, 1, 1, tzinfo=datetime.UTC), _DDL["timestamp"])
+_LAST = pa.scalar(datetime.datetime.max.replace(tzinfo=datetime.UTC), _DDL["timestamp"])
 _DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _PYTHON_OF_ARROW: dict[pa.DataType, type] = {
     pa.string(): str, pa.float64(): float, pa.float32(): float, pa.bool_(): bool, pa.binary(): bytes,
@@ -295,11 +286,12 @@ def compact(array: pa.Array) -> pa.Array:
 
 def arrow_type(ddl: str) -> pa.DataType:
     """Return the Arrow type of a field's DDL type. Raises TridentError for an unknown type."""
-    if ddl.startswith("decimal"):
-        digits = ddl.partition("(")[2].rstrip(") ").split(",") if "(" in ddl else ["10", "0"]
-        return pa.decimal128(int(digits[0]), int(digits[1]) if len(digits) > 1 else 0)
+    if sizes := _SIZED.fullmatch(ddl):
+        precision, scale = int(sizes[1] or 10), int(sizes[2] or 0)
+        if scale <= precision and 1 <= precision <= 38:
+            return pa.decimal128(precision, scale)
     if ddl not in _DDL:
-        raise TridentError(f"unknown field type {ddl!r}; known: {', '.join(sorted(_DDL))}, decimal(p, s)")
+        raise TridentError(f"unknown field type {ddl!r}; known: {', '.join(sorted(_DDL))}, decimal(p, s) up to 38")
     return _DDL[ddl]
 
 
@@ -330,9 +322,18 @@ def convert(column: Column, ddl: str, name: str) -> Column:
         array = pa.array(column, type=wanted)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
         raise TridentError(f"field {name!r} is declared {ddl}, but a value does not fit: {error}") from error
-    if wanted == pa.float32() and _grew(pa.array(column, pa.float64()), array):
-        raise TridentError(f"field {name!r} is declared {ddl}, but a number is too large for 32 bits; declare double")
+    if why := _exceeds(column, array):
+        raise TridentError(f"field {name!r} is declared {ddl}, but {why}")
     return array
+
+
+def _exceeds(column: list, array: pa.Array) -> str:
+    """Return which value Arrow took that is none of the type; "" if there is none."""
+    if array.type == _FIRST.type and pc.any(pc.or_(pc.less(array, _FIRST), pc.greater(array, _LAST))).as_py():
+        return "a time is outside the years 1 to 9999 in UTC"
+    if array.type == pa.float32() and _grew(pa.array(column, pa.float64()), array):
+        return "a number is too large for 32 bits; declare double"
+    return ""
 
 
 def _texts(column: list) -> pa.Array | None:

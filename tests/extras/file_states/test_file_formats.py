@@ -147,13 +147,36 @@ def test_records_are_lines_for_a_file_spout(tmp_path: Path) -> None:
     assert [line.decode() for (line,) in factory.read()] == [value for (value,) in rows]
 
 
-def test_a_record_that_is_not_bytes_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("record", ["text", "", None])
+def test_a_record_that_is_not_bytes_is_refused(tmp_path: Path, record: Any) -> None:
     class Wrong(RecordFormat):
         def format(self, tuple: TridentTuple) -> bytes:
-            return "text"  # type: ignore[return-value]
+            return record  # type: ignore[no-any-return]
 
-    with pytest.raises(StateError, match=r"Wrong.format returned str, not bytes"):
+    with pytest.raises(StateError, match=rf"Wrong.format returned {type(record).__name__}, not bytes"):
         write(FileState(tmp_path / "rows", Wrong()), ["word"], [("a",)])
+
+
+@pytest.mark.parametrize("bad", ["\ud800", 1 << 20_000], ids=["half", "long"])
+def test_a_value_that_has_no_text_is_refused(bad: Any) -> None:
+    with pytest.raises(StateError, match=r"DelimitedRecordFormat: .* has no text: "):
+        DelimitedRecordFormat().format(TridentTuple.of(["a", "b"], ["x", bad]))
+
+
+@pytest.mark.parametrize("end", ["/x", "\0"])
+def test_a_suffix_that_no_file_name_has_is_refused(tmp_path: Path, end: str) -> None:
+    class Wrong(Shout):
+        suffix = end
+
+    with pytest.raises(DefinitionError, match=r"Wrong.suffix ends the names of files, and '.*' has / or NUL"):
+        FileState(tmp_path / "rows", Wrong())
+
+
+def test_a_long_text_comes_back_from_csv(tmp_path: Path) -> None:
+    """Arrow reads a megabyte at a time, in which a row must have an end."""
+    rows = [("a",), ("b\n" * 2_000_000,), ("c",)]
+    factory = write(FileState(tmp_path / "rows", "csv", columns=["v string"]), ["v"], rows)
+    assert list(factory.read()) == rows
 
 
 def test_in_a_topology(tmp_path: Path) -> None:

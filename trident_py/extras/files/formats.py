@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+from states.columns.values import short
+
 from ...errors import DefinitionError, StateError
 from ...model.json_text import parse_json
 from ...state.serializers import java_double
@@ -55,7 +57,13 @@ class DelimitedRecordFormat(RecordFormat):
 
     def format(self, tuple: TridentTuple) -> bytes:
         values = tuple if self.fields is None else [tuple.getValueByField(name) for name in Fields.of(self.fields)]
-        return (self.fieldDelimiter.join(map(_java_text, values)) + self.recordDelimiter).encode()
+        try:
+            return (self.fieldDelimiter.join(map(_java_text, values)) + self.recordDelimiter).encode()
+        except ValueError as error:  # half of a surrogate pair, a number of more than 4,300 digits
+            raise StateError(
+                f"DelimitedRecordFormat: {short(list(values))} has no text: {error}. Nothing of the batch is written. "
+                "Convert the value before the state"
+            ) from None
 
 
 def _java_text(value: Any) -> str:
@@ -140,7 +148,9 @@ class CsvFormat:
             true_values=["true"], false_values=["false"],
         )  # fmt: skip
         parse = pc.ParseOptions(newlines_in_values=True)
-        return _tuples(pc.read_csv(file, convert_options=convert, parse_options=parse).cast(schema))
+        data = file.read()
+        blocks = pc.ReadOptions(block_size=min(max(len(data), 1 << 20), (1 << 31) - 1))  # a block holds whole rows
+        return _tuples(pc.read_csv(pa.BufferReader(data), blocks, parse, convert).cast(schema))
 
     def merge(self, sources: Iterator[Any], schema: pa.Schema, target: Any) -> None:
         header = pa.BufferOutputStream()
@@ -224,9 +234,9 @@ class _RecordRows:
 
     def write(self, rows: Sequence[TridentTuple]) -> None:
         records = [self._format.format(row) for row in rows]
-        if wrong := next((record for record in records if not isinstance(record, bytes)), None):
+        if wrong := {type(record).__name__ for record in records if not isinstance(record, bytes)}:
             name = type(self._format).__name__
-            raise StateError(f"FileState: {name}.format returned {type(wrong).__name__}, not bytes. Encode the record")
+            raise StateError(f"FileState: {name}.format returned {min(wrong)}, not bytes. Encode the record")
         self._file.write(b"".join(records))
 
     def close(self) -> None:
@@ -239,6 +249,9 @@ FORMATS: dict[str, FileFormat] = {each.name: each for each in (ParquetFormat(), 
 def format_of(given: str | RecordFormat) -> FileFormat:
     """Raise DefinitionError for a format that does not exist."""
     if isinstance(given, RecordFormat):
+        if set(given.suffix) & set("/\0"):
+            where = f"FileState: {type(given).__name__}.suffix"
+            raise DefinitionError(f"{where} ends the names of files, and {given.suffix!r} has / or NUL")
         return CustomFormat(given)
     if given not in FORMATS:
         raise DefinitionError(f"FileState: no format {given!r}; there are: {', '.join(FORMATS)}, or a RecordFormat")
