@@ -104,7 +104,7 @@ class CompactedTopic(KafkaSettings):
     config: Settings = Field(
         default={}, description="Further settings for creating a missing topic, such as segment.ms: 60000"
     )
-    restart: float = Field(3600.0, ge=0, description="Longest downtime of the topology, in seconds")
+    restart: float = Field(3600.0, ge=0, lt=1e9, description="Longest downtime of the topology, in seconds")
 
     def arguments(self) -> dict[str, Any]:
         return {"key": None, **super().arguments()}

@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
+from urllib.parse import quote
 
 import jsonschema
 import pytest
@@ -207,6 +208,19 @@ def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pyte
     assert f"{tmp_path}/states.yaml:2: states.c" in error
 
 
+@pytest.mark.parametrize("password", ["hush@hush", "hush@hush/x#y", "@hush", "hush@"])
+def test_an_at_in_a_password_is_refused_until_it_is_encoded(
+    password: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of it stood for the host: it was in the repr, and each start waited for that host."""
+    text = "states:\n  c: {type: append, url: 'mysql+pymysql://me:${PW}@db.example/a', table: t}"
+    monkeypatch.setenv("PW", password)
+    error = refused(tmp_path, text)
+    assert "percent-encode an @ in user or password (%40)" in error and "hush" not in error
+    monkeypatch.setenv("PW", quote(password, safe=""))
+    assert "hush" not in repr(states.load(written(tmp_path, text)))
+
+
 def test_a_secret_is_hidden_in_the_texts_of_its_own_state_alone(tmp_path: Path) -> None:
     """A password such as `wrong` would else be read off from where it is missing."""
     password = "url: 'mysql+pymysql://me:wrong@127.0.0.1:9/app', table: t"
@@ -257,6 +271,19 @@ def test_a_look_warns_of_two_states_in_one_place(tmp_path: Path) -> None:
          "states.c.partitions: found '0': expected at least 1"),
         ("c: {type: topic, bootstrap: 'a:1', topic: t, partitions: yes}", 2,
          "states.c.partitions: found 'yes': expected an integer"),
+        ("c: {type: file, uri: rows, retention: true}", 2, "states.c.retention: found 'true': expected an integer"),
+        ("c: {type: file, uri: rows, visible: manifest, compact: on}", 2, "states.c.compact: found 'on': expected"),
+        ("c: {type: redis-map, kind: opaque, url: 'redis://h', expireIntervalSec: yes}", 2,
+         "states.c.expireIntervalSec: found 'yes': expected a number"),
+        ("c: {type: compacted-topic, bootstrap: 'a:1', topic: t, key: k, value: v, restart: .inf}", 2,
+         "states.c.restart: found '.inf': expected less than"),
+        ("c: {type: topic, bootstrap: 'a:1', topic: t, settings: {sasl.password: 0042}}", 2,
+         "states.c.settings.sasl.password: YAML reads this as a number in base 8 or 60; put it in quotes"),
+        ("c: {type: file, uri: rows, retention: 1:30}", 2, "states.c.retention: YAML reads this as a number in base"),
+        ("c: {type: sequence, url: 'sqlite:///a.db', table: t, sender: s, sequence: n, first: true}", 2,
+         "states.c.first: found 'true': expected an integer"),
+        ("c: {type: sequence, url: 'sqlite:///a.db', table: t, sender: s, sequence: n, first: 9223372036854775808}", 2,
+         "first must be a whole number of 64 bits, got 9223372036854775808"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: 5, key: a}", 2, "table: found '5': expected a string"),
         ("c: {type: insert-ignore, url: 'oracle://a/b', table: t, key: a}", 2, "has no dialect for 'oracle'"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: t, key: a, columns: [b]}", 2, "the key fields ['a']"),

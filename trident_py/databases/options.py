@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping
 from functools import lru_cache
@@ -18,7 +19,10 @@ from ..model import secrets
 @lru_cache(maxsize=64)
 def check_options(url: URL) -> None:
     """Raise DefinitionError, without secrets of the URL, for an option that SQLAlchemy or the database driver does not
-    take. A file that an option names need not be on this machine: see `check_files`."""
+    take, and for a password that ends at an @ of its own. A file that an option names need not be on this machine: see
+    `check_files`."""
+    if url.password is not None and re.search(r"@.*/", f"{url.host}/{url.database}"):
+        raise DefinitionError("the database URL is not readable: percent-encode an @ in user or password (%40)")
     try:
         dialect = url.get_dialect()()
     except NoSuchModuleError:

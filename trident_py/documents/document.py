@@ -73,6 +73,7 @@ def _value(part: re.Match[str], taken: dict[str, str]) -> str:
 
 
 Where = tuple[str | int, ...]
+_OTHER_BASE = re.compile(r"[-+]?0[0-7_]+|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+")
 _MAP, _SEQ = (f"tag:yaml.org,2002:{name}" for name in ("map", "seq"))
 
 
@@ -296,6 +297,8 @@ class _Values:
         self.document.written[where] = node.value
         try:
             value = self.loader.construct_object(node)
+            if isinstance(value, int) and _OTHER_BASE.fullmatch(node.value):
+                raise Unusable("YAML reads this as a number in base 8 or 60; put it in quotes, or write it in base 10")
             return self.fill(value, where) if isinstance(value, str) else value
         except Unusable as error:
             self.document.add(where, str(error))

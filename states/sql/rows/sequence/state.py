@@ -241,7 +241,7 @@ class SequenceState(RowFactory):
             yield f"a sender's field cannot be called {taken[0]!r}; reserved names: {', '.join(RESERVED)}"
         if self.onGap not in ("hold", "report"):
             yield f'onGap must be one of ["hold", "report"], got {self.onGap!r}'
-        if not isinstance(self.first, int) or isinstance(self.first, bool) or self.first <= -(1 << 63):
+        if not isinstance(self.first, int) or isinstance(self.first, bool) or not -(1 << 63) < self.first < 1 << 63:
             yield f"first must be a whole number of 64 bits, got {self.first!r}"
         ddl = {**columns.types, **Fields.of_columns(self.sequence).types}.get(self.number)
         if ddl is not None and Column(self.number, ddl).family != "integer":
