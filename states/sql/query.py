@@ -137,8 +137,8 @@ class SqlQuery(QueryFunction):
 
     ``select``: a SELECT with ``:name`` for an input field, or one ``?`` for each in their order. Values are bound by
     the database driver, never put into the text. ``inFields``: with a type ("day date") a value is checked and stored
-    as in a table of ours. ``outFields``: one for each column, in their order; with a type it is read as from a table of
-    ours. `source` is the state to ask:
+    as in a table of ours; without, a time with a zone is bound in UTC. ``outFields``: one for each column, in their
+    order; with a type it is read as from a table of ours. `source` is the state to ask:
 
         names = SqlQuery(url, "SELECT name FROM users WHERE id = :id", "id", "name")
         stream.stateQuery(topology.newStaticState(names.source), "id", names, "name")
@@ -229,11 +229,15 @@ class SqlQuery(QueryFunction):
         value = row.getValueByField(name)
         try:
             plain = to_plain(value)
+            if isinstance(plain, datetime.datetime) and plain.utcoffset() is not None:
+                return plain.astimezone(datetime.UTC)  # PyMySQL leaves the zone out
             if isinstance(plain, _BINDABLE):
                 return plain
             why = "the query takes texts, numbers, booleans, bytes, dates and times"
         except UnkeyableError as error:
             why = error.reason
+        except OverflowError:
+            why = "its year is outside 1 to 9999 in UTC"
         raise StateError(f"{self!r}: field {name!r} of {row!r} cannot be bound ({type(value).__name__}): {why}")
 
     @property

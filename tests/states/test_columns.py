@@ -343,8 +343,24 @@ def test_a_table_with_the_name_of_one_of_ours_is_refused(name: str, tmp_path: An
 def test_a_column_with_the_name_of_one_of_the_staged_rows_is_refused(name: str, tmp_path: Any) -> None:
     """It was found by the database, in the first batch."""
     for options in ({"columns": [name]}, {"key": name}, {"txid": name}):
-        with pytest.raises(DefinitionError, match=f"the staged rows have a column '{name}'"):
+        with pytest.raises(DefinitionError, match=f"trident_py has a column '{name}' for itself"):
             BatchState(f"sqlite:///{tmp_path}/c.db", "t", **options)
+
+
+def test_a_column_with_the_name_of_one_of_ours_is_refused(database: str) -> None:
+    """That of temporary tables was found by the database, in the first batch with a key that was there."""
+    ours = {"trident_row": [lambda n: InsertIgnoreState(database, "t", "k", ["k int", n]),
+                            lambda n: InsertIgnoreState(database, "t", n)]}  # fmt: skip
+    if database.startswith("mysql"):
+        every = [lambda n: AppendState(database, "t", [n]), lambda n: SqlMapState.opaque(database, "t", n),
+                 lambda n: SequenceState(database, "t", "s", n)]  # fmt: skip
+        ours |= {"Trident_ID": every, "trident_at": every}
+    for name, factories in ours.items():
+        for make in factories:
+            with pytest.raises(DefinitionError, match=f"table 't': trident_py has a column '{name}' for itself"):
+                make(name)
+    with pytest.raises(DefinitionError, match="trident_py has a column 'trident_row' for itself"):
+        written(InsertIgnoreState(database, "t", "k int"), 1, ["k", "trident_row"], (1, 2))
 
 
 def test_the_check_passes_over_columns_that_the_state_does_not_use(tmp_path: Any) -> None:

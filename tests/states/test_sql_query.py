@@ -71,6 +71,21 @@ def test_parameters_have_names_or_places(users: str, select: str) -> None:
     assert asked(query, (1, "bob"), (2, "bob"), (3, "bob")) == [[("peter",)], [], [("it's alice",)]]
 
 
+def test_a_time_is_asked_for_as_the_same_instant_in_every_zone(database: str) -> None:
+    """PyMySQL leaves a zone out: noon in Berlin was noon in UTC; the same instant beside it was asked for so, too."""
+    kind = {"mysql": "datetime(6)", "mariadb": "datetime(6)", "postgresql": "timestamp"}
+    run(database, f"CREATE TABLE t (at {kind.get(parse_url(database).get_backend_name(), 'text')}, n integer)")
+    noon = datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
+    stored = "2026-01-02 12:00:00" + ("+00:00" if database.startswith("sqlite") else "")
+    run(database, f"INSERT INTO t VALUES ('{stored}', 1)")
+    query = SqlQuery(database, "SELECT n FROM t WHERE at = :at", "at", "n")
+    later = noon.astimezone(datetime.timezone(datetime.timedelta(hours=2)))
+    wrong = later.replace(tzinfo=datetime.UTC)
+    assert asked(query, later, noon, wrong) == [[(1,)], [(1,)], []]
+    with pytest.raises(StateError, match="its year is outside 1 to 9999 in UTC"):
+        asked(query, datetime.datetime.min.replace(tzinfo=later.tzinfo))
+
+
 @pytest.mark.parametrize(
     "evil",
     ["' OR '1'='1", "x'; DROP TABLE users; --", "\\' OR 1=1 -- ", "%s %(x)s ? :id", '" OR ""="', "\\", "$$", "/*"],

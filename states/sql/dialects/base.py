@@ -53,6 +53,8 @@ class Dialect(Protocol):
     """The end of a SELECT from a temporary table so that rows keep the order in which they were written."""
     listed: int
     """The most rows that `combine` takes as lists; more rows come as Arrow arrays."""
+    reserved: tuple[str, ...] = ()
+    """The columns that a table, or a temporary one beside it, may have here besides those of a row."""
     selects: int
     """How many SELECTs a statement may have; where a server could take more, what was measured to cost nothing."""
 

@@ -24,7 +24,6 @@ from trident_py.state.maps import MAPS
 from trident_py.state.roles import StoredValues
 from trident_py.tuples import Fields, FieldsLike
 
-from ...columns.values import nameable
 from ...diagnostics import Finding
 from ...rows import share_rows
 from ..inspect import check
@@ -116,8 +115,7 @@ class SqlMapState(TableFactory):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in [*(self.key or ()), *self.value]:
-            nameable("column", name)
+        self.check_names([*(self.key or ()), *self.value])
         if len(self.value) == 0 or (self.key is not None and len(self.key) == 0):
             raise DefinitionError(f"table {self.table!r}: key and value need at least one field each")
         self._check_own()

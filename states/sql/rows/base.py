@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from ...columns.values import Column, decode_row, nameable
 from ...diagnostics import Finding
 from ...rows import RowUpdater, check_asked_behind, share_rows
 from ..dialects.base import names
+from ..dialects.registry import dialect_of
 from ..inspect import check
 from ..key_types import settle_types
 from ..ledger import SqlFence, SqlLedger
@@ -90,11 +91,21 @@ class TableFactory(StateFactory):
 
     url: str
     table: str
+    _reserved: ClassVar[tuple[str, ...]] = ()  # columns of trident_py beside those of a row, in this or another table
 
     def __post_init__(self) -> None:
         where = parse_url(self.url).render_as_string(hide_password=False)
         object.__setattr__(self, "url", where)  # absolute: a worker may run in another folder
         self.place  # noqa: B018 (raises DefinitionError)
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Raise DefinitionError for a name that no column of a row can have."""
+        reserved = {*self._reserved, *dialect_of(self.place.parsed_url).reserved}
+        for name in names:
+            nameable("column", name)
+            if name.lower() in reserved:
+                own = f"trident_py has a column {name!r} for itself"
+                raise DefinitionError(f"table {self.table!r}: {own}. Choose another")
 
     @property
     def location(self) -> Location:
@@ -133,8 +144,7 @@ class RowFactory(TableFactory):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "columns", self._fields)
-        for name in (*(self._fields or ()), *self._txid):
-            nameable("column", name)
+        self.check_names([*(self._fields or ()), *self._key, *self._txid])
         self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
         if self.txid is not None and self.txid in (self._fields or ()):
             raise DefinitionError(
@@ -149,6 +159,7 @@ class RowFactory(TableFactory):
     def shape(self, fields: Fields) -> Shape:
         """Return the table's columns; create the table if it is missing. ``fields``: the fields of the tuples."""
         fields = declare_fields(self.place, self._fields, fields)
+        self.check_names(fields)
         return make_keyed_shape(self.place, fields.concat(self._txid), self._key)
 
     def without_txid(self, shape: Shape) -> Shape:

@@ -335,14 +335,12 @@ class BatchState(RowFactory):
     kind: ClassVar[str] = "batch"
     state_type = BatchRows
     _beside = (SUFFIX,)
+    _reserved = (RANK, *(column.name for column in _OWN))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "key", None if self.key is None else Fields.of_columns(self.key))
         self._check_key()
-        for name in (*(self.columns or ()), *self._key, *self._txid):
-            if name.lower() in {RANK, *(column.name for column in _OWN)}:
-                raise DefinitionError(f"table {self.table!r}: the staged rows have a column {name!r}. Choose another")
         if self.txid is not None and self.key is not None:
             raise DefinitionError(
                 f"table {self.table!r}: with a key, a row replaces another one, which no rewind brings back; give key "

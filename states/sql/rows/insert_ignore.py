@@ -14,7 +14,7 @@ from ..connection import Connection
 from ..ledger import SqlFence
 from .base import RowFactory, RowPartition, fields_of
 from .row_checks import Checked, Reject, check_rows, transmissible
-from .table_writer import TableWriter, Wanted, Written, conflict_text, refusal_error
+from .table_writer import ROW, TableWriter, Wanted, Written, conflict_text, refusal_error
 
 LOG = logging.getLogger("states.sql")
 
@@ -148,6 +148,7 @@ class InsertIgnoreState(RowFactory):
     stages: ClassVar[bool] = True
     state_type = InsertIgnoreRows
     _shared = "insert-ignore"
+    _reserved = (ROW.name,)
 
     def __post_init__(self) -> None:
         super().__post_init__()

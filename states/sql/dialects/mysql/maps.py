@@ -23,9 +23,11 @@ from ...maps.combiners import PartialResults, Recipe
 from ..base import STAGED, check_taken, insert_text, marks, names, undo_if_none
 from ..bulk import FEW, blocks
 from .bulk import NO_STAGE, ROOM, Incoming, MySqlBulk, name_incoming, temporary_like
+from .table import OWN_KEY
 
 T = TypeVar("T")
 _KEYS_PER_READ = 1_000
+AT = "trident_at"
 _ROWS_TO_STAGE = 2_000  # from so many rows on, staging is faster
 _ROWS_TO_WRITE_STAGED = 10_000
 _ROWS_TO_BUILD = 200
@@ -41,6 +43,7 @@ class MySqlMaps(MySqlBulk):
     """The methods of `MySql` for map states."""
 
     listed = FEW
+    reserved = (OWN_KEY, AT)
 
     def read(
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
@@ -118,7 +121,7 @@ class MySqlMaps(MySqlBulk):
         """Combine with one load and one statement. The rows are loaded in key order and read in that order."""
         columns, arrays = recipe.columns, list(batch.columns)
         if wanted:
-            columns, arrays = [*columns, Column("trident_at", "bigint")], [*arrays, pa.array(range(len(batch)))]
+            columns, arrays = [*columns, Column(AT, "bigint")], [*arrays, pa.array(range(len(batch)))]
         with self._stage_rows(connection, recipe.table, columns, arrays) as staged:
             values, into = names(recipe.columns), names(recipe.columns)
             if recipe.kind is not StateType.NON_TRANSACTIONAL:
@@ -147,7 +150,7 @@ class MySqlMaps(MySqlBulk):
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]
     ) -> Iterator[str]:
         """A temporary table with these rows in order, with the column types of ``table``."""
-        selected = [f'"{c.name}"' if c.name != "trident_at" else 'CAST(0 AS SIGNED) AS "trident_at"' for c in columns]
+        selected = [f'"{c.name}"' if c.name != AT else f'CAST(0 AS SIGNED) AS "{AT}"' for c in columns]
         try:
             try:
                 temporary_like(connection, table, STAGED, ", ".join(selected))
@@ -179,7 +182,7 @@ def _text(value: Any) -> str:
 def _news(connection: Any, recipe: Recipe, staged: str, count: int) -> list[Any]:
     same = " AND ".join(f's."{key.name}" = t."{key.name}"' for key in recipe.keys)
     rows = connection.execute(
-        f'SELECT s.trident_at, t."{recipe.value.name}" FROM "{staged}" AS s'
+        f'SELECT s.{AT}, t."{recipe.value.name}" FROM "{staged}" AS s'
         f' STRAIGHT_JOIN "{recipe.table}" AS t ON {same}'
     ).fetchall()
     news: list[Any] = [None] * count

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from trident_py.errors import DefinitionError, StateError
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ....columns.values import Column, RefusedValue, decode_row, nameable, refusal, transpose
+from ....columns.values import Column, RefusedValue, decode_row, refusal, transpose
 from ....rows import share_rows
 from ...connection import Connection
 from ...dialects.base import names
@@ -226,8 +226,6 @@ class SequenceState(RowFactory):
         super().__post_init__()
         object.__setattr__(self, "sender", Fields.of_columns(self.sender))
         object.__setattr__(self, "sequence", Fields.of_columns(self.sequence))
-        for name in self.key:
-            nameable("column", name)
         for problem in self._problems():
             raise DefinitionError(f"table {self.table!r}: {problem}")
 
