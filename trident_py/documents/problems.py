@@ -17,9 +17,12 @@ def describe_errors(
 ) -> None:
     """Add pydantic's errors to the document; ``type_name`` is the name of the settings in messages."""
     for detail in error.errors(include_url=False, include_input=False):
-        at = (*where, *detail["loc"])
+        loc = detail["loc"]
+        if detail["type"] != "missing" and isinstance(loc[-1], str) and (*where, *loc) not in document.lines:
+            loc = loc[:-1]  # the name of a type, of several that the value may have
+        at = (*where, *loc)
         if not _already(document, at):
-            document.add(at, _words(document, at, settings, type_name, dict(detail)))
+            document.add(at, _words(document, at, settings, type_name, {**detail, "loc": loc}))
 
 
 def _already(document: Document, where: Where) -> bool:
