@@ -28,6 +28,10 @@ UNLIMITED: Mapping[str, Any] = {"queue.buffering.max.messages": 10_000_000, "que
 
 _OURS = {
     "bootstrap.servers": "it is the first argument",
+    "metadata.broker.list": "it is another name of bootstrap.servers, the first argument",
+    "isolation.level": "a state reads what is committed",
+    "auto.offset.reset": "a state reads its topic from the beginning",
+    "enable.auto.commit": "a state commits no offsets but those of consumed=",
     "transactional.id": "it is derived from the names of topology, state, partition and topic",
     "enable.idempotence": "it is always on",
     "group.id": "it is derived from the names of topology, state and partition",

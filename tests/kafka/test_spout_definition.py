@@ -45,6 +45,7 @@ BROKER = "localhost:9092"
         ),
         ({"topics": "a", "shareOffsets": True}, "shareOffsets needs groupId"),
         ({"topics": "a", "settings": {"group.id": "g"}}, "cannot be changed: use groupId"),
+        ({"topics": "a", "settings": {"metadata.broker.list": "h:1"}}, "cannot be changed: use bootstrap"),
         ({"topics": "a", "settings": {"isolation.level": "x"}}, "cannot be changed: use isolationLevel"),
         ({"topics": "a", "translator": len}, "fields= must name the values that it returns"),
         ({"topics": "a", "translator": 5, "fields": "n"}, "translator must be a function"),

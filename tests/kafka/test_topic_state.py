@@ -168,6 +168,8 @@ def test_records_that_are_too_large_together_are_told_the_setting_that_writes_th
         ({"value": []}, "name at least one field"),
         ({"partitions": 0}, "partitions must be an integer of at least 1"),
         ({"settings": {"group.id": "x"}}, "'group.id' cannot be changed"),
+        ({"settings": {"metadata.broker.list": "h:1"}}, "'metadata.broker.list' cannot be changed: it is another name"),
+        ({"settings": {"isolation.level": "read_uncommitted"}}, "'isolation.level' cannot be changed"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_birth(factory: Any, options: dict, words: str) -> None:

@@ -27,6 +27,7 @@ ISOLATION = ("read_committed", "read_uncommitted")
 OURS = {
     "auto.offset.reset": "use firstPollOffsetStrategy", "isolation.level": "use isolationLevel",
     "group.id": "use groupId", "bootstrap.servers": "use bootstrap",
+    "metadata.broker.list": "use bootstrap",
     "enable.auto.commit": "use groupId with shareOffsets", "enable.auto.offset.store": "use groupId with shareOffsets",
     "enable.partition.eof": "it is always on", "error_cb": "use the logger trident_py.kafka.librdkafka",
     "logger": "use the logger trident_py.kafka.librdkafka",
