@@ -15,6 +15,8 @@ from states.kafka.append.records import UnwritableError, as_bytes, json_texts
 from states.kafka.compacted.codec import Codec
 from trident_py import Fields
 from trident_py.errors import StateError
+from trident_py.extras.redis.maps.state import text_of, value_of
+from trident_py.state import OpaqueValue, StateType
 
 GET = http.HTTPMethod.GET
 
@@ -33,6 +35,17 @@ def test_equal_keys_have_one_record_in_a_compacted_topic() -> None:
 def test_a_whole_number_is_no_key_beside_decimals(key: Any) -> None:
     with pytest.raises(StateError, match="are two keys"):
         Codec("t", Fields("k decimal(5,2)"), Fields("v")).key_texts([[Decimal(2), key]])
+
+
+def test_a_number_that_python_does_not_write_is_refused_with_its_row() -> None:
+    codec, long = Codec("t", Fields("k"), Fields("v")), 1 << 20_000
+    with pytest.raises(StateError, match=r"row 1 of the batch .*: field 'k' .*cannot be written as JSON"):
+        codec.key_texts([[1, long]])
+    with pytest.raises(StateError, match=r"row 1 of the batch .*: field 'v' .*cannot be written as JSON"):
+        codec.value_texts([[1, long]], [["a", "b"]])
+    with pytest.raises(StateError, match=r"value <int: a number of 20,001 bits> .*4300 digits"):
+        text_of(StateType.OPAQUE, OpaqueValue(1, long, None))
+    assert value_of(StateType.OPAQUE, text_of(StateType.OPAQUE, OpaqueValue(1, 1 << 80, None))).curr == 1 << 80
 
 
 def test_records_hold_what_the_values_mean() -> None:

@@ -15,6 +15,7 @@ import datetime
 import decimal
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from json.encoder import encode_basestring
@@ -235,7 +236,8 @@ def json_texts(column: Column, column_values: Values) -> list[str]:
         kinds = set(map(type, values))
         simple = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
         if simple is not None:
-            return simple(column, values)
+            with suppress(ValueError):  # a number of more than 4,300 digits: refused below, with its index
+                return simple(column, values)
         return ["null" if value is None else _check_json(column, i, value) for i, value in enumerate(values)]
     text = _FORMS.get(family, _quote)
     encoded = column.encode(values)

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from states.rows import check_asked_behind
 from states.rows import share_rows as shared_rows
 
-from ....errors import DefinitionError, StateError
+from ....errors import DefinitionError, StateError, show
 from ....model.canonical import UnkeyableError, identity, key_of, to_plain
 from ....model.chunks import encodable
 from ....model.json_text import parse_json
@@ -134,7 +134,8 @@ def _no_number(name: str) -> Any:
 def exact(value: Any) -> Any:
     """Return the plain value, if JSON gives it back as it is. Raises StateError."""
     kind = type(value)
-    if kind is int or value is None or kind is bool or (kind is float and math.isfinite(value)):
+    short = kind is int and abs(value) < 1 << 64  # Python writes no number of more than 4,300 digits
+    if short or value is None or kind is bool or (kind is float and math.isfinite(value)):
         return value
     try:
         plain = to_plain(value)
@@ -145,7 +146,7 @@ def exact(value: Any) -> Any:
     except (UnkeyableError, ValueError, RecursionError) as error:
         why = str(error)
     raise StateError(
-        f"value {repr(value)[:80]} ({kind.__name__}): {why}. Nothing of the batch is written. Let the aggregator give "
+        f"value {show(value)[:80]} ({kind.__name__}): {why}. Nothing of the batch is written. Let the aggregator give "
         "numbers, texts, booleans, or lists and maps of them"
     )
 
