@@ -49,6 +49,15 @@ def test_a_row_is_kept_once_for_each_batch_with_how_often_it_came(database: str)
     ]  # fmt: skip
 
 
+def test_a_value_that_json_lacks_is_a_text_in_the_json_of_its_row(database: str) -> None:
+    """NaN was no JSON to a database, and beside a number that is too long all values were texts."""
+    rejects = Rejects("t", FENCE, store_of(parse_url(database)))
+    rejects.prepare()
+    write(rejects, database, 1, Reject({"k": 1, "v": float("nan"), "w": None, "x": 1 << 20_000}, "because"))
+    wanted = '{"k": 1, "v": "nan", "w": null, "x": "<int: a number of 20,001 bits>"}'
+    assert letters(database) == [("top", "st", 1, 1, "because", wanted)]
+
+
 def test_nothing_is_written_when_the_transaction_is_not(database: str) -> None:
     rejects = Rejects("t", None, store_of(parse_url(database)))
     rejects.prepare()

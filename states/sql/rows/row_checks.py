@@ -96,10 +96,14 @@ def _columns(declared: Sequence[str], key: bool = False) -> list[Column]:
 
 def _json(row: dict[str, Any]) -> str:
     """Return the row as JSON text, for reading and for `json.loads`; a value without a JSON form becomes a text."""
+    return "{" + ", ".join(f"{json.dumps(name)}: {_write_value(value)}" for name, value in row.items()) + "}"
+
+
+def _write_value(value: Any) -> str:
     try:
-        return json.dumps(row, default=_show)
+        return json.dumps(value, default=_show, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        return json.dumps({name: show(value) for name, value in row.items()})
+        return json.dumps(show(value))
 
 
 def _cut(value: Any) -> Any:
