@@ -257,7 +257,9 @@ def test_a_decimal_has_all_its_digits(drpc: LocalDRPC, submit: Submit) -> None:
     assert json.loads(text, parse_float=decimal.Decimal)[0][0] == amount
 
 
-@pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), {(1, 2): 3}, np.datetime64(1, "ns")])
+@pytest.mark.parametrize(
+    "value", [b"bytes", {1, 2}, object(), {(1, 2): 3}, np.datetime64(1, "ns"), decimal.Decimal("1E+999999999")]
+)
 def test_a_value_without_a_form_in_json_is_an_error_that_names_its_field(
     drpc: LocalDRPC, submit: Submit, value: Any
 ) -> None:

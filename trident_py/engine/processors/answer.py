@@ -44,6 +44,7 @@ class AnswerProcessor(Processor[Answer]):
         self.context.report("answer", [row_text(row, fields) for row in chunk.rows(fields)])
 
 
+_DIGITS = 4_000
 _UNFIT = (TypeError, ValueError, RecursionError, UnkeyableError)
 
 
@@ -99,6 +100,8 @@ def _plain(value: Any) -> Any:
 def _number(value: decimal.Decimal) -> int | float | None:
     if not value.is_finite():
         return None
+    if value.adjusted() > _DIGITS:  # written out, 1E+1000000 takes minutes
+        raise ValueError(f"it has more than {_DIGITS:,} digits before the point")
     if value == value.to_integral_value():
         return int(value)
     if decimal.Decimal(repr(float(value))) != value:
