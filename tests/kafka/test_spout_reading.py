@@ -153,6 +153,8 @@ def encoded(record: dict, before: bytes) -> bytes:
 BAD = {
     "string": (b"\xff", "b"),
     Json("n bigint"): ('{"n": "one"}', '{"n": 2}'),
+    Json("at timestamp"): ('{"at": "0001-01-01T00:00:00+01:00"}', '{"at": "0001-01-01T00:00:00Z"}'),
+    Json("day date"): ('{"day": "0000-06-01"}', '{"day": "9999-12-31"}'),  # Arrow has the year 0, Python has not
     Avro(SCHEMA): (b"\x02", encoded({"sensor": "b", "temp": None, "at": 0, "tags": []}, b"")),
 }
 

@@ -149,10 +149,18 @@ def _convert(values: list[Any], ddl: str, name: str) -> Column:
         if pa.types.is_binary(wanted):
             return pa.array([None if value is None else _bytes(value) for value in values], wanted)
         texts = pa.array([None if value is None else str(value) for value in values], pa.string())
-        return decimals(texts, wanted) if pa.types.is_decimal(wanted) else texts.cast(wanted)
+        return decimals(texts, wanted) if pa.types.is_decimal(wanted) else _times(texts, wanted)
     except ValueError as error:  # so are Arrow's and those of encodings
         why = with_advice(str(error))
         raise TridentError(f"field {name!r} is declared {ddl}, but a value does not fit: {why}") from error
+
+
+def _times(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
+    times = texts.cast(wanted)
+    years = pc.min_max(pc.year(times)).as_py()
+    if years["min"] is not None and not 1 <= years["min"] <= years["max"] <= 9999:  # Arrow has more than Python
+        raise ValueError("its year is outside 1 to 9999" + (" in UTC" if wanted == pa.timestamp("us", "UTC") else ""))
+    return times
 
 
 def _bytes(text: str) -> bytes:
