@@ -126,6 +126,16 @@ def test_a_decimal_of_sizes_that_do_not_exist_is_unknown(ddl: str) -> None:
         arrow_type(ddl)
 
 
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")], ids=str)
+@pytest.mark.parametrize("day", [-719_163, 2_932_897])
+def test_a_day_of_a_file_that_python_does_not_have_is_told(kind: pa.DataType, day: int) -> None:
+    """Arrow has the years 0 and 10000, as CSV and Parquet may."""
+    days = pa.array([None, day], pa.int32())
+    column = days.cast(kind) if kind == pa.date32() else pa.array([None, day * 86_400_000_000]).cast(kind)
+    with pytest.raises(TridentError, match="a date or time is outside the years 1 to 9999"):
+        Chunk({"at": column}, 2).pylist("at")
+
+
 @pytest.mark.parametrize(("day", "hours"), [(datetime.datetime.min, 1), (datetime.datetime.max, -1)])
 def test_a_time_whose_utc_python_does_not_have_is_told(day: datetime.datetime, hours: int) -> None:
     """It was an OverflowError in whatever read it."""

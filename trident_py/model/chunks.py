@@ -217,10 +217,13 @@ def _value(row: Sequence[Any], index: int) -> Any:
 
 
 def to_list(column: Column) -> list:
-    """Return a column as Python objects."""
+    """Return a column as Python objects. Raises TridentError for a date or time that Python does not have."""
     if isinstance(column, list):
         return column
-    return column.to_pylist()
+    try:
+        return column.to_pylist()
+    except OverflowError:
+        raise TridentError("a date or time is outside the years 1 to 9999, and Python has no other") from None
 
 
 def single(column: pa.ChunkedArray) -> pa.Array:
@@ -231,9 +234,7 @@ def single(column: pa.ChunkedArray) -> pa.Array:
 
 def kinds_of(column: list) -> set[type]:
     """Return the types of the values, without NoneType."""
-    kinds = set(map(type, column))
-    kinds.discard(type(None))
-    return kinds
+    return set(map(type, column)) - {type(None)}
 
 
 def encodable(text: str) -> bool:
@@ -269,8 +270,7 @@ _DDL = {
     "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"),
 }  # fmt: skip
 _SIZED = re.compile(r"decimal(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
-_FIRST = pa.scalar(datetime.datetime(1, 1, 1, tzinfo=datetime.UTC), _DDL["timestamp"])
-_LAST = pa.scalar(datetime.datetime.max.replace(tzinfo=datetime.UTC), _DDL["timestamp"])
+_NO_YEARS = pa.array([0, 10_000])
 _DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _PYTHON_OF_ARROW: dict[pa.DataType, type] = {
     pa.string(): str, pa.float64(): float, pa.float32(): float, pa.bool_(): bool, pa.binary(): bytes,
@@ -329,7 +329,7 @@ def convert(column: Column, ddl: str, name: str) -> Column:
 
 def _exceeds(column: list, array: pa.Array) -> str:
     """Return which value Arrow took that is none of the type; "" if there is none."""
-    if array.type == _FIRST.type and pc.any(pc.or_(pc.less(array, _FIRST), pc.greater(array, _LAST))).as_py():
+    if array.type == _DDL["timestamp"] and pc.any(pc.is_in(pc.year(array), _NO_YEARS)).as_py():
         return "a time is outside the years 1 to 9999 in UTC"
     if array.type == pa.float32() and _grew(pa.array(column, pa.float64()), array):
         return "a number is too large for 32 bits; declare double"
