@@ -223,6 +223,14 @@ REFUSED = {
     "a case that falls through": (
         "int f(int n) { int r = 0; switch (n) { case 1: r = 1; case 2: r += 2; } return r; }", "falls through",
     ),
+    "a jump out of a block": (
+        "int f() { int n = 1; out: { if (n > 0) { break out; } n = 9; } return n; }", "something else than a loop",
+    ),
+    "a jump out of a block from its loop": (
+        "int f() { int n = 0; out: { while (true) { if (n++ > 2) { break out; } } } return n; }",
+        "something else than a loop",
+    ),
+    "a short of an array that is used and counted up": ("int f(short[] a) { return a[0]++; }", "for short"),
     "a name of nobody": ("int f() { return nowhere; }", "nowhere"),
 }  # fmt: skip
 
@@ -330,6 +338,17 @@ def test_a_given_class_is_not_taken_for_one_of_the_same_name_of_storm(tmp_path: 
     (tmp_path / "FixedBatchSpout.java").write_text("package other; public class FixedBatchSpout { int f; }")
     [_, spouts] = translate_files([tmp_path / "FixedBatchSpout.java", tmp_path / "Spouts.java"])
     assert "from trident_py.testing import FixedBatchSpout" in spouts.text
+
+
+def test_a_local_does_not_hide_the_module_of_another_file(tmp_path: Path) -> None:
+    rates, shop = tmp_path / "Rates.java", tmp_path / "Shop.java"
+    rates.write_text("class Rates { static int read() { return 4; } }")
+    shop.write_text("class Shop { static int f() { int rates = Rates.read(); return rates + Rates.read(); } }")
+    for module in translate_files([rates, shop]):
+        (tmp_path / f"{module.source.module}.py").write_text(module.text)
+    command = [sys.executable, "-c", "import shop; print(shop.f())"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "8\n", done.stderr
 
 
 def test_an_answer_of_drpc_is_the_text_that_storm_returns(tmp_path: Path) -> None:

@@ -100,11 +100,12 @@ def _cut_from_main(main: Class, scope: Scope) -> list[str]:
     inner = body_scope(main, class_scope(main, scope), instance=False)
     drpc = _drpc_parameter(statements[:end], needed)
     if drpc:
-        inner.declare(drpc, scope.read_type(child(_declaration(statements, drpc), "type")))
+        drpc = inner.declare(drpc, scope.read_type(child(_declaration(statements, drpc), "type")))
     kept = scope.report.statements, list(scope.report.findings)
     lines = list(statement_lines(needed, inner))
     scope.report.statements, scope.report.findings[:] = kept
-    return [f"def build({f'{drpc}=None' if drpc else ''}):", *indent(lines), f"    return {declared}"]
+    head = f"def build({f'{drpc}=None' if drpc else ''}):"
+    return [head, *indent(lines), f"    return {inner.locals[declared].python}"]
 
 
 def _topology_name(statements: list[Node]) -> str | None:

@@ -14,7 +14,7 @@ from .layout import break_lines
 from .operators import update_parts
 from .scope import Scope, hoisting
 from .source import COMMENTS, Untranslatable, child, children, optional, text
-from .statements import EFFECTS, after_loop, block_lines, handles, indent, statement_lines
+from .statements import EFFECTS, LOOPS, after_loop, block_lines, handles, indent, statement_lines
 
 
 def _condition(node: Node, scope: Scope) -> str:
@@ -270,7 +270,7 @@ def _case_lines(part: list[Node], scope: Scope, switch: Node) -> list[str]:
     nodes = list(part)
     while len(children_of(nodes)) == 1 and children_of(nodes)[0].type == "block":
         nodes = children_of(nodes)[0].named_children
-    if children_of(nodes) and children_of(nodes)[-1].type == "break_statement":
+    if children_of(nodes) and _is_plain_break(children_of(nodes)[-1]):
         nodes = nodes[: nodes.index(children_of(nodes)[-1])]
     for one in nodes:
         _refuse_breaks(one)
@@ -279,15 +279,14 @@ def _case_lines(part: list[Node], scope: Scope, switch: Node) -> list[str]:
     return list(statement_lines(nodes, scope))
 
 
+def _is_plain_break(node: Node) -> bool:
+    """Tell whether a node leaves the switch: one with a label leaves a loop around it."""
+    return node.type == "break_statement" and not children(node)
+
+
 def _refuse_breaks(node: Node) -> None:
-    if node.type == "break_statement":
+    if _is_plain_break(node):
         raise Untranslatable(node, "a break inside a case is not translated")
-    if node.type not in (
-        "for_statement",
-        "while_statement",
-        "enhanced_for_statement",
-        "do_statement",
-        "switch_expression",
-    ):
+    if node.type not in (*LOOPS, "switch_expression"):
         for one in node.children:
             _refuse_breaks(one)

@@ -47,11 +47,11 @@ def translate_files(paths: Iterable[Path]) -> list[Module]:
 
 def _flatten(classes: list[Class], source: JavaSource) -> None:
     """Mark the classes whose members stand in the module: those of the class of the file, and others beside them."""
-    taken: set[str] = set()
+    taken = source.members
     for cls in sorted(classes, key=lambda one: one.name != source.path.stem):
         names = {*cls.fields, *(method.python for method in cls.methods)}
         cls.flat = taken.isdisjoint(names)
-        taken |= names if cls.flat else set()
+        taken.update(names if cls.flat else ())
 
 
 def _is_flat(cls: Class, made: set[str]) -> bool:

@@ -23,6 +23,11 @@ def is_wide(code: Code) -> bool:
     return code.type.is_whole and (code.wide or WIDE.search(code.text) is not None)
 
 
+def is_short(code: Code) -> bool:
+    """Tell whether counting soon leaves the range of a type."""
+    return code.type.primitive in ("byte", "short")
+
+
 @handles("binary_expression")
 def binary_expression(node: Node, scope: Scope) -> Code:
     operator = text(child(node, "operator"))
@@ -211,7 +216,7 @@ def _unwrap(code: Code, kind: Type) -> str:
 
 
 def wrap_overflow(written: str, kind: Type) -> str:
-    return f"to_{'long' if kind.name == 'long' else 'int'}({written})"
+    return f"to_{kind.primitive if kind.primitive in ('long', 'short', 'byte') else 'int'}({written})"
 
 
 def _constant(written: str, kind: Type) -> str:
@@ -267,9 +272,13 @@ def update_expression(node: Node, scope: Scope) -> Code:
     if value.text.isidentifier():
         if text(target) not in scope.locals:
             scope.frame.globals.add(value.text)
-        changed = f"({value.text} := {value.text} {sign} 1)"
-        return Code(changed if before else f"{changed} {'-' if step > 0 else '+'} 1", value.type, True)
+        wraps = is_wide(value) or is_short(value)
+        changed = f"({value.text} := {_count(value.text, sign, value.type, wraps)})"
+        counted = changed if before else _count(changed, "-" if step > 0 else "+", value.type, wraps)
+        return Code(counted, value.type, True, wraps)
     owner, _, name = value.text.rpartition(".")
+    if is_short(value):
+        raise Untranslatable(node, f"{text(node)}, whose value is used, is not translated for {value.type}")
     if target.type == "array_access":
         array, index = (translate(child(target, part), scope).text for part in ("array", "index"))
         call = f"post_update({array}, {index}, {step})"
@@ -278,6 +287,10 @@ def update_expression(node: Node, scope: Scope) -> Code:
     else:
         raise Untranslatable(node, f"{text(node)}, whose value is used, is not translated here")
     return Code(f"{call} {sign} 1" if before else call, value.type, True)
+
+
+def _count(written: str, sign: str, kind: Type, wraps: bool) -> str:
+    return wrap_overflow(f"{written} {sign} 1", kind) if wraps else f"{written} {sign} 1"
 
 
 def update_parts(node: Node) -> tuple[Node, bool, int]:

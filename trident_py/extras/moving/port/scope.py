@@ -82,7 +82,10 @@ class Scope:
         return self.inner(in_loop=True, label="", labels=(*self.labels, self.label), **changes)
 
     def declare(self, name: str, kind: Type) -> str:
+        """Return the Python name of a local: another one than that of what stands in the module, or of a module."""
         python = python_name(name)
+        modules = (one.module for one in self.world.sources if one is not self.source)
+        python += "_" if name in self.source.members or python in modules else ""
         self.locals[name] = LocalVariable(python, kind, self.in_loop)
         self.frame.names.add(python)
         return python

@@ -42,7 +42,7 @@ class Untranslatable(Exception):
 @dataclass(eq=False)
 class JavaSource:
     """A parsed file. ``imports``: what the simple name of an imported class means; ``wildcards``: packages and
-    classes; ``given``: the full names of the classes of all files."""
+    classes; ``given``: the full names of the classes of all files; ``members``: of classes that became the module."""
 
     path: Path
     root: Node
@@ -52,6 +52,7 @@ class JavaSource:
     package: str = ""
 
     given: set[str] = field(default_factory=set)
+    members: set[str] = field(default_factory=set)
 
     @cached_property
     def aliases(self) -> dict[str, str]:

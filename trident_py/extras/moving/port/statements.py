@@ -15,10 +15,11 @@ from .effects import has_effects, is_steady
 from .expressions import array_values, as_number, class_named, coerce, translate
 from .java_types import Type
 from .layout import add_comment, break_lines
-from .operators import compound, is_wide, update_parts, wrap_overflow
+from .operators import compound, is_short, is_wide, update_parts, wrap_overflow
 from .scope import Scope, hoisting
 from .source import COMMENTS, Untranslatable, child, children, comment_lines, is_beside, optional, text, walk
 
+LOOPS = ("for_statement", "while_statement", "enhanced_for_statement", "do_statement")
 Handler = Callable[[Node, Scope], list[str]]
 HANDLERS: dict[str, Handler] = {}
 
@@ -236,7 +237,7 @@ def update(node: Node, scope: Scope) -> list[str]:
     if not target.type.is_number:
         raise Untranslatable(node, f"{target.type} is no number")
     sign = "+" if step > 0 else "-"
-    if is_wide(target):
+    if is_wide(target) or is_short(target):
         return [*first, f"{target.text} = {wrap_overflow(f'{target.text} {sign} 1', target.type)}"]
     return [*first, f"{target.text} {sign}= 1"]
 
@@ -371,7 +372,7 @@ def continue_statement(node: Node, scope: Scope) -> list[str]:
 def _jump(word: str, node: Node, scope: Scope) -> list[str]:
     """Translate a jump to a label of an outer loop: a flag that the loops in between look at."""
     label = text(children(node)[0]) if children(node) else ""
-    if not label or label == scope.labels[-1]:
+    if not label or scope.labels[-1:] == (label,):
         return []
     if label not in scope.labels:
         raise Untranslatable(node, f"{word} {label} leaves something else than a loop")
@@ -397,8 +398,8 @@ def after_loop(lines: list[str], scope: Scope) -> list[str]:
 
 @handles("labeled_statement")
 def labeled(node: Node, scope: Scope) -> list[str]:
-    label, loop = children(node)
-    return statement(loop, scope.inner(label=text(label)))
+    label, labelled = children(node)
+    return statement(labelled, scope.inner(label=text(label) if labelled.type in LOOPS else ""))
 
 
 @handles("explicit_constructor_invocation")
