@@ -11,7 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from .errors import DateTimeParseError, ParseError
-from .numbers import quotient
+from .numbers import quotient, to_int
 
 __all__ = [
     "ChronoUnit",
@@ -35,6 +35,7 @@ __all__ = [
 
 UTC = datetime.UTC
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
 _LETTERS = {
     "yyyy": "%Y", "uuuu": "%Y", "yy": "%y", "MMMM": "%B", "MMM": "%b", "MM": "%m", "dd": "%d", "HH": "%H", "hh": "%I",
     "mm": "%M", "ss": "%S", "EEEE": "%A", "EEE": "%a", "E": "%a", "a": "%p", "DDD": "%j", "Z": "%z", "XXX": "%:z",
@@ -63,9 +64,25 @@ def between(start: Any, end: Any, unit: ChronoUnit) -> int:
     return quotient(_distance(start, end), unit.value)
 
 
+@total_ordering
 class JavaDuration:
     def __init__(self, millis: int) -> None:
         self.millis = millis
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JavaDuration) and self.millis == other.millis
+
+    def __lt__(self, other: JavaDuration) -> bool:
+        return self.millis < other.millis
+
+    def __hash__(self) -> int:
+        return hash(self.millis)
+
+    def __str__(self) -> str:
+        sign, rest = ("-" if self.millis < 0 else ""), abs(self.millis)
+        hours, minutes, seconds = rest // 3_600_000, rest // 60_000 % 60, f"{rest % 60_000 / 1000:.3f}".rstrip("0")
+        parts = [f"{sign}{count}{unit}" for count, unit in ((hours, "H"), (minutes, "M")) if count]
+        return "PT" + "".join([*parts, *([f"{sign}{seconds.rstrip('.')}S"] if rest % 60_000 or not parts else [])])
 
     @classmethod
     def between(cls, start: Any, end: Any) -> JavaDuration:
@@ -326,6 +343,29 @@ def parse_date_time(text: str) -> datetime.datetime:
 def date_time_text(moment: datetime.datetime) -> str:
     seconds = f":{moment.second:02d}" if moment.second or moment.microsecond else ""
     return f"{moment:%Y-%m-%dT%H:%M}{seconds}{_fraction(moment.microsecond * 1000) if moment.microsecond else ''}"
+
+
+def hash_of_time(value: Any) -> int | None:
+    """Return the hash code of a date or a time, or None for something else. Python's differs in each process."""
+    if isinstance(value, datetime.datetime):
+        nanos = (value - value.replace(hour=0, minute=0, second=0, microsecond=0)) // _MICROSECOND * 1000
+        return _hash_of_date(value) ^ _fold(nanos)
+    if isinstance(value, datetime.date):
+        return _hash_of_date(value)
+    if isinstance(value, JavaDuration):
+        return _fold(value.millis // 1000) + 51 * (value.millis % 1000 * 1_000_000)
+    if isinstance(value, Instant):
+        return _fold(value.seconds) + 51 * value.nanos
+    return _fold(value.getTime()) if isinstance(value, Date) else None
+
+
+def _hash_of_date(date: datetime.date) -> int:
+    return (date.year & 0xFFFFF800) ^ ((date.year << 11) + (date.month << 6) + date.day)
+
+
+def _fold(number: int) -> int:
+    """Return the hash code of a Long."""
+    return to_int(number ^ (number >> 32))
 
 
 def day_of_week(date: datetime.date) -> DayOfWeek:

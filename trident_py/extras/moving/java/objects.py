@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from ....model.partitioning import java_hash
 from ....state.serializers import java_double
-from .dates import date_time_text
+from .dates import date_time_text, hash_of_time
 from .numbers import compare_doubles, to_float, to_int
 
 __all__ = [
@@ -162,7 +163,11 @@ def _hash_of_object(value: Any) -> int:
         for field in dataclasses.fields(value):
             result = 31 * result + hash_code(getattr(value, field.name))
         return to_int(result)
-    return to_int(value.__hash__())
+    if isinstance(value, UUID):
+        half = value.int >> 64 ^ value.int
+        return to_int(half ^ half >> 32)
+    time = hash_of_time(value)
+    return to_int(value.__hash__() if time is None else time)
 
 
 def compare(a: Any, b: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....operations.ordering import JavaHeap
 from .errors import NoSuchElementError
-from .objects import compare
+from .objects import compare, to_text
 
 __all__ = ["LinkedList", "PriorityQueue"]
 
@@ -77,3 +77,6 @@ class PriorityQueue:
 
     def __contains__(self, value: object) -> bool:
         return value in self._heap.items
+
+    def __str__(self) -> str:
+        return to_text(self._heap.items)

@@ -11,7 +11,7 @@ from typing import Any
 from .collections import HashMap, HashSet
 from .containers import add_all, compute_if_absent, maximum, merge, minimum
 from .errors import IllegalStateError, NoSuchElementError
-from .objects import compare, to_text
+from .objects import compare, equals, hash_code, to_text
 
 __all__ = [
     "JStream", "Optional", "and_then", "averaging", "both", "collecting_and_then", "concat", "counting", "either",
@@ -25,6 +25,12 @@ Collector = Callable[[list[Any]], Any]
 class Optional:
     def __init__(self, value: Any) -> None:
         self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Optional) and equals(self._value, other._value)
+
+    def __hash__(self) -> int:
+        return hash_code(self._value)
 
     def isPresent(self) -> bool:
         return self._value is not None

@@ -315,7 +315,7 @@ class StringTokenizer:
 
 
 _WIDE = Context(prec=800)
-_FORMAT = re.compile(r"%(?:(\d+)\$)?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
+_FORMAT = re.compile(r"%(?:(\d+)\$|(<))?([-#+ 0,(]*)(\d+)?(?:\.(\d+))?([a-zA-Z%])")
 
 
 def format_located(locale: Any, pattern: str, *values: Any) -> str:
@@ -324,14 +324,16 @@ def format_located(locale: Any, pattern: str, *values: Any) -> str:
 
 def format_text(pattern: str, *values: Any) -> str:
     """Return ``String.format(pattern, values)`` in the root locale."""
-    left = iter(values)
+    left, last = iter(range(len(values))), -1
 
     def fill(match: re.Match[str]) -> str:
-        number, flags, width, precision, kind = match.groups()
+        nonlocal last
+        number, again, flags, width, precision, kind = match.groups()
         if kind in "n%":
             return _pad("\n" if kind == "n" else "%", flags, width if kind == "%" else None)
         try:
-            value = values[int(number) - 1] if number else next(left)
+            last = last if again else int(number) - 1 if number else next(left)
+            value = values[last] if last >= 0 else values[len(values)]
         except (StopIteration, IndexError):
             raise ValueError(f"Format specifier '{match[0]}'") from None
         text = _convert(value, kind, flags, None if precision is None else int(precision), int(width or 0))
