@@ -255,6 +255,15 @@ def test_rows_that_cannot_be_compared(tmp_path: Path) -> None:
     assert told(ours, ours)[1]["left"]["keys"] == 0
 
 
+def test_two_keys_that_a_map_makes_one_are_told(tmp_path: Path) -> None:
+    left, right, keys = tmp_path / "l.csv", tmp_path / "r.csv", tmp_path / "keys.csv"
+    left.write_text("id,n\nx,1\ny,1\n")
+    right.write_text("id,n\na,1\n")
+    keys.write_text("x,a\ny,a\n")
+    done = run(str(left), str(right), "--key", "id", "--map", str(keys))
+    assert (done.exit_code, "line 2: key ['a'] of the right side is there twice" in done.output) == (2, True), done.output
+
+
 def test_keys_of_a_map_take_the_types_of_rows(tmp_path: Path) -> None:
     storm, ours = tmp_path / "storm", as_inserted(tmp_path, [(1, "a", "1.50"), (2, "b", "2.00")])
     storm.write_text('{"key": "1", "value": "a"}\n{"key": "2", "value": "c"}')

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from testbed.storm import ZooKeeper
 from trident_py.checkpoints.append_log import entries_of, write_journal
 from trident_py.cli import trident
 from trident_py.errors import TridentError
+from trident_py.extras.moving import zookeeper
 from trident_py.extras.moving.zookeeper import _check_still
 from trident_py.extras.txid.components import components_in
 
@@ -232,6 +234,32 @@ def test_a_live_zookeeper_of_several_topologies(place: Path) -> None:
         elsewhere.output
     )
     assert (done.exit_code, positions()) == (0, {"a": "a8", "b": "b8"}), done.output
+
+
+class LaggingServer:
+    """A client of a server that has the last batch once it was told to catch up."""
+
+    def __init__(self, *hosts: Any, **settings: Any) -> None:
+        self.batch = 7
+
+    def sync(self, path: str) -> None:
+        self.batch = 8
+
+    def get(self, path: str) -> tuple[bytes, SimpleNamespace]:
+        return str(self.batch).encode(), SimpleNamespace(last_modified_transaction_id=self.batch)
+
+    def get_children(self, path: str) -> list[str]:
+        return [] if path.endswith("/currtx") else ["currtx"] if path.endswith("/mine") else ["mine"]
+
+    def start(self, timeout: float) -> None: ...
+    def stop(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def test_a_server_that_lags_behind_is_read_when_it_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kazoo.client.KazooClient", LaggingServer)
+    monkeypatch.setattr(zookeeper, "STILL", 0)
+    assert zookeeper.read_live("zoo", "/transactional", ["mine"])["/transactional/mine/currtx"] == "8"
 
 
 def test_a_topology_that_still_runs_is_seen() -> None:

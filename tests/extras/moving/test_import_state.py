@@ -278,6 +278,16 @@ def test_redis_into_a_table_and_in_place(hash_: str | None, redis: str, tmp_path
 
 
 @pytest.mark.servers
+def test_a_value_that_is_changed_in_place_keeps_all_digits(redis: str, tmp_path: Path) -> None:
+    import redis as client
+
+    server, name = client.from_url(redis), tmp_path.name
+    server.hset(name, "a", '[8,5,{"sum": 12345678901234567.89}]')
+    rebase_in_place(RedisSource(redis, name, OPAQUE), UNDER_WAY, False, lambda keys: None).check("in place")
+    assert server.hget(name, "a").count(b"12345678901234567.89") == 2
+
+
+@pytest.mark.servers
 def test_a_value_that_expires_still_does_after_it_was_changed_in_place(redis: str, tmp_path: Path) -> None:
     import redis as client
 

@@ -171,6 +171,7 @@ def read_key_map(file: Path, declared: Fields | None) -> dict[bytes, Key]:
     """Return the keys of the right side by the canonical form of those of the left one. The file is CSV without a
     header: the fields of the one, then those of the other. Raises DefinitionError."""
     pairs: dict[bytes, Key] = {}
+    mapped: dict[bytes, bytes] = {}
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
             for number, row in enumerate(csv.reader(lines), 1):
@@ -181,6 +182,10 @@ def read_key_map(file: Path, declared: Fields | None) -> dict[bytes, Key]:
                     left, right = key_fields([tuple(row[:half]), tuple(row[half:])], declared, None)
                     if pairs.setdefault(canonical(left), right) != right:
                         raise DefinitionError(f"--map {file}, line {number}: key {list(left)!r} is there twice")
+                    if mapped.setdefault(canonical(right), canonical(left)) != canonical(left):
+                        raise DefinitionError(
+                            f"--map {file}, line {number}: key {list(right)!r} of the right side is there twice"
+                        )
     except (OSError, UnicodeDecodeError, csv.Error, StateError) as error:
         raise DefinitionError(f"--map {file}: {error}") from error
     return pairs

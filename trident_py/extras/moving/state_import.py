@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
@@ -154,7 +155,7 @@ def rebase_in_place(
     with source.open() as client:
         for names, texts in source.pages(client, SIZE):
             keys = source.keys(names)
-            before = decode(source.kind, keys, texts)
+            before = decode(source.kind, keys, texts, Decimal)
             kept, values = rebase(keys, before)
             there, after = dict(zip(keys, before, strict=True)), dict(zip(kept, values, strict=True))
             changed = {key: value for key, value in after.items() if value != there[key]}
@@ -162,6 +163,6 @@ def rebase_in_place(
             source.change(client, changed, [key for key in keys if key not in after])
             sent.add(as_text(kept, values))
             sent.note(kept)
-            found.add(as_text(kept, decode(source.kind, kept, source.texts(client, kept)) if kept else []))
+            found.add(as_text(kept, decode(source.kind, kept, source.texts(client, kept), Decimal) if kept else []))
             tell(rebase.tally.taken)
         return Result(rebase.tally, sent.keys, source.count(client), sent.text, found.text)

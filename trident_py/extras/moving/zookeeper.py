@@ -79,6 +79,7 @@ def read_live(hosts: str, root: str, streams: Collection[str]) -> Nodes:
     client = _client(KazooClient, hosts)
     try:
         client.start(SECONDS)
+        client.sync(root)  # a server may lag behind the others, and would give the positions of an earlier batch
         before = dict(_walk(client, root)) or {f"/{name}": ("", 0) for name in client.get_children("/")}
         time.sleep(STILL)
         for stream in streams:
