@@ -230,6 +230,17 @@ REFUSED = {
         "int f() { int n = 0; out: { while (true) { if (n++ > 2) { break out; } } } return n; }",
         "something else than a loop",
     ),
+    "a switch behind something that is done first": (
+        "int n; int go() { return ++n; } int f() { return go() + switch (n) { case 1 -> 5; default -> 6; }; }",
+        "behind 'go()'",
+    ),
+    "a switch that may not be reached": (
+        "int n; int f(boolean b) { return b ? switch (n++) { case 1 -> 5; default -> 6; } : 7; }", "only one way",
+    ),
+    "a switch behind and": (
+        "int n; boolean f(boolean b) { return b && switch (n++) { case 1 -> true; default -> false; }; }",
+        "only one way",
+    ),
     "a short of an array that is used and counted up": ("int f(short[] a) { return a[0]++; }", "for short"),
     "a name of nobody": ("int f() { return nowhere; }", "nowhere"),
 }  # fmt: skip

@@ -319,12 +319,11 @@ def adjust(name: str, kind: str, arguments: list[Code]) -> list[Code]:
         return [coerce(code, both)._replace(type=both) for code in arguments]
     if kind in ("Integer", "Long") and name != "valueOf":
         return [as_number(code) for code in arguments]
-    if name in ("format", "printf") and len(arguments) == 2 and arguments[1].type.name == "[]":
-        return [arguments[0], arguments[1]._replace(text=f"*{arguments[1].text}")]
-    if (kind, name) in (("Arrays", "asList"), ("List", "of"), ("Set", "of")) and len(arguments) == 1:
-        only = arguments[0]
-        if only.type.name == "[]":
-            return [Code(f"*{only.text}", only.type.arg(0))]
+    count = 2 if name in ("format", "printf") else library.VARARGS.get((kind, name))
+    if count == len(arguments) and arguments[-1].type.name == "[]":
+        *first, last = arguments
+        if not last.type.arg(0).is_primitive or kind == "IntStream":
+            return [*first, Code(f"*{last.text}", last.type.arg(0))]
     return arguments
 
 

@@ -91,6 +91,13 @@ def lineage(name: str) -> list[str]:
     return found if found[-1] == "Object" else [*found, "Object"]
 
 
+VARARGS = {
+    ("Arrays", "asList"): 1, ("List", "of"): 1, ("Set", "of"): 1, ("JStream", "of"): 1, ("IntStream", "of"): 1,
+    ("Objects", "hash"): 1, ("Collections", "addAll"): 2,
+}  # fmt: skip
+"""Methods whose last argument may be an array of all further ones, and how many they then get."""
+
+
 def find(kind: str, name: str, types: list[Type], statement: bool = False) -> TableEntry | None:
     """Return the entry of a method, for arguments of these types."""
     keys = _keys(name, types)

@@ -14,7 +14,7 @@ from .layout import break_lines
 from .operators import update_parts
 from .scope import Scope, hoisting
 from .source import COMMENTS, Untranslatable, child, children, optional, text
-from .statements import EFFECTS, LOOPS, after_loop, block_lines, handles, indent, statement_lines
+from .statements import EFFECTS, LOOPS, after_loop, block_lines, handles, indent, moves, statement_lines
 
 
 def _condition(node: Node, scope: Scope) -> str:
@@ -171,6 +171,7 @@ def switch_statement(node: Node, scope: Scope) -> list[str]:
 @expressions.handles("switch_expression")
 def switch_value(node: Node, scope: Scope) -> Code:
     """Translate a switch whose value is used: an `if` before the statement that sets a variable."""
+    _refuse_late(node, scope)
     name = scope.frame.fresh("chosen")
     kinds: list[Type] = []
 
@@ -195,6 +196,33 @@ def switch_value(node: Node, scope: Scope) -> Code:
         kind = other if kind.name == "null" else kind
     scope.frame.before += lines
     return Code(name, kind)
+
+
+def _refuse_late(node: Node, scope: Scope) -> None:
+    """Refuse a switch that Java reaches behind something else of its statement, or perhaps not: here it comes first."""
+    inside, around = node, node.parent
+    while around is not None and not around.type.endswith(_ENDS):
+        operator = optional(around, "operator")
+        chosen = operator is not None and text(operator) in ("&&", "||") and inside == optional(around, "right")
+        if chosen or (around.type == "ternary_expression" and inside != optional(around, "condition")):
+            raise Untranslatable(node, "a switch that only one way of an expression reaches is not translated")
+        earlier = [one for one in _list_before(inside, around) if moves(one, [node], scope)]
+        if earlier:
+            raise Untranslatable(node, f"a switch behind {text(earlier[0])!r} in an expression is not translated")
+        inside, around = around, around.parent
+
+
+_ENDS = ("_statement", "lambda_expression", "block", "_body", "field_declaration", "switch_rule", "_group")
+
+
+def _list_before(inside: Node, around: Node) -> list[Node]:
+    """Return what Java evaluates in a node before one of its parts; of an assignment's target, its place alone."""
+    first = around.named_children[: around.named_children.index(inside)]
+    apart = [optional(around, "name"), optional(around, "type")]
+    found = [one for one in first if one not in apart and one.type not in COMMENTS]
+    if around.type == "assignment_expression" and text(child(around, "operator")) == "=":
+        return [part for one in found for part in one.named_children if part != optional(one, "field")]
+    return found
 
 
 def _switch(node: Node, scope: Scope, case: object) -> list[str]:

@@ -15,7 +15,7 @@ from .java_types import BOOLEAN, INT, STRING, Type, promote
 from .scope import Scope
 from .source import Untranslatable, child, children, text
 
-WIDE = re.compile(r"\bto_(int|long)\(|hash_code\(|\d{10,}|nextInt\(\)|nextLong\(\)|shift_right")
+WIDE = re.compile(r"\bto_(int|long)\(|hash_code\(|\d{10,}|0x[0-9a-f]{8,}|nextInt\(\)|nextLong\(\)|shift_right")
 """What may make a sum leave the range of its type."""
 
 

@@ -194,7 +194,7 @@ def _target(node: Node, later: list[Node], scope: Scope) -> tuple[list[str], Cod
     if code.text.isidentifier() and (node.type != "identifier" or text(node) not in scope.locals):
         scope.frame.globals.add(code.text)
     owner = optional(node, "object")
-    if owner is None or class_named(owner, scope) is not None or not _moves(owner, later, scope):
+    if owner is None or class_named(owner, scope) is not None or not moves(owner, later, scope):
         return [], code
     before, _, name = code.text.rpartition(".")
     place = scope.frame.fresh("owner")
@@ -208,10 +208,10 @@ def _item(node: Node, later: list[Node], scope: Scope) -> tuple[list[str], Code]
     if code.type.name == "byte":
         raise Untranslatable(node, "bytes do not change in Python")
     lines, owner, place = [], array.text, as_number(index).text
-    if _moves(array_node, [index_node, *later], scope):
+    if moves(array_node, [index_node, *later], scope):
         owner = scope.frame.fresh("values")
         lines += break_lines(f"{owner} = {array.text}")
-    if _moves(index_node, later, scope):
+    if moves(index_node, later, scope):
         name = scope.frame.fresh("place")
         lines += break_lines(f"{name} = checked({place})")
         return lines, Code(f"{wrap(owner)}[{name}]", code.type)
@@ -219,7 +219,7 @@ def _item(node: Node, later: list[Node], scope: Scope) -> tuple[list[str], Code]
     return lines, Code(f"{wrap(owner)}[checked({place})]" if plain else f"{wrap(owner)}[{place}]", code.type)
 
 
-def _moves(node: Node, later: list[Node], scope: Scope) -> bool:
+def moves(node: Node, later: list[Node], scope: Scope) -> bool:
     """Tell whether an expression does something, or would give something else behind what is evaluated later."""
     return has_effects(node, scope) or any(has_effects(one, scope) and not is_steady(node, one, scope) for one in later)
 
