@@ -16,7 +16,7 @@ from uuid import UUID
 from ....model.partitioning import java_hash
 from ....state.serializers import java_double
 from .dates import date_time_text, hash_of_time
-from .numbers import compare_doubles, to_float, to_int
+from .numbers import compare_doubles, to_byte, to_float, to_int
 
 __all__ = [
     "Atomic",
@@ -149,6 +149,8 @@ def _hash_of_big(value: int) -> int:
 
 
 def _hash_of_object(value: Any) -> int:
+    if isinstance(value, bytes):
+        value = list(map(to_byte, value))
     if isinstance(value, list | tuple):
         result = 1
         for one in value:

@@ -12,8 +12,9 @@ from .errors import IllegalStateError, NoSuchElementError
 from .objects import hash_code, to_text
 
 __all__ = [
-    "Matcher", "StringBuilder", "StringJoiner", "StringTokenizer", "char_at", "char_lower", "char_upper", "code_points",
-    "compare_ignoring_case", "compare_text", "compile_pattern", "decode", "equals_ignore_case", "format_located",
+    "JavaByte", "JavaShort", "Matcher", "StringBuilder", "StringJoiner", "StringTokenizer", "char_at", "char_lower",
+    "char_upper", "code_points", "compare_ignoring_case", "compare_text",
+    "compile_pattern", "decode", "equals_ignore_case", "format_located",
     "format_text", "get_bytes", "is_alphabetic", "is_letter_or_digit", "is_whitespace", "join_text", "lines_of",
     "matches", "numeric_value", "repeat", "replace_all", "replace_first", "split", "strip",
     "strip_leading", "strip_trailing", "substring", "trim",
@@ -366,10 +367,24 @@ def _convert(value: Any, kind: str, flags: str, precision: int | None, width: in
     raise ValueError(f"{kind} != {type(value).__name__}")
 
 
+class JavaShort(int):
+    """A short for `format_text`: its ``%x`` has as many digits."""
+
+    bits = 16
+
+
+class JavaByte(JavaShort):
+    """A byte for `format_text`."""
+
+    bits = 8
+
+
 def _whole(value: int, kind: str, flags: str, width: int) -> str:
     if kind != "d":
-        bits = 32 if -(2**31) <= value < 2**31 else 64
-        return _sign(f"{value & ((1 << bits) - 1):{kind}}", False, flags.replace("+", ""), width)
+        bits = value.bits if isinstance(value, JavaShort) else 32 if -(2**31) <= value < 2**31 else 64
+        begin = {"x": "0x", "o": "0"}[kind] if "#" in flags else ""
+        digits = f"{value & ((1 << bits) - 1):{kind}}"
+        return begin + _sign(digits, False, flags.replace("+", ""), width - len(begin))
     return _sign(f"{abs(value):{',' if ',' in flags else ''}d}", value < 0, flags, width)
 
 

@@ -319,6 +319,8 @@ def adjust(name: str, kind: str, arguments: list[Code]) -> list[Code]:
         return [coerce(code, both)._replace(type=both) for code in arguments]
     if kind in ("Integer", "Long") and name != "valueOf":
         return [as_number(code) for code in arguments]
+    if name in ("format", "printf", "formatted"):
+        arguments = [one._replace(text=library.NARROW.get(one.type.name, "{}").format(one.text)) for one in arguments]
     count = 2 if name in ("format", "printf") else library.VARARGS.get((kind, name))
     if count == len(arguments) and arguments[-1].type.name == "[]":
         *first, last = arguments

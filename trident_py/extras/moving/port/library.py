@@ -98,6 +98,10 @@ VARARGS = {
 """Methods whose last argument may be an array of all further ones, and how many they then get."""
 
 
+NARROW = {"byte": "JavaByte({})", "short": "JavaShort({})"}
+"""How the numbers are written whose width counts where they are formatted."""
+
+
 def find(kind: str, name: str, types: list[Type], statement: bool = False) -> TableEntry | None:
     """Return the entry of a method, for arguments of these types."""
     keys = _keys(name, types)

@@ -48,8 +48,9 @@ def enhanced_for(node: Node, scope: Scope) -> list[str]:
     inner = scope.loop(update=None)
     python = inner.declare(text(child(node, "name")), element if written == "var" else kind)
     body = block_lines(child(node, "body"), inner)
-    if kind.is_float and element.is_whole:
-        body.insert(0, f"{python} = float({python})")
+    item = Code(f"to_byte({python})" if element.name == "byte" else python, element)
+    if (value := coerce(item, kind).text) != python:
+        body.insert(0, f"{python} = {value}")
     return after_loop([*break_lines(f"for {python} in {source}:"), *indent(body)], scope)
 
 

@@ -235,6 +235,7 @@ ifPresent/1! void = $this.ifPresent($0) | E
 .asList(int[]) List<int[]> = [$0]
 .asList/* List<A0> = [$*]
 .toString(float[]) String = to_text(list(map(float_text, $0)))
+.toString(byte[]) String = to_text([to_byte(value) for value in $0])
 .toString/1 String = to_text($0)
 .deepToString/1 String = to_text($0)
 .sort/1! void = sort($0)
