@@ -18,7 +18,8 @@ def describe_errors(
     """Add pydantic's errors to the document; ``type_name`` is the name of the settings in messages."""
     for detail in error.errors(include_url=False, include_input=False):
         loc = detail["loc"]
-        if detail["type"] != "missing" and isinstance(loc[-1], str) and (*where, *loc) not in document.lines:
+        is_there = detail["type"] == "missing" or (*where, *loc) in document.lines
+        if not is_there and loc and isinstance(loc[-1], str):
             loc = loc[:-1]  # the name of a type, of several that the value may have
         at = (*where, *loc)
         if not _already(document, at):

@@ -270,7 +270,6 @@ _DDL = {
     "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"),
 }  # fmt: skip
 _SIZED = re.compile(r"decimal(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
-_NO_YEARS = pa.array([0, 10_000])
 _DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _PYTHON_OF_ARROW: dict[pa.DataType, type] = {
     pa.string(): str, pa.float64(): float, pa.float32(): float, pa.bool_(): bool, pa.binary(): bytes,
@@ -329,7 +328,7 @@ def convert(column: Column, ddl: str, name: str) -> Column:
 
 def _exceeds(column: list, array: pa.Array) -> str:
     """Return which value Arrow took that is none of the type; "" if there is none."""
-    if array.type == _DDL["timestamp"] and pc.any(pc.is_in(pc.year(array), _NO_YEARS)).as_py():
+    if array.type == _DDL["timestamp"] and pc.any(pc.is_in(pc.year(array), pa.array([0, 10_000]))).as_py():
         return "a time is outside the years 1 to 9999 in UTC"
     if array.type == pa.float32() and _grew(pa.array(column, pa.float64()), array):
         return "a number is too large for 32 bits; declare double"
