@@ -75,7 +75,7 @@ def test_the_page_shows_what_happens_and_acts_when_it_is_told(browser: Any, clus
         assert read(browser, "link") == "live" and read(browser, "name") == "words"
         (spout,), (state,) = rows(browser, "spouts"), rows(browser, "states")
         assert (spout[0], spout[3], spout[5]) == ("words", "3", "not told")
-        assert (state[0], state[2], state[4], state[5]) == ("counts", "at least once", "3", "2")
+        assert (state[0], state[2], state[4], state[6]) == ("counts", "at least once", "3", "2")
         newest = rows(browser, "batches")[0]
         assert (newest[0], newest[3], newest[4]) == ("2", "committed", "driver") and newest[8].startswith("2 attempts")
         (event,) = [row for row in rows(browser, "events") if row[1] == "replay"]
