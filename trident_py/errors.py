@@ -15,6 +15,10 @@
 
 from __future__ import annotations
 
+import re
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")
+
 
 def explain_missing(what: str, package: str | None, extra: str | None = None) -> str:
     """Return the error for a package that is missing: what needs it, and the extra of pip that brings it."""
@@ -149,10 +153,16 @@ class DRPCExecutionException(TridentError):
         return DRPCExecutionException, (self.args[0], self.type)
 
 
+def omit_addresses(text: str) -> str:
+    """Return a text without the places of objects in memory: a replay in another process must show the same."""
+    return _ADDRESS.sub("", text)
+
+
 def show(value: object) -> str:
     """Return a user's value for an error; its class may fail at it, and Python does at numbers of over 4300 digits."""
     try:
-        return repr(value)
-    except Exception:
-        size = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else "no text says what it is"
-        return f"<{type(value).__name__}: {size}>"
+        return omit_addresses(repr(value))
+    except Exception as error:
+        unknown = f"its text is unknown, as __repr__ raised {type(error).__name__}"
+        known = f"a number of {value.bit_length():,} bits" if isinstance(value, int) else unknown
+        return f"<{type(value).__name__}: {known}>"

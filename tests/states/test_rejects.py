@@ -58,6 +58,17 @@ def test_a_value_that_json_lacks_is_a_text_in_the_json_of_its_row(database: str)
     assert letters(database) == [("top", "st", 1, 1, "because", wanted)]
 
 
+def test_an_object_without_a_text_is_the_same_row_in_a_replay(database: str) -> None:
+    """Its place in memory was part of the row, so a replay by another process kept the row a second time."""
+    rejects = Rejects("t", FENCE, store_of(parse_url(database)))
+    rejects.prepare()
+    first, second = object(), object()
+    for value in (first, second):
+        write(rejects, database, 1, Reject({"k": 1, "v": value, "w": [value], "x": {value: 1}}, "because"))
+    shown = '{"k": 1, "v": "<object object>", "w": ["<object object>"], "x": "{<object object>: 1}"}'
+    assert letters(database) == [("top", "st", 1, 1, "because", shown)]
+
+
 def test_nothing_is_written_when_the_transaction_is_not(database: str) -> None:
     rejects = Rejects("t", None, store_of(parse_url(database)))
     rejects.prepare()

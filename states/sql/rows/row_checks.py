@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from trident_py.errors import StateError, show
+from trident_py.errors import StateError, omit_addresses, show
 from trident_py.tuples import Fields
 
 from ...columns.arrow import KeyedRows, encode_column, gather_columns, refusals
@@ -114,7 +114,7 @@ def _cut(value: Any) -> Any:
 def _show(value: Any) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
-    return value.isoformat() if isinstance(value, datetime.date) else str(value)
+    return value.isoformat() if isinstance(value, datetime.date) else omit_addresses(str(value))
 
 
 class Checked(NamedTuple):

@@ -214,8 +214,9 @@ def test_values_expire_when_told(redis: str, hash: str, reader: Any) -> None:
         put(RedisMapState.opaque(url), 2, {("a",): 1})
         assert third.pttl("a") == -1
         third.flushdb()
-    with pytest.raises(DefinitionError, match="expireIntervalSec must be"):
-        RedisMapState.opaque(redis, expireIntervalSec=-1)
+    for seconds in (-1, 0.0009):  # less than a millisecond was never
+        with pytest.raises(DefinitionError, match="expireIntervalSec must be a number of seconds, at least"):
+            RedisMapState.opaque(redis, expireIntervalSec=seconds)
 
 
 def test_a_key_of_another_type_is_not_written_over(redis: str, hash: str, reader: Any) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import SpoutError
+from ...errors import SpoutError, show
 from ...model.canonical import UnkeyableError, canonical
 from ...model.chunks import Chunk, encodable, to_list
 from ...model.secrets import hide
@@ -121,17 +121,10 @@ def as_json(values: Sequence[Any]) -> str:
 
 def _json(value: Any) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, default=_repr)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, default=show)
     except (TypeError, ValueError, RecursionError):
-        text = json.dumps(_repr(value), ensure_ascii=False)
+        text = json.dumps(show(value), ensure_ascii=False)
     return text if encodable(text) else json.dumps(json.loads(text), sort_keys=True)
-
-
-def _repr(value: Any) -> str:
-    try:
-        return repr(value)
-    except Exception as error:  # a user's own, or of a number of thousands of digits
-        return f"a {type(value).__name__}: its text is unknown, as __repr__ raised {type(error).__name__}"
 
 
 def as_text(error: str) -> str:

@@ -14,9 +14,12 @@ MOST = 400_000
 
 
 def check_expiry(seconds: Any) -> None:
-    """Raise DefinitionError unless it is a number of seconds, 0 for never."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
-        raise DefinitionError(f"expireIntervalSec must be a number of seconds, 0 for never; got {seconds!r}")
+    """Raise DefinitionError unless it is a number of seconds, 0 for never; Redis counts in milliseconds."""
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not number or not (seconds == 0 or 0.001 <= seconds < 1e9):
+        raise DefinitionError(
+            f"expireIntervalSec must be a number of seconds, at least 0.001, or 0 for never; got {seconds!r}"
+        )
 
 
 class RedisWriter:
