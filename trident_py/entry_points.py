@@ -15,7 +15,14 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.metadata import (
+    Distribution,
+    EntryPoint,
+    PackageMetadata,
+    PackageNotFoundError,
+    distribution,
+    entry_points,
+)
 from types import MappingProxyType
 from typing import Any
 
@@ -113,6 +120,10 @@ def _points(group: str) -> dict[str, EntryPoint]:
 
 class _Own(Distribution):
     """This package, which may be installed or not."""
+
+    @functools.cached_property
+    def metadata(self) -> PackageMetadata:
+        return super().metadata
 
     def read_text(self, filename: str) -> str | None:
         if filename == "entry_points.txt":

@@ -163,7 +163,9 @@ SUITES = [
     "tests/test_recovery.py", "tests/test_publishing.py", "tests/spouts/test_partitioned.py",
     "tests/spouts/test_coordination.py", "tests/states/test_append.py", "tests/states/test_batch.py",
     "tests/states/test_sql_map.py", "tests/states/test_sequence.py", "tests/windowing",
-    "tests/faults/test_every_state.py",
+    "tests/faults/test_gone_back.py", "tests/faults/test_lineage.py", "tests/faults/test_restored_stores.py",
+    "tests/faults/test_wrong_stores.py", "tests/faults/test_every_state.py", "tests/faults/test_recovery.py",
+    "tests/faults/test_file_state.py", "tests/checkpoints",
 ]  # fmt: skip
 """Real suites, the quickest first, of which those tests run that need no server and no Spark."""
 NO_SERVER = "not (mariadb or mysql or postgresql or redis or kafka)"
@@ -181,8 +183,7 @@ def plant(number: int) -> None:
 
 def seek_in_suites(number: int) -> str | None:
     """Return the first test of `SUITES` that fails with the bug."""
-    ways = (["-m", "not spark", "-k", NO_SERVER, suite] for suite in SUITES)
-    return next((failed for way in ways if (failed := find_failing_test(number, way)) is not None), None)
+    return find_failing_test(number, ["-m", "not spark and not whole", "-k", NO_SERVER, *SUITES])
 
 
 def find_failing_test(number: int, chosen: list[str]) -> str | None:
