@@ -168,6 +168,16 @@ SUITES = [
     "tests/faults/test_file_state.py", "tests/checkpoints",
 ]  # fmt: skip
 """Real suites, the quickest first, of which those tests run that need no server and no Spark."""
+NEAR = {
+    "states/sql": ["tests/states/test_sequence.py"],
+    "trident_py/checkpoints": ["tests/checkpoints"],
+    "trident_py/engine": ["tests/test_local.py", "tests/test_transactions.py", "tests/test_parallel_commit.py"],
+    "trident_py/extras/txid": ["tests/extras/txid"],
+    "trident_py/spouts": ["tests/spouts"],
+    "trident_py/state": ["tests/states/test_state_maps.py", "tests/states/test_own_updaters.py"],
+    "trident_py/windowing": ["tests/windowing"],
+}
+"""Those that run first for a bug in a folder."""
 NO_SERVER = "not (mariadb or mysql or postgresql or redis or kafka)"
 PYTEST = [
     sys.executable, "-m", "pytest", "-q", "-x", "--assert=plain", "--timeout", "120", "-p", "no:cacheprovider",
@@ -182,8 +192,10 @@ def plant(number: int) -> None:
 
 
 def seek_in_suites(number: int) -> str | None:
-    """Return the first test of `SUITES` that fails with the bug."""
-    return find_failing_test(number, ["-m", "not spark and not whole", "-k", NO_SERVER, *SUITES])
+    """Return the first test of the real suites that fails with the bug."""
+    near = [suite for folder, first in NEAR.items() if PLANTS[number].file.startswith(folder) for suite in first]
+    suites = [*near, *(suite for suite in SUITES if suite not in near)]
+    return find_failing_test(number, ["-m", "not spark and not whole", "-k", NO_SERVER, *suites])
 
 
 def find_failing_test(number: int, chosen: list[str]) -> str | None:
