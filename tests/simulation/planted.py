@@ -165,7 +165,7 @@ SUITES = [
     "tests/states/test_sql_map.py", "tests/states/test_sequence.py", "tests/windowing",
     "tests/faults/test_gone_back.py", "tests/faults/test_lineage.py", "tests/faults/test_restored_stores.py",
     "tests/faults/test_wrong_stores.py", "tests/faults/test_every_state.py", "tests/faults/test_recovery.py",
-    "tests/faults/test_file_state.py", "tests/checkpoints",
+    "tests/faults/test_file_state.py",
 ]  # fmt: skip
 """Real suites, the quickest first, of which those tests run that need no server and no Spark."""
 NEAR = {
