@@ -6,7 +6,6 @@ Exit codes: 0 the states can start; 1 a finding would stop the start; 2 the file
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ import click
 from ..model.plan import Plan, ProcessorNode
 from ..topology.user_modules import states_loading as loading
 from .display import now
-from .failures import run_guarded
+from .failures import guard
 from .targets import Target, is_states_file, leaving_no_trace, target_argument
 
 STOPS = 1
@@ -24,13 +23,14 @@ STOPS = 1
 @click.command()
 @target_argument
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(target: str | None, as_json: bool) -> None:
+@guard
+def check(target: str | None, as_json: bool) -> int:
     """Check the store of each state in a states file or of a topology: what exists, and what would be created.
 
     Writes nothing. `trident explain` shows what is guaranteed. Without FILE: the trident.yml of this folder, or of the
     nearest one above it.
     """
-    sys.exit(run_guarded(lambda: show_looks(_looks_at(target), "list" if as_json else "text"), full=False))
+    return show_looks(_looks_at(target), "list" if as_json else "text")
 
 
 def _looks_at(target: str | None) -> list[Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
 
 import click
 
@@ -45,6 +47,16 @@ def run_guarded(body: Callable[[], int], full: bool) -> int:
         return tell(text, WRONG, trace_of(cause, full))
     except Exception as error:
         return tell_unexpected(error, full)
+
+
+def guard(command: Callable[..., int]) -> Callable[..., None]:
+    """Return what click calls for a command that returns its exit code. ``full``: whether it got ``--traceback``."""
+
+    @wraps(command)
+    def run(*, full: bool = False, **options: Any) -> None:
+        sys.exit(run_guarded(partial(command, **options), full))
+
+    return run
 
 
 def tell_unexpected(error: Exception, full: bool) -> int:

@@ -7,13 +7,12 @@ or the topology is wrong.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from ...cli.failures import run_guarded
+from ...cli.failures import guard
 from ...cli.run import RunCommand, cluster_on_spark
 from ...cli.spark_options import SparkOptions, spark_options
 from ...cli.targets import settings_option, target_argument, traceback_option
@@ -66,18 +65,15 @@ def table(machines: Sequence[dict[str, str]]) -> list[str]:
 @settings_option
 @spark_options
 @traceback_option
+@guard
 def doctor(
-    target: str | None, checkpoint: str | None, as_json: bool, settings: tuple[str, ...], full: bool, **spark: Any
-) -> None:
+    target: str | None, checkpoint: str | None, as_json: bool, settings: tuple[str, ...], **spark: Any
+) -> int:
     """Check that a topology can run on a cluster: its machines' packages, files, stores and clocks. Starts nothing."""
     examined = RunCommand(
-        target, False, checkpoint, False, as_json, "trident doctor", settings, full, SparkOptions(**spark)
+        target, False, checkpoint, False, as_json, "trident doctor", settings, False, SparkOptions(**spark)
     )
     examined.check()
-
-    def body() -> int:
-        _, loaded, conf = examined.load()
-        with cluster_on_spark(loaded.storage) as cluster:
-            return tell_health(cluster.examine(conf, loaded.topology), as_json)
-
-    sys.exit(run_guarded(body, full))
+    _, loaded, conf = examined.load()
+    with cluster_on_spark(loaded.storage) as cluster:
+        return tell_health(cluster.examine(conf, loaded.topology), as_json)

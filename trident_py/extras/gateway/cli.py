@@ -6,13 +6,11 @@ Exit codes: 0 it ended in order; 1 it failed; 2 the file is wrong, or a package 
 from __future__ import annotations
 
 import importlib
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import click
 
-from ...cli.failures import run_guarded
+from ...cli.failures import guard
 from ...errors import DefinitionError, explain_missing
 from .cli_lint import lint_command
 
@@ -29,16 +27,20 @@ events.add_command(lint_command)
 
 @events.command()
 @_config
-def serve(config: str) -> None:
+@guard
+def serve(config: str) -> int:
     """Serve POST /events until SIGTERM or Ctrl-C."""
-    _run(lambda: _import_server().serve(config))
+    _import_server().serve(config)
+    return 0
 
 
 @events.command()
 @_config
-def expire(config: str) -> None:
+@guard
+def expire(config: str) -> int:
     """Delete events older than expirySeconds now. The gateway itself does so from time to time."""
-    _run(lambda: print(f"{_import_server().expire(config)} events deleted"))
+    print(f"{_import_server().expire(config)} events deleted")
+    return 0
 
 
 def _import_server() -> Any:
@@ -49,11 +51,3 @@ def _import_server() -> Any:
         if (error.name or "").startswith("trident_py"):
             raise
         raise DefinitionError(explain_missing("the gateway", error.name, "events")) from None
-
-
-def _run(work: Callable[[], object]) -> None:
-    def body() -> int:
-        work()
-        return 0
-
-    sys.exit(run_guarded(body, full=False))

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
-from ...cli.failures import run_guarded
+from ...cli.failures import guard
 from ...cli.targets import name_option, settings_option, traceback_option
 from .comparison import Comparison, Side
 from .divergence import Divergence, Version
@@ -37,23 +36,20 @@ from .sides import ComparisonOptions, side_options
 @click.option("--tuples", type=click.IntRange(min=1), default=10, show_default=True, help="So many of them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @traceback_option
-def compare_states(as_json: bool, full: bool, topology: str | None, tuples: int, **options: Any) -> None:  # fmt: skip
+@guard
+def compare_states(as_json: bool, topology: str | None, tuples: int, **options: Any) -> int:
     """Compare two sides key by key: FILE:STATE of ours, one of Storm's states (redis://..., a SQLAlchemy URL, a dump),
     or rows: a table, CSV, JSON lines, Parquet."""
-
-    def body() -> int:
-        checkpoint = options.pop("checkpoint") if topology else None
-        batch = BatchOptions(topology, checkpoint, options.pop("name"), options.pop("settings"), tuples)
-        compared = ComparisonOptions.of(options)
-        sides, result = compared.compare()
-        shown = batch.show(compared, sides, result.first) if result.first else None
-        if as_json:
-            print(json.dumps(_as_json(sides, result, shown), indent=2))
-        else:
-            print("\n".join([*_describe(sides, result), *_describe_tuples(result.first, shown)]))
-        return 0 if result.first is None else 1
-
-    sys.exit(run_guarded(body, full))
+    checkpoint = options.pop("checkpoint") if topology else None
+    batch = BatchOptions(topology, checkpoint, options.pop("name"), options.pop("settings"), tuples)
+    compared = ComparisonOptions.of(options)
+    sides, result = compared.compare()
+    shown = batch.show(compared, sides, result.first) if result.first else None
+    if as_json:
+        print(json.dumps(_as_json(sides, result, shown), indent=2))
+    else:
+        print("\n".join([*_describe(sides, result), *_describe_tuples(result.first, shown)]))
+    return 0 if result.first is None else 1
 
 
 def _describe(sides: Sequence[Side], result: Comparison) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from ...cli.failures import run_guarded
+from ...cli.failures import guard
 from ...cli.targets import add_options, name_option, settings_option, target_argument, traceback_option
 from ...errors import StateError
 from ...filesystems.base import is_number
@@ -54,36 +54,33 @@ def import_group() -> None:
 @click.option("--start", "starts", metavar="TOPIC@N=OFFSET", multiple=True, help="The next offset of a partition.")
 @click.option("--txid", type=click.IntRange(min=0), help="Our last txid; default: Storm's.")
 @click.option("--dry-run", is_flag=True, help="Say where each stream begins; make nothing.")
+@guard
 def offsets(
     zookeeper: str | None, dump: Path | None, group: str | None, root: str, streams: Sequence[str],
-    starts: Sequence[str], txid: int | None, dry_run: bool, full: bool, **named: Any,
-) -> None:  # fmt: skip
+    starts: Sequence[str], txid: int | None, dry_run: bool, **named: Any,
+) -> int:  # fmt: skip
     """Make a checkpoint that begins behind the last batch that Storm has committed."""
     nodes_file = dump and dump.absolute()  # a topology file is loaded in its own folder
-
-    def body() -> int:
-        if sum(map(bool, (zookeeper, dump, group))) != 1:
-            raise click.UsageError("name one of --zookeeper, --dump and --group")
-        if group and streams:
-            raise click.UsageError("--stream names a stream of Storm's transactional spouts; --group has none")
-        answers = ImportAnswers(_pairs("--stream", streams), _parse_starts(starts), txid)
-        components = components_of(**named, new=True)
-        if any(component.program is None for component in components):
-            raise click.UsageError("a checkpoint alone does not say what its streams read: name the topology")
-        if group:
-            found: list[Found] = [(component, *find_group(component, group, answers)) for component in components]
-            check_group(found, group)
-        else:
-            nodes = _read_nodes(zookeeper, nodes_file, root, components, answers)
-            found = find_positions(components, streams_of(nodes, root), answers)
-        check_starts(found, answers)
-        for component, position, lines in found:
-            print("\n".join(lines))
-            if position is not None:
-                _make(component, position, dry_run)
-        return 0
-
-    sys.exit(run_guarded(body, full))
+    if sum(map(bool, (zookeeper, dump, group))) != 1:
+        raise click.UsageError("name one of --zookeeper, --dump and --group")
+    if group and streams:
+        raise click.UsageError("--stream names a stream of Storm's transactional spouts; --group has none")
+    answers = ImportAnswers(_pairs("--stream", streams), _parse_starts(starts), txid)
+    components = components_of(**named, new=True)
+    if any(component.program is None for component in components):
+        raise click.UsageError("a checkpoint alone does not say what its streams read: name the topology")
+    if group:
+        found: list[Found] = [(component, *find_group(component, group, answers)) for component in components]
+        check_group(found, group)
+    else:
+        nodes = _read_nodes(zookeeper, nodes_file, root, components, answers)
+        found = find_positions(components, streams_of(nodes, root), answers)
+    check_starts(found, answers)
+    for component, position, lines in found:
+        print("\n".join(lines))
+        if position is not None:
+            _make(component, position, dry_run)
+    return 0
 
 
 def _read_nodes(
@@ -153,51 +150,45 @@ def _parse_starts(given: Sequence[str]) -> Mapping[Place, int]:
 @source_options
 @click.option("--checkpoint", required=True, metavar="DIR", help="The checkpoint that `import offsets` has made.")
 @traceback_option
+@guard
 def state(
     source: str, kind: str, into: str | None, in_place: bool, split: str | None, checkpoint: str,
-    accept_under_way: bool, full: bool, **lay: Any,
-) -> None:  # fmt: skip
+    accept_under_way: bool, **lay: Any,
+) -> int:  # fmt: skip
     """Take the values of one of Storm's states over, behind the same batch as the offsets. May be repeated."""
-
-    def body() -> int:
-        if in_place == (into is not None):
-            both = "and not both" if in_place else "which says where the values go"
-            raise click.UsageError(f"name the state with --into FILE:STATE, or say --in-place, {both}")
-        storms = source_of(source, StateType(kind), lay)
-        factory = None if into is None else target_of(into)
-        target = _map_in_redis(storms) if factory is None else map_of(factory)
-        component, moved = choose_component(checkpoint, lambda found: found.has_map_at(target.place), target.shown)
-        check = partial(check_kept, component, moved)
-        with filling(open_log_of(component), target.place):
-            if factory is None:
-                assert isinstance(storms, RedisSource)
-                result = rebase_in_place(storms, moved, accept_under_way, _tell, check)
-            else:
-                values = factory.open_values()
-                result = import_values(storms, values, moved, split, accept_under_way, _tell, check)
-            _show(storms.shown, storms.shown if factory is None else repr(factory), result)
-        _name_missing(component)
-        return 0
-
-    sys.exit(run_guarded(body, full))
+    if in_place == (into is not None):
+        both = "and not both" if in_place else "which says where the values go"
+        raise click.UsageError(f"name the state with --into FILE:STATE, or say --in-place, {both}")
+    storms = source_of(source, StateType(kind), lay)
+    factory = None if into is None else target_of(into)
+    target = _map_in_redis(storms) if factory is None else map_of(factory)
+    component, moved = choose_component(checkpoint, lambda found: found.has_map_at(target.place), target.shown)
+    check = partial(check_kept, component, moved)
+    with filling(open_log_of(component), target.place):
+        if factory is None:
+            assert isinstance(storms, RedisSource)
+            result = rebase_in_place(storms, moved, accept_under_way, _tell, check)
+        else:
+            values = factory.open_values()
+            result = import_values(storms, values, moved, split, accept_under_way, _tell, check)
+        _show(storms.shown, storms.shown if factory is None else repr(factory), result)
+    _name_missing(component)
+    return 0
 
 
 @import_group.command("skip")
 @click.argument("state")
 @click.option("--checkpoint", required=True, metavar="DIR", help="The checkpoint that `import offsets` has made.")
 @traceback_option
-def skip_state(state: str, checkpoint: str, full: bool) -> None:
+@guard
+def skip_state(state: str, checkpoint: str) -> int:
     """Let STATE of the topology begin as it is: it is new, or was filled by other means."""
-
-    def body() -> int:
-        component, _ = choose_component(checkpoint, lambda found: state in found.maps, f"state {state!r}")
-        place, shown = ImportedStates.of(component.read()).maps[state]
-        leave_out(open_log_of(component), place)
-        print(f"state {state!r} of {component.shown} begins as it is: {shown}")
-        _name_missing(component)
-        return 0
-
-    sys.exit(run_guarded(body, full))
+    component, _ = choose_component(checkpoint, lambda found: state in found.maps, f"state {state!r}")
+    place, shown = ImportedStates.of(component.read()).maps[state]
+    leave_out(open_log_of(component), place)
+    print(f"state {state!r} of {component.shown} begins as it is: {shown}")
+    _name_missing(component)
+    return 0
 
 
 def _map_in_redis(source: ValueSource) -> MapPlace:

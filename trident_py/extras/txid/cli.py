@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ...cli.display import now, terminable
-from ...cli.failures import run_guarded
+from ...cli.failures import guard
 from ...cli.targets import (
     add_options,
     is_states_file,
@@ -47,7 +47,7 @@ _add_names = add_options(
     settings_option,
     traceback_option,
 )
-"""What names the components; a command gets it as ``**named``, and ``full``."""
+"""What names the components; a command gets it as ``**named``."""
 
 
 @click.group()
@@ -61,72 +61,61 @@ def txid() -> None:
 @txid.command()
 @_add_names
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def ls(as_json: bool, full: bool, **named: Any) -> None:
+@guard
+def ls(as_json: bool, **named: Any) -> int:
     """List what log and states have of the last batches, and what the next start will do. Changes nothing.
 
     A file of states, in place of a topology, is enough to see what their stores have, and who owns them.
     """
-
-    def body() -> int:
-        if is_states_file(target := named["target"]):
-            return _show_states(target, as_json)
-        found = [look(component) for component in components_of(**named)]
-        print(json.dumps([asdict(each) for each in found], indent=2) if as_json else "\n\n".join(map(_text, found)))
-        return exit_code(found)
-
-    sys.exit(run_guarded(body, full))
+    if is_states_file(target := named["target"]):
+        return _show_states(target, as_json)
+    found = [look(component) for component in components_of(**named)]
+    print(json.dumps([asdict(each) for each in found], indent=2) if as_json else "\n\n".join(map(_text, found)))
+    return exit_code(found)
 
 
 @txid.command()
 @click.argument("txid", type=click.IntRange(min=1))
 @_add_names
-def show(txid: int, full: bool, **named: Any) -> None:
+@guard
+def show(txid: int, **named: Any) -> int:
     """Show what log and states have of one batch. Changes nothing."""
-
-    def body() -> int:
-        for component in components_of(**named):
-            print("\n".join(about(look(component), component.read(), txid)))
-        return 0
-
-    sys.exit(run_guarded(body, full))
+    for component in components_of(**named):
+        print("\n".join(about(look(component), component.read(), txid)))
+    return 0
 
 
 @txid.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @_add_names
-def sql(file: Path, full: bool, **named: Any) -> None:
+@guard
+def sql(file: Path, **named: Any) -> int:
     """Write what `ls` has into a new SQLite file: the tables components, states and batches."""
     place = file.absolute()  # a topology file is loaded in its own folder
-
-    def body() -> int:
-        if place.exists():
-            raise click.UsageError(f"{file} is there already; name a file that is not")
-        write(place, [look(component) for component in components_of(**named)])
-        return 0
-
-    sys.exit(run_guarded(body, full))
+    if place.exists():
+        raise click.UsageError(f"{file} is there already; name a file that is not")
+    write(place, [look(component) for component in components_of(**named)])
+    return 0
 
 
 @txid.command()
 @_add_names
 @click.option("--every", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds.")
-def watch(every: float, full: bool, **named: Any) -> None:
+@guard
+def watch(every: float, **named: Any) -> int:
     """List again and again; where stdout is no terminal, a line for each change. Changes nothing."""
-
-    def body() -> int:
+    with terminable():
         components = components_of(**named)
         return _watch_live(components, every) if sys.stdout.isatty() else _watch_lines(components, every)
-
-    with terminable():
-        sys.exit(run_guarded(body, full))
 
 
 @txid.command()
 @_add_names
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def fence(yes: bool, full: bool, **named: Any) -> None:
+@guard
+def fence(yes: bool, **named: Any) -> int:
     """Shut every running driver out, as a start does, and run no batch. The next start goes on."""
-    sys.exit(run_guarded(lambda: _fence(components_of(**named), yes), full))
+    return _fence(components_of(**named), yes)
 
 
 @txid.command()
@@ -135,19 +124,14 @@ def fence(yes: bool, full: bool, **named: Any) -> None:
 @click.option("--component", help="Which one, if the topology has several; each counts its own txids.")
 @click.option("--dry-run", is_flag=True, help="Say where it can go back to; change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def rewind(
-    to: int | None, component: str | None, dry_run: bool, yes: bool, full: bool, **named: Any
-) -> None:  # fmt: skip
+@guard
+def rewind(to: int | None, component: str | None, dry_run: bool, yes: bool, **named: Any) -> int:
     """Take checkpoint and states back to how they were after a batch. Every running driver is shut out; the next start
     emits the batches after it again. A rewind that was killed is finished by the same command."""
-
-    def body() -> int:
-        chosen = _choose(components_of(**named), component)
-        if to is None and not dry_run:
-            raise click.UsageError("name the batch: --to TXID; --dry-run lists those that it can go back to")
-        return _show_ways_back(chosen, to) if dry_run or to is None else _rewind(chosen, to, yes)
-
-    sys.exit(run_guarded(body, full))
+    chosen = _choose(components_of(**named), component)
+    if to is None and not dry_run:
+        raise click.UsageError("name the batch: --to TXID; --dry-run lists those that it can go back to")
+    return _show_ways_back(chosen, to) if dry_run or to is None else _rewind(chosen, to, yes)
 
 
 def _show_states(file: str, as_json: bool) -> int:

@@ -6,13 +6,12 @@ Exit codes: 0 everything is translated; 1 some statements are not; 2 a file is n
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from ....cli.failures import run_guarded
+from ....cli.failures import guard
 from ....errors import DefinitionError
 from .modules import Module, translate_files
 
@@ -26,14 +25,15 @@ REFUSED = 1
 )
 @click.option("--force", is_flag=True, help="Replace modules that are there, and may have been changed by hand.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def port(files: tuple[Path, ...], output: Path, force: bool, as_json: bool) -> None:
+@guard
+def port(files: tuple[Path, ...], output: Path, force: bool, as_json: bool) -> int:
     """Translate Java topologies into Python modules that run with trident_py.
 
     Give all files of a topology at once: a class of another package is looked for among them. A folder means all .java
     files in it.
     """
     paths = [one for file in files for one in (sorted(file.rglob("*.java")) if file.is_dir() else [file])]
-    sys.exit(run_guarded(lambda: translate(paths, output, force, as_json), full=False))
+    return translate(paths, output, force, as_json)
 
 
 def translate(paths: list[Path], output: Path, force: bool, as_json: bool) -> int:
