@@ -350,15 +350,10 @@ def _storm_call(node: Node, this: Code, name: str, scope: Scope) -> Code:
 
 def objects_of(nodes: Sequence[Node], arguments: Sequence[Code], name: str) -> list[Code]:
     """Make an object of a lambda where Storm wants one of an interface with one method."""
-    found = list(arguments)
-    for index, node in enumerate(nodes):
-        if (
-            index == 0
-            and name in ("persistentAggregate", "partitionPersist", "newStaticState")
-            and node.type in CLOSURES
-        ):
-            found[0] = Code(f"StateFactoryOf({arguments[0].text})", Type("StateFactory"), True)
-    return found
+    made = name in ("persistentAggregate", "partitionPersist", "newStaticState")
+    if not (made and nodes and nodes[0].type in CLOSURES):
+        return list(arguments)
+    return [Code(f"StateFactoryOf({arguments[0].text})", Type("StateFactory"), True), *arguments[1:]]
 
 
 def spread(arguments: Sequence[Code]) -> str:
@@ -392,8 +387,8 @@ def make(node: Node, kind: Type, scope: Scope) -> Code:
         count = len(arguments_of(node))
         if cls.kind == "record" and count != len(record_fields(cls)):
             method, arguments = choose(cls.constructors, node, scope)
-            return Code(f"{scope.class_text(cls)}.{constructor_name(method)}({arguments})", kind, True)
-        return Code(f"{scope.class_text(cls)}({constructor_arguments(node, cls, scope)})", kind, True)
+            return Code(f"{cls.python}.{constructor_name(method)}({arguments})", kind, True)
+        return Code(f"{cls.python}({constructor_arguments(node, cls, scope)})", kind, True)
     name = kind.name.rpartition(".")[2]
     if name in EXCEPTIONS:
         return new_exception(node, name, scope)
@@ -412,7 +407,7 @@ def make(node: Node, kind: Type, scope: Scope) -> Code:
 
 def constructor_arguments(node: Node, cls: Class, scope: Scope) -> str:
     """Return the arguments for ``cls``: the outer object first, if it needs one."""
-    first = [scope.self_text(cls.outer, node)] if cls.instance and cls.outer is not None and uses_outer(cls) else []
+    first = [scope.self_text(cls.outer, node)] if cls.instance and cls.outer is not None else []
     if cls.kind == "record":
         given = translate_arguments(arguments_of(node), scope)
         return ", ".join(coerce(code, one.type).text for code, one in zip(given, record_fields(cls), strict=True))
@@ -429,10 +424,6 @@ def record_fields(cls: Class) -> list[JavaField]:
 def constructor_name(method: JavaMethod) -> str:
     """Return the name of the class method that stands for a further constructor of a record."""
     return f"of_{'_'.join(parameter.name for parameter in method.parameters) or 'nothing'}"
-
-
-def uses_outer(cls: Class) -> bool:
-    return cls.instance
 
 
 def new_exception(node: Node, name: str, scope: Scope) -> Code:

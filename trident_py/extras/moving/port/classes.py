@@ -39,13 +39,12 @@ def class_lines(cls: Class, scope: Scope) -> tuple[list[str], list[str]]:
     inner = class_scope(cls, scope)
     parents = base_names(cls, inner)
     head = f"class {cls.python}({', '.join(parents)}):" if parents else f"class {cls.python}:"
-    body, after = [], []
+    body = []
     if doc := _doc(cls.node):
         body += [*doc, ""]
     body += _constants(cls, inner)
-    static, later = _static_fields(cls, inner)
+    static, after = _static_fields(cls, inner)
     body += static
-    after += later
     if cls.kind == "record":
         body += [
             f"{cls.python_field(one.name)}: {_annotation(one.type)}" for one in cls.fields.values() if not one.static

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-import tree_sitter_java
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Node
 
 from . import library
 from .code import Code
@@ -13,12 +12,9 @@ from .expressions import HANDLERS, class_named, coerce, handles, translate
 from .java_types import FUNCTION, OBJECT, Type
 from .layout import break_lines
 from .scope import FunctionFrame, Scope, hoisting
-from .source import Untranslatable, child, children, optional, text, walk
+from .source import Untranslatable, child, children, optional, parse, text, walk
 from .statements import EFFECTS, block_lines
 from .wanted import LambdaShape, find_wanted, list_captured
-
-_PARSER = Parser(Language(tree_sitter_java.language()))
-
 
 OBJECTS = {"StateFactory": "StateFactoryOf", "ValueUpdater": "ValueUpdaterOf"}
 """Storm's interfaces with one method: a lambda becomes an object of the class that calls it."""
@@ -170,5 +166,5 @@ def _is_unbound(owner: Node, name: str, count: int, scope: Scope) -> bool:
 
 
 def _parse_lambda(written: str) -> Node:
-    tree = _PARSER.parse(f"class X {{ Object f = {written}; }}".encode())
-    return next(one for one in walk(tree.root_node) if one.type == "lambda_expression")
+    root = parse(f"class X {{ Object f = {written}; }}".encode())
+    return next(one for one in walk(root) if one.type == "lambda_expression")

@@ -12,7 +12,7 @@ from .scope import Scope
 from .source import Untranslatable, children, optional, text, walk
 from .wanted import LambdaShape
 
-KAFKA, REDIS_URL, TYPE = "KafkaTridentSpoutConfig.Builder", "RedisUrl", "RedisDataTypeDescription"
+KAFKA, TYPE = "KafkaTridentSpoutConfig.Builder", "RedisDataTypeDescription"
 _SETTINGS = {"max.partition.fetch.bytes", "fetch.min.bytes", "session.timeout.ms", "heartbeat.interval.ms"}
 _NEAREST = {"max.poll.records": "limits each partition's batch: maxRecordsPerBatch of KafkaSpout limits the whole one"}
 _DESERIALIZERS = {"key.deserializer": "key", "value.deserializer": "value"}
@@ -31,7 +31,8 @@ def connector(
     wanted = [record] if name == "setRecordTranslator" else []
     arguments = translate_arguments(children(optional(node, "arguments")), wanted=wanted)
     if name in ("builder", "new") and len(arguments) == 2 and arguments[1].type.name == "Pattern":
-        return _pattern_config(*arguments)
+        bootstrap, pattern = (code.text for code in arguments)
+        return Code(f"dict(bootstrap={bootstrap}, pattern={pattern}.pattern)", Type(KAFKA), True)
     if kind == "RedisMapState" and len(arguments) == 2:
         arguments[1] = _redis_arguments(node, arguments[1])
     given = [code.text for code in arguments]
@@ -65,10 +66,6 @@ def _keyword(text: str, name: str, value: str) -> str:
     """Add an argument to a call; settings stay the last one."""
     head, settings = (text[:-1], "") if ", settings={" not in text else text[:-1].split(", settings={")
     return f"{head}, {name}={value}{f', settings={{{settings}' if settings else ''})"
-
-
-def _pattern_config(bootstrap: Code, pattern: Code) -> Code:
-    return Code(f"dict(bootstrap={bootstrap.text}, pattern={pattern.text}.pattern)", Type(KAFKA), True)
 
 
 def _kafka_config(kind: str, name: str, node: Node, given: list[str], this: Code | None) -> Code | None:

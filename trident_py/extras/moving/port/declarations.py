@@ -11,7 +11,7 @@ from tree_sitter import Node
 
 from .java_types import OBJECT, VOID, Type, array_of, read_type
 from .names import python_name
-from .source import JavaSource, child, children, modifiers, optional, text, walk
+from .source import JavaSource, child, children, get_changed, modifiers, optional, text, walk
 
 CLASSES = {
     "class_declaration": "class", "interface_declaration": "interface", "enum_declaration": "enum",
@@ -213,8 +213,7 @@ class World:
 
 
 def _list_assigned(node: Node) -> Iterator[str]:
-    if node.type in ("assignment_expression", "update_expression"):
-        target = child(node, "left") if node.type == "assignment_expression" else children(node)[0]
+    if (target := get_changed(node)) is not None:
         yield text(target).rpartition(".")[2]
     for one in node.children:
         if one.type != "constructor_declaration":
@@ -313,9 +312,7 @@ def read_declarators(node: Node, aliases: dict[str, str], static: bool = False) 
     words, declared = modifiers(node), read_type(child(node, "type"), aliases)
     found = []
     for one in node.children_by_field_name("declarator"):
-        kind = declared
-        for _ in range(text(optional(one, "dimensions")).count("[")):
-            kind = array_of(kind)
+        kind = array_of(declared, text(optional(one, "dimensions")).count("["))
         name = text(child(one, "name"))
         found.append(JavaField(name, kind, static or "static" in words, "final" in words, one, optional(one, "value")))
     return found
@@ -343,9 +340,7 @@ def _parameter(node: Node, aliases: dict[str, str]) -> Parameter:
         parts = [one for one in children(node) if one.type != "modifiers"]
         return Parameter(text(child(parts[1], "name")), array_of(read_type(parts[0], aliases)), varargs=True)
     kind = read_type(child(node, "type"), aliases)
-    for _ in range(text(optional(node, "dimensions")).count("[")):
-        kind = array_of(kind)
-    return Parameter(text(child(node, "name")), kind)
+    return Parameter(text(child(node, "name")), array_of(kind, text(optional(node, "dimensions")).count("[")))
 
 
 def has_main(cls: Class) -> bool:

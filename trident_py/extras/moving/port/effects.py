@@ -8,7 +8,7 @@ from . import library
 from .declarations import read_declarators
 from .java_types import OBJECT, STRING, Type, read_type
 from .scope import Scope
-from .source import child, children, optional, text, walk
+from .source import child, children, get_changed, optional, text, walk
 from .wanted import CALLED
 
 _NAMES = (
@@ -74,15 +74,6 @@ def _are_apart(one: Type, other: Type, scope: Scope) -> bool:
         return any(kind in second for kind in ("CharSequence", "Collection", "Map"))
     kinds = ("StringBuilder", "List", "Map")
     return any(mine in first and his in second for mine in kinds for his in kinds if mine != his)
-
-
-def get_changed(node: Node) -> Node | None:
-    """Return the target of an assignment or of a counting operator."""
-    if node.type == "assignment_expression":
-        return child(node, "left")
-    if node.type == "update_expression":
-        return children(node)[0]
-    return None
 
 
 def changes(body: Node, name: str) -> bool:
@@ -173,6 +164,3 @@ def _list_declared(body: Node, scope: Scope) -> dict[str, Type]:
         for name, kind in names:
             found[name] = kind if found.get(name, kind) == kind else OBJECT
     return found
-
-
-__all__ = ["changes", "get_changed", "has_effects", "is_steady"]

@@ -5,28 +5,21 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable
+from functools import partial
 
 from tree_sitter import Node
 
 from ..java import to_float
 from . import library
-from .code import Code, binary, wrap
+from .code import Code, wrap
 from .connectors import FIELDS
 from .java_types import BOOLEAN, CHAR, DOUBLE, INT, LONG, NULL, OBJECT, STRING, Type, array_of, promote
 from .names import NESTED, storm_names
-from .scope import Scope
+from .scope import Scope, register
 from .source import Untranslatable, child, children, optional, text
 
-Handler = Callable[[Node, Scope], Code]
-HANDLERS: dict[str, Handler] = {}
-
-
-def handles(*kinds: str) -> Callable[[Handler], Handler]:
-    def add(handler: Handler) -> Handler:
-        HANDLERS.update(dict.fromkeys(kinds, handler))
-        return handler
-
-    return add
+HANDLERS: dict[str, Callable[[Node, Scope], Code]] = {}
+handles = partial(register, HANDLERS)
 
 
 def translate(node: Node, scope: Scope) -> Code:
@@ -108,7 +101,7 @@ def integer_literal(node: Node, scope: Scope) -> Code:
     kind = LONG if raw[-1] in "lL" else INT
     raw = raw.rstrip("lL")
     base = {"h": 16, "o": 8, "b": 2, "d": 10}[node.type[0]]
-    value = int(raw, base) if base != 8 else int(raw, 8)
+    value = int(raw, base)
     bits = 64 if kind is LONG else 32
     if base != 10 and value >= 1 << (bits - 1):
         value -= 1 << bits
@@ -142,7 +135,7 @@ def parenthesized(node: Node, scope: Scope) -> Code:
 def this(node: Node, scope: Scope) -> Code:
     if scope.cls is None:
         raise Untranslatable(node, "no object is at hand here")
-    return Code(scope.self_text(scope.cls, node), scope.type_of(scope.cls), True)
+    return Code(scope.self_text(scope.cls, node), scope.cls.type, True)
 
 
 @handles("identifier")
@@ -157,7 +150,7 @@ def identifier(node: Node, scope: Scope) -> Code:
         return Code(f"{scope.self_text(around, node)}.{owner.python_field(name)}", field.type)
     constants = next((one for one in scope.outward() if name in one.constants), None)
     if constants is not None:
-        return Code(f"{constants.python}.{name}", scope.type_of(constants), True)
+        return Code(f"{constants.python}.{name}", constants.type, True)
     if owner_name := scope.source.statics.get(name):
         return static_member(node, owner_name.rpartition(".")[2], name, scope)
     for owner_name in scope.source.wildcards:
@@ -195,7 +188,7 @@ def class_named(node: Node, scope: Scope) -> str | None:
 def field_access(node: Node, scope: Scope) -> Code:
     owner, name = child(node, "object"), text(child(node, "field"))
     if name == "this" and (cls := scope.find_class(text(owner))):
-        return Code(scope.self_text(cls, node), scope.type_of(cls), True)
+        return Code(scope.self_text(cls, node), cls.type, True)
     kind = class_named(owner, scope)
     if kind is not None:
         return static_member(node, kind, name, scope)
@@ -227,7 +220,7 @@ def static_member(node: Node, kind: str, name: str, scope: Scope) -> Code:
     cls = scope.find_class(kind)
     if cls is not None:
         if name in cls.constants:
-            return Code(f"{cls.python}.{name}", scope.type_of(cls), True)
+            return Code(f"{cls.python}.{name}", cls.type, True)
         if name in cls.inner:
             return Code(cls.inner[name].python, OBJECT, True)
         if name == "class":
@@ -395,9 +388,7 @@ def array_creation(node: Node, scope: Scope) -> Code:
         if one.type == "dimensions_expr"
     ]
     open_ends = sum(text(one).count("[") for one in node.named_children if one.type == "dimensions")
-    kind = element
-    for _ in range(len(sizes) + open_ends):
-        kind = array_of(kind)
+    kind = array_of(element, len(sizes) + open_ends)
     if value := optional(node, "value"):
         return array_values(value, kind, scope)
     if element.name == "byte":
@@ -419,6 +410,3 @@ def array_values(node: Node, kind: Type, scope: Scope) -> Code:
     if kind.arg(0).name == "byte":
         return Code(f"bytes(value & 0xFF for value in [{', '.join(values)}])", kind, True)
     return Code(f"[{', '.join(values)}]", kind, True)
-
-
-__all__ = ["Code", "binary", "coerce", "handles", "translate"]

@@ -65,8 +65,8 @@ FUNCTION = "λ"
 """The type of a value that is called: its arguments are the parameters, then the result."""
 
 
-def array_of(element: Type) -> Type:
-    return Type("[]", (element,))
+def array_of(element: Type, dimensions: int = 1) -> Type:
+    return Type("[]", (array_of(element, dimensions - 1),)) if dimensions else element
 
 
 def promote(a: Type, b: Type) -> Type:
@@ -79,10 +79,7 @@ def read_type(node: Node, aliases: dict[str, str] | None = None) -> Type:
     """Return the type that the node writes. ``aliases``: names that mean another class."""
     kind = node.type
     if kind == "array_type":
-        element = read_type(node.named_children[0], aliases)
-        for _ in range(text(node.named_children[-1]).count("[")):
-            element = array_of(element)
-        return element
+        return array_of(read_type(node.named_children[0], aliases), text(node.named_children[-1]).count("["))
     if kind == "generic_type":
         base, *rest = children(node)
         arguments = tuple(read_type(one, aliases) for one in children(rest[0]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tree_sitter import Node
 
 from . import expressions
@@ -166,7 +168,7 @@ def _step(node: Node) -> tuple[str, int] | None:
 
 @handles("switch_expression")
 def switch_statement(node: Node, scope: Scope) -> list[str]:
-    return _switch(node, scope, lambda part, inner: _case_lines(part, inner, node))
+    return _switch(node, scope, _case_lines)
 
 
 @expressions.handles("switch_expression")
@@ -226,7 +228,7 @@ def _list_before(inside: Node, around: Node) -> list[Node]:
     return found
 
 
-def _switch(node: Node, scope: Scope, case: object) -> list[str]:
+def _switch(node: Node, scope: Scope, case: Callable[[list[Node], Scope], list[str]]) -> list[str]:
     value = translate(child(node, "condition"), scope)
     before = []
     if not value.text.replace(".", "").replace("_", "").isalnum():
@@ -237,7 +239,7 @@ def _switch(node: Node, scope: Scope, case: object) -> list[str]:
     for labels, part, is_default in _cases(child(node, "body")):
         inner = scope.inner()
         with hoisting(inner) as hoisted:
-            body = case(part, inner)  # type: ignore[operator]
+            body = case(part, inner)
             body = [*hoisted, *body] or ["pass"]
         if is_default:
             default = body
@@ -294,7 +296,7 @@ def _test(value: Code, labels: list[Node], scope: Scope) -> str:
     return f"{value.text} == {written[0]}" if len(written) == 1 else f"{value.text} in ({', '.join(written)})"
 
 
-def _case_lines(part: list[Node], scope: Scope, switch: Node) -> list[str]:
+def _case_lines(part: list[Node], scope: Scope) -> list[str]:
     """Translate the statements of a case, without the `break` that ends it."""
     nodes = list(part)
     while len(children_of(nodes)) == 1 and children_of(nodes)[0].type == "block":

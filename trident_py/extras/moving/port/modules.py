@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,8 +153,7 @@ def _join(parts: _Parts) -> list[str]:
 
 def _squeeze(written: str) -> str:
     """Allow two empty lines at most."""
-    while "\n\n\n\n" in written:
-        written = written.replace("\n\n\n\n", "\n\n\n")
+    written = re.sub(r"\n{4,}", "\n\n\n", written)
     return "\n".join(line.rstrip() for line in written.split("\n")).rstrip("\n") + "\n"
 
 

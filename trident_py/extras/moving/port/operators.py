@@ -191,16 +191,11 @@ def _shift(operator: str, left: Code, right: Code, kind: Type) -> Code:
 
 
 def _whole(operator: str, left: Code, right: Code, kind: Type) -> Code:
-    if operator == "/":
+    if operator in "/%":
         plain = _is_natural(left.text) and right.text.isdigit() and right.text != "0"
-        return Code(
-            binary(left.text, "//", right.text) if plain else f"quotient({left.text}, {right.text})", kind, True
-        )
-    if operator == "%":
-        plain = _is_natural(left.text) and right.text.isdigit() and right.text != "0"
-        return Code(
-            binary(left.text, "%", right.text) if plain else f"remainder({left.text}, {right.text})", kind, True
-        )
+        python, function = ("//", "quotient") if operator == "/" else ("%", "remainder")
+        written = binary(left.text, python, right.text) if plain else f"{function}({left.text}, {right.text})"
+        return Code(written, kind, True)
     if operator in "+-*":
         written = binary(_unwrap(left, kind), operator, _unwrap(right, kind))
         if constant := _constant(written, kind):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from tree_sitter import Node
 
 from .declarations import Class, JavaField, World
-from .java_types import OBJECT, Type, read_type
+from .java_types import Type, read_type
 from .names import python_name
 from .report import PortReport
 from .source import JavaSource, Untranslatable
+
+HandlerT = TypeVar("HandlerT", bound=Callable[..., Any])
 
 
 @dataclass(eq=False)
@@ -36,7 +38,6 @@ class FunctionFrame:
     nonlocals: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     jumps: list[tuple[str, str]] = field(default_factory=list)
-    outer_used: bool = False
 
     def fresh(self, name: str) -> str:
         """Return a name that the function does not use yet."""
@@ -115,10 +116,6 @@ class Scope:
                 return around, *found
         return None
 
-    def class_text(self, cls: Class) -> str:
-        """Return how the Python names a class: behind the module's name if it is another file's."""
-        return cls.python
-
     def member_text(self, cls: Class, name: str, function: bool = False) -> str:
         """Return how the Python names a static member."""
         if not cls.flat:
@@ -134,8 +131,15 @@ class Scope:
             raise Untranslatable(node, f"an object of {cls.name} is not at hand here")
         return found
 
-    def type_of(self, cls: Class) -> Type:
-        return Type(cls.name, tuple(Type(name) for name in cls.variables)) if cls else OBJECT
+
+def register(handlers: dict[str, HandlerT], *kinds: str) -> Callable[[HandlerT], HandlerT]:
+    """Return a decorator that makes a function the handler of these kinds of nodes."""
+
+    def add(handler: HandlerT) -> HandlerT:
+        handlers.update(dict.fromkeys(kinds, handler))
+        return handler
+
+    return add
 
 
 @contextmanager

@@ -98,8 +98,7 @@ class JavaSource:
 
 def read_source(path: Path) -> JavaSource:
     """Parse a file. Raises DefinitionError if it is not Java."""
-    data = path.read_bytes()
-    root = Parser(_JAVA).parse(data).root_node
+    root = parse(path.read_bytes())
     source = JavaSource(path, root)
     if error := _first_error(root):
         raise DefinitionError(f"{source.place(error)} is not Java: {text(error)[:60]!r}; does the file compile?")
@@ -129,6 +128,11 @@ def _add_import(source: JavaSource, node: Node) -> None:
         source.imports[name.rpartition(".")[2]] = name
 
 
+def parse(data: bytes) -> Node:
+    """Return the root of the syntax tree."""
+    return Parser(_JAVA).parse(data).root_node
+
+
 def text(node: Node | None) -> str:
     return node.text.decode() if node is not None and node.text is not None else ""
 
@@ -148,6 +152,13 @@ def optional(node: Node, name: str) -> Node | None:
 def children(node: Node | None) -> list[Node]:
     """Return the named children without comments."""
     return [] if node is None else [one for one in node.named_children if one.type not in COMMENTS]
+
+
+def get_changed(node: Node) -> Node | None:
+    """Return the target of an assignment or of a counting operator."""
+    if node.type == "assignment_expression":
+        return child(node, "left")
+    return children(node)[0] if node.type == "update_expression" else None
 
 
 def modifiers(node: Node) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import zip_longest
 
 from tree_sitter import Node
@@ -16,20 +17,13 @@ from .expressions import array_values, as_number, class_named, coerce, translate
 from .java_types import Type
 from .layout import add_comment, break_lines
 from .operators import compound, is_short, is_wide, update_parts, wrap_overflow
-from .scope import Scope, hoisting
+from .scope import Scope, hoisting, register
 from .source import COMMENTS, Untranslatable, child, children, comment_lines, is_beside, optional, text, walk
 
 LOOPS = ("for_statement", "while_statement", "enhanced_for_statement", "do_statement")
 Handler = Callable[[Node, Scope], list[str]]
 HANDLERS: dict[str, Handler] = {}
-
-
-def handles(*kinds: str) -> Callable[[Handler], Handler]:
-    def add(handler: Handler) -> Handler:
-        HANDLERS.update(dict.fromkeys(kinds, handler))
-        return handler
-
-    return add
+handles = partial(register, HANDLERS)
 
 
 def indent(lines: list[str]) -> list[str]:
