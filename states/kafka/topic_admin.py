@@ -29,19 +29,13 @@ def reach(cluster: Cluster) -> Any:
 
 
 def run_when_available(cluster: Cluster, work: Callable[[], T]) -> T:
-    """Run a start's work on a topic after a broker has answered. Raises FailedException at once if none does."""
+    """Run a start's work on a topic after a broker has answered. Raises FailedException at once if none does. Repeats
+    it for some seconds while brokers are busy: coordinators load, topics get their leaders."""
     reach(cluster)
-    return retry_while_away(work)
+    return again_for(PATIENCE, PAUSE, lambda error: isinstance(error, FailedException), work)
 
 
-def retry_while_away(call: Callable[[], T]) -> T:
-    """Repeat the call for some seconds while brokers are busy: coordinators load, topics get their leaders."""
-    return again_for(PATIENCE, PAUSE, lambda error: isinstance(error, FailedException), call)
-
-
-def check_there(
-    place: MarkPlace, admin: Any, create: int | None = None, config: Mapping[str, str] | None = None
-) -> list[int]:
+def check_there(place: MarkPlace, admin: Any, create: int | None = None) -> list[int]:
     """Return the topic's partitions. Creates a missing topic with ``create`` partitions; raises StateError if that is
     None."""
     partitions = _find_partitions(place, admin)
@@ -49,7 +43,7 @@ def check_there(
         return partitions
     if create is None:
         raise StateError(f"{place.label}: {_describe_missing(place.topic)}")
-    make(place.cluster, admin, place.topic, create, config=config)
+    make(place.cluster, admin, place.topic, create)
     return list(range(create))
 
 

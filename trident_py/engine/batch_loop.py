@@ -130,10 +130,10 @@ class BatchLoop:
 
     def _start(self, opening: Startup) -> Start:
         """Return the opening, with what extras put round it."""
-        info = StartInfo(self.program.lowered.plan, self.program.conf, opening.standing, opening.store, self._warn)
+        info = StartInfo(self.program.lowered.plan, self.program.conf, opening.standing, opening.store, self.warn)
         return wrap_start(opening, info)
 
-    def _warn(self, txid: int, text: str) -> None:
+    def warn(self, txid: int | None, text: str) -> None:
         log.warning("%s", text, extra=TOLD)
         self.running.event(self.program.component, "reported", txid, None, text)
 
@@ -300,7 +300,7 @@ class BatchLoop:
     def _notice_empty(self, txid: int, tuples: int) -> None:
         always_ready = self._empty.add(tuples, self.coordination.woken_by, time.monotonic())
         if always_ready is not None:
-            self._warn(txid, always_ready)
+            self.warn(txid, always_ready)
 
     def _record_success(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
         progress = self.progress

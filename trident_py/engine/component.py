@@ -15,7 +15,7 @@ from ..checkpoints.metadata_store import read_kept
 from ..errors import LineageError, TridentError, ZombieError
 from ..model.context import with_context
 from ..model.resources import close_all, closing_if_failed
-from ..model.retry import TOLD, Stopped
+from ..model.retry import Stopped
 from ..report.progress import RunningTopology
 from ..spouts.coordination import Coordination
 from ..spouts.inspection import SpoutNodeInfo
@@ -216,7 +216,7 @@ class ComponentRun:
                 "of your functions that depend on the order of a set, or on hash(), may differ now. Set "
                 "PYTHONHASHSEED=0 for every start"
             )
-            self._warn(txid, text)
+            self.loop.warn(txid, text)
 
     def _compare_memory(self) -> None:
         """Warn of states in memory that an earlier process has taken with it: the checkpoint has outlived them."""
@@ -228,11 +228,7 @@ class ComponentRun:
                     f"txid {self.txid}: what earlier batches brought is neither there nor sent again. Keep it in a "
                     "database, or start without a checkpoint"
                 )
-                self._warn(None, text)
-
-    def _warn(self, txid: int | None, text: str) -> None:
-        log.warning("%s", text, extra=TOLD)
-        self.running.event(self.program.component, "reported", txid, None, text)
+                self.loop.warn(None, text)
 
     def _report(self, spout: str, error: BaseException) -> None:
         self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")

@@ -113,7 +113,7 @@ def _is_ours(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_ours, value))
     ours = type(value).__module__.partition(".")[0] in _OURS
-    return type(value) in _PLAIN or (ours and all(map(_is_ours, _attributes_of(value).values())))
+    return type(value) in _PLAIN or (ours and all(map(_is_ours, attributes_of(value).values())))
 
 
 def is_trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ class Verdicts:
 
 def own_declaration(thing: Any) -> bool | None:
     """Return the declaration of the object itself."""
-    return _attributes_of(thing).get(DECLARED)
+    return attributes_of(thing).get(DECLARED)
 
 
 def nearest(kind: type) -> bool | None:
@@ -146,7 +146,7 @@ def nearest(kind: type) -> bool | None:
     return next((vars(base)[DECLARED] for base in kind.__mro__ if DECLARED in vars(base)), None)
 
 
-def _attributes_of(thing: Any) -> Mapping[str, Any]:
+def attributes_of(thing: Any) -> Mapping[str, Any]:
     """Return the object's own attributes."""
     return getattr(thing, "__dict__", {})  # many classes of libraries have none
 

@@ -135,7 +135,7 @@ class DriverExecution:
         for a little less each time: one huge tuple does not make every later batch a job."""
         if batch.dry:
             return
-        self._emitted = count_emitted(outcome)
+        self._emitted = sum(report.value for report in outcome.reports if report.kind == "emitted")
         if outcome.where == HERE:
             self._bytes_each = self._meter.bytes / max(1, self._emitted)
         else:
@@ -195,11 +195,6 @@ class DriverExecution:
         self._refused = batch.txid
         self._bytes_each = max(self._bytes_each, self._meter.bytes / max(1, self._meter.tuples))
         return replace(outcome, failures=moved)
-
-
-def count_emitted(outcome: AttemptOutcome) -> int:
-    """Return the tuples that the spouts emitted."""
-    return sum(report.value for report in outcome.reports if report.kind == "emitted")
 
 
 def bytes_of(column: Column) -> int:

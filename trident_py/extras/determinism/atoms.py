@@ -12,7 +12,7 @@ import re
 import types
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -160,11 +160,6 @@ def attribute_of(thing: Any, name: str) -> Any:
     if any(isinstance(inspect.getattr_static(type(thing), hook, None), types.FunctionType) for hook in _HOOKS):
         return inspect.getattr_static(thing, name, None)
     return getattr(thing, name, None)  # the one place that reads such an attribute: the object is not ours
-
-
-def attributes_of(thing: Any) -> Mapping[str, Any]:
-    """Return the object's own attributes."""
-    return getattr(thing, "__dict__", {})  # many classes of libraries have none
 
 
 def union(values: Iterable[Value]) -> Value:

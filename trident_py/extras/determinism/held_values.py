@@ -25,7 +25,7 @@ from ...model.canonical import UnkeyableError, canonical
 from ...model.plan import Plan, operations_of
 from ...model.secrets import is_secret
 from ...operations.base import name_of
-from ...operations.determinism import is_declared
+from ...operations.determinism import attributes_of, is_declared
 from ...report.guarantees import GUARANTEE, Guarantee, Guarantees, find_weakened
 from .sources import is_ours, is_users
 
@@ -192,7 +192,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif is_users(type(value)) and not isinstance(value, enum.Enum):
         yield from _of_object(value)
     elif is_ours(type(value)):
-        yield from _attributes(value).items()
+        yield from attributes_of(value).items()
 
 
 def _of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -212,16 +212,8 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _attributes(value: Any) -> dict[str, Any]:
-    """Return the attributes of the object itself. An object with __slots__ alone has no __dict__."""
-    try:
-        return vars(value)
-    except TypeError:
-        return {}
-
-
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
-    attributes = _attributes(value)
+    attributes = attributes_of(value)
     yield from attributes.items()
     for kind in filter(is_users, type(value).__mro__):
         for name, part in vars(kind).items():

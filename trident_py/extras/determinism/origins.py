@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from ...operations.determinism import attributes_of
 from . import diagnostics, libraries, tables
 from .atoms import (
     CONTAINERS,
@@ -34,7 +35,6 @@ from .atoms import (
     NewObject,
     Super,
     Value,
-    attributes_of,
     outlives,
     read_back,
     wrap,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...operations.base import CombinerAggregator, Prepared, ReducerAggregator
-from ...operations.determinism import DECLARED, nearest, own_declaration
+from ...operations.determinism import DECLARED, attributes_of, nearest, own_declaration
 from . import diagnostics, libraries, tables
 from .atoms import (
     CONTAINERS,
@@ -32,7 +32,6 @@ from .atoms import (
     NewObject,
     Value,
     attribute_of,
-    attributes_of,
     elements,
     wrap,
 )

@@ -8,8 +8,6 @@ from typing import Any
 from ...operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Verdict
 from .reader import read
 
-__all__ = ["follows_hash_seed", "judge"]
-
 
 def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
     """Return the verdict by the declaration, else by the source of the operation. Executes no user code.

@@ -7,14 +7,13 @@ import logging
 import re
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...config import Config
 from ...engine.program import Program
 from ...errors import TridentError
-from ...model.context import RunContext, with_context
+from ...model.context import RunContext
 from ...model.plan import Node, Plan
 from ...model.secrets import hide
 from ...report.explain import render
@@ -23,7 +22,7 @@ from ...report.guarantees import guarantees
 from ...report.progress import Event, Progress, RunningTopology
 from .diagnosis import ComponentView, diagnose
 from .sizes import StateSizes
-from .timeline import Timeline, make_clock
+from .timeline import make_clock, watch
 
 log = logging.getLogger("trident_py")
 
@@ -57,13 +56,7 @@ class RunRecord:
         # now, as it reads the code of modules, and the run imports some
         self.guarantees = {each.state: each for each in guarantees(plan, conf)}
         self.name, self.id = context.topology, f"{re.sub('[^A-Za-z0-9_.-]', '_', context.topology)}-{context.token}"
-        self.timelines = {
-            each.component: Timeline((context.run, each.component), RunContext.of(each.conf).watcher, self.now)
-            for each in programs
-        }
-        self.programs = [
-            replace(each, conf=with_context(each.conf, watcher=self.timelines[each.component])) for each in programs
-        ]
+        self.timelines, self.programs = watch(programs, context.run, self.now)
         self.sizes = StateSizes({name: factory for each in programs for name, factory in each.states().items()})
         self.events: deque[RunEvent] = deque(maxlen=EVENTS)
         self.failures: deque[RunEvent] = deque(maxlen=FAILURES)

@@ -11,10 +11,12 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
+from ...engine.program import Program
+from ...model.context import RunContext, with_context
 from ...model.fault_points import Watcher
 from ...report.progress import Event, Progress
 
@@ -34,6 +36,16 @@ _BEHIND = {
 }  # fmt: skip
 _COMMITS = ("begin", "committed")
 _Key = tuple[str, str]
+
+
+def watch(
+    programs: Sequence[Program], run: str, now: Callable[[], float] | None = None
+) -> tuple[dict[str, Timeline], list[Program]]:
+    """Return a timeline for each component, and the programs with these as their watchers."""
+    lines = {
+        each.component: Timeline((run, each.component), RunContext.of(each.conf).watcher, now) for each in programs
+    }
+    return lines, [replace(each, conf=with_context(each.conf, watcher=lines[each.component])) for each in programs]
 
 
 def make_clock() -> Callable[[], float]:

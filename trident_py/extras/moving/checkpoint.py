@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...checkpoints.append_log import JOURNAL, write_journal
-from ...checkpoints.batch_log import BatchLog, Logged
+from ...checkpoints.batch_log import Logged
 from ...checkpoints.hash_seed import own_order
 from ...checkpoints.location import inside, local_folder
 from ...checkpoints.metadata_store import IMPORTED, LOG, MemoryMetadataStore, make_folder
@@ -81,12 +81,6 @@ def find_moved(component: Component) -> Moved | None:
     return None if found is None else Moved(**found)
 
 
-def open_log_of(component: Component) -> BatchLog:
-    """Return the log of a component, to be written."""
-    assert component.open is not None
-    return component.open()
-
-
 def check_unused(component: Component) -> None:
     """Raise LineageError if a topology has started on the checkpoint: its states may be newer than Storm's."""
     log = component.read()
@@ -138,7 +132,7 @@ def make_checkpoint(component: Component, position: ImportedPosition) -> bool:
 def _renew_maps(component: Component, there: Entries, entries: Entries) -> None:
     """Take over where the maps of the topology are now. What became of each is kept, by its place."""
     if there.get(MAPS) != entries[MAPS]:
-        with closing(open_log_of(component)) as log:
+        with closing(component.open()) as log:
             log.store.put(MAPS, 0, entries[MAPS][0])
 
 

@@ -20,7 +20,7 @@ from ...errors import StateError
 from ...filesystems.base import is_number
 from ...state import StateType
 from ..txid.components import Component, components_of
-from .checkpoint import ImportedPosition, Moved, check_kept, make_checkpoint, open_log_of
+from .checkpoint import ImportedPosition, Moved, check_kept, make_checkpoint
 from .imported_states import ImportedStates, MapPlace, filling, leave_out, map_at, map_of
 from .kafka_offsets import Place
 from .offsets import Found, ImportAnswers, check_group, check_starts, find_group, find_positions, spouts_of
@@ -164,7 +164,7 @@ def state(
     target = _map_in_redis(storms) if factory is None else map_of(factory)
     component, moved = choose_component(checkpoint, lambda found: found.has_map_at(target.place), target.shown)
     check = partial(check_kept, component, moved)
-    with filling(open_log_of(component), target.place):
+    with filling(component.open(), target.place):
         if factory is None:
             assert isinstance(storms, RedisSource)
             result = rebase_in_place(storms, moved, accept_under_way, _tell, check)
@@ -185,7 +185,7 @@ def skip_state(state: str, checkpoint: str) -> int:
     """Let STATE of the topology begin as it is: it is new, or was filled by other means."""
     component, _ = choose_component(checkpoint, lambda found: state in found.maps, f"state {state!r}")
     place, shown = ImportedStates.of(component.read()).maps[state]
-    leave_out(open_log_of(component), place)
+    leave_out(component.open(), place)
     print(f"state {state!r} of {component.shown} begins as it is: {shown}")
     _name_missing(component)
     return 0

@@ -125,7 +125,7 @@ def find_position(
     for each in known:
         each.check()
     committed = find_committed(known)
-    begun = [info for info in spouts if _has_begun(of_spouts[info.id], committed)]
+    begun = [info for info in spouts if (own := of_spouts[info.id]) is not None and own.has_begun(committed + 1)]
     repeats = bool(begun) and all(info.spout.kind == TRANSACTIONAL for info in begun)  # then its content must stay
     moved = Moved(committed, _choose_base(answers, committed, repeats), bool(begun), repeats)
     found = Findings()
@@ -148,11 +148,6 @@ def _find_stream(name: str, streams: Mapping[str, StormStream], answers: ImportA
     if wanted not in streams and name in answers.streams:
         raise DefinitionError(f"--stream {name}={wanted}: Storm has no stream {wanted}; there are {', '.join(streams)}")
     return streams.get(wanted)
-
-
-def _has_begun(stream: StormStream | None, committed: int) -> bool:
-    """Return whether a stream has a part of the batch under way."""
-    return stream is not None and stream.has_begun(committed + 1)
 
 
 def _choose_base(answers: ImportAnswers, committed: int, repeats: bool) -> int:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.trace import Span, Status, StatusCode
 
 from ...engine.program import Program
-from ...model.context import RunContext, with_context
+from ...model.context import RunContext
 from ...model.plan import Plan
 from ...model.secrets import hide
 from ...report.progress import Event, Progress, RunningTopology
-from ..monitor.timeline import AttemptRecord, BatchRecord, Timeline
+from ..monitor.timeline import AttemptRecord, BatchRecord, watch
 
 OVER = ("committed", "failed")
 
@@ -24,15 +23,8 @@ class Spans:
     of the given."""
 
     def __init__(self, plan: Plan, conf: Mapping[str, Any], programs: list[Program]) -> None:
-        context = RunContext.of(conf)
         self._tracer = trace.get_tracer("trident_py")
-        self._lines = {
-            each.component: Timeline((f"{context.run}/spans", each.component), RunContext.of(each.conf).watcher)
-            for each in programs
-        }
-        self.programs = [
-            replace(each, conf=with_context(each.conf, watcher=self._lines[each.component])) for each in programs
-        ]
+        self._lines, self.programs = watch(programs, f"{RunContext.of(conf).run}/spans")
 
     def begin(self, running: RunningTopology) -> None:
         """Called before the run starts."""

@@ -6,7 +6,7 @@ from ...config import Config
 from ...engine.lowering import lower
 from ...engine.processors import DeadLetters
 from ...errors import DefinitionError
-from ...model.plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
+from ...model.plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ...report.guarantees.replays import replay_of
 from ...spouts.interfaces import NON_TRANSACTIONAL
 from ...spouts.sparkspout import SparkSpout
@@ -47,14 +47,11 @@ def _check_order(component: Plan, plan: Plan, node: SpoutNode) -> None:
 
 
 def _check_letters(component: Plan, node: SpoutNode) -> None:
-    letters = {child.id for child, _ in component.children(node) if _is_letters(child)}
+    processors = (child for child, _ in component.children(node) if isinstance(child, ProcessorNode))
+    letters = {child.id for child in processors if isinstance(child.spec, DeadLetters)}
     sources = ({other.id for other in component.before(update)} for update, _ in component.updates())
     if not any(letters & found for found in sources):
         raise DefinitionError(
             f"{SETTING}, but the dead letters of spout {node.spout_id!r} reach no state, so an excluded tuple would be "
             "lost. Persist them: stream.deadLetters().partitionPersist(...) on the stream that newStream returned"
         )
-
-
-def _is_letters(node: Node) -> bool:
-    return isinstance(node, ProcessorNode) and isinstance(node.spec, DeadLetters)

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import click
 
-from ...errors import DefinitionError
-
-WRONG = 2
+from ...cli.failures import guard
 
 
 @click.command("init")
 @click.argument("name", metavar="NAME")
-def init(name: str) -> None:
+@guard
+def init(name: str) -> int:
     """Write a small project into the new folder NAME: a topology file, its module, a states file, a test."""
     from .project import create
 
-    try:
-        files = create(name, Path.cwd())
-    except DefinitionError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(WRONG)
-    for file in files:
+    for file in create(name, Path.cwd()):
         print(f"{name}/{file.name}")
     print(f"Run it: cd '{name}' && trident run --local")
+    return 0
 
 
 @click.command("schema")

@@ -33,7 +33,7 @@ class Component:
     topology: str
     name: str
     read: Callable[[], BatchLog]
-    open: Callable[[], BatchLog] | None = None
+    open: Callable[[], BatchLog]
     program: Program | None = None
     root: str = ""
 

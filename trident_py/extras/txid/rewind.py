@@ -181,7 +181,7 @@ def _finish(component: Component, txid: int) -> list[str]:
     assert component.program is not None
     run = f"{component.topology}-{uuid.uuid4().hex[:12]}"
     program = replace(component.program, conf=with_context(component.program.conf, run=run))
-    with closing(_open(component)) as log:
+    with closing(component.open()) as log:
         log.take()
         opening = _make_startup(program, log)
         _check_states(component, opening.standing.rewinding, set(program.states()))
@@ -204,11 +204,6 @@ def _check_states(component: Component, begun: Rewinding | None, states: set[str
             f"{component.shown} is on its way back to txid {begun.to} with the states {', '.join(begun.states)}; this "
             f"topology has {', '.join(sorted(states))}. Finish it with the topology with which it began"
         )
-
-
-def _open(component: Component) -> BatchLog:
-    assert component.open is not None
-    return component.open()
 
 
 def _make_startup(program: Program, log: BatchLog) -> Startup:

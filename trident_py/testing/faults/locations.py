@@ -30,7 +30,7 @@ def empty_store(store: StorePlace, folder: Path) -> Iterator[str]:
         yield f"file://{folder}/store"
     elif store == "memory":
         yield ""
-    elif _is_server(store):
+    elif has_proxy(store) and "://" in store:
         url = create_database(store)
         try:
             yield url
@@ -60,7 +60,3 @@ def name_of(store: StorePlace) -> str:
 def has_proxy(url: str) -> bool:
     """Return whether connections to this store can be cut and its COMMIT be held."""
     return url.startswith(("mysql", "mariadb", "postgresql"))
-
-
-def _is_server(store: str) -> bool:
-    return store.startswith(("mysql+", "mysql:", "mariadb", "postgresql")) and "://" in store
