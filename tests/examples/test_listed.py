@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from ported import ROOT, printed, printed_on_spark
+from redis_clients import close_servers
 
 from examples import trident_redis
-from trident_py.extras.redis.server import close_servers
 
 # The Trident topologies and states in examples/ of Storm's repository, and two that it has dropped.
 STORMS = {

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import redis as client
 from ported import finished, printed
+from redis_clients import close_servers
 
 from examples import trident_redis, trident_redis_map
 from trident_py import LocalCluster
-from trident_py.extras.redis.server import close_servers
 
 WORDS = ("storm", "trident", "needs", "javadoc")
 

@@ -63,12 +63,6 @@ class Calls:
     def __len__(self) -> int:
         return len(self._callers)
 
-    def count_bytes(self) -> int:
-        """Return the number of bytes of all kept replies."""
-        with self._lock:
-            replies = [caller.reply for caller in self._callers.values()]
-        return sum(len(reply.result()) for reply in replies if reply is not None and reply.done())
-
     def join(self, client: str, again: bool) -> bool:
         """Add a connection of this client. Returns False if it comes back (``again``) but was already forgotten."""
         with self._lock:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import StateError
 from ..model.json_text import parse_json
+from .base import StateType
 from .values import OpaqueValue, TransactionalValue
 
 _ESCAPES = {
@@ -66,6 +67,13 @@ class JSONOpaqueSerializer(Serializer):
 
     def deserialize(self, data: bytes) -> OpaqueValue:
         return OpaqueValue(*_parts(data, 3, "[currTxid,curr,prev]"))
+
+
+SERIALIZERS: dict[StateType, Serializer] = {
+    StateType.NON_TRANSACTIONAL: JSONNonTransactionalSerializer(),
+    StateType.TRANSACTIONAL: JSONTransactionalSerializer(),
+    StateType.OPAQUE: JSONOpaqueSerializer(),
+}
 
 
 def json_text(value: Any) -> str:

@@ -16,10 +16,10 @@ from unittest import mock
 import pytest
 import redis as client
 from contracts.crashing import POINTS
+from redis_clients import close_servers
 
 from trident_py.errors import DefinitionError, StateError
 from trident_py.extras.redis.location import OURS
-from trident_py.extras.redis.server import close_servers
 from trident_py.extras.redis.writer import RedisWriter
 
 COUNT = itertools.count()

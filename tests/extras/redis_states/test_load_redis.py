@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import redis as client
 from contracts.crashing import Driver
+from redis_clients import close_servers
 from redis_contract import COUNT
 
 import states
 from states.redis import FieldMapper, RedisMapState, RedisState, RedisStateUpdater
 from trident_py.errors import DefinitionError
-from trident_py.extras.redis.server import close_servers
 from trident_py.state import Needs
 from trident_py.tuples import Fields, TridentTuple
 

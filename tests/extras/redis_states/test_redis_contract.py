@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import redis as client
 from contracts.state import MapContract, RowContract
+from redis_clients import close_servers
 from redis_contract import RedisContract, plainly
 
 from states.redis import FieldMapper, RedisMapState, RedisState, RedisStateUpdater
-from trident_py.extras.redis.server import close_servers
 from trident_py.operations.base import CombinerAggregator
 from trident_py.state import MapCombinerAggStateUpdater
 

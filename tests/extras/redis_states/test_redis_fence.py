@@ -14,13 +14,13 @@ import redis as client
 from contracts.crashing import Driver
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+from redis_clients import close_servers
 from redis_contract import COUNT
 from servers.waiting import soon
 
 from states.redis import RedisMapState
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.extras.redis.ledger import CHANGE, COMMIT, as_arguments, mark
-from trident_py.extras.redis.server import close_servers
 from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, OpaqueValue
 from trident_py.testing.proxy import CuttingProxy

@@ -10,13 +10,13 @@ import pytest
 import redis as client
 from contracts.crashing import Driver
 from contracts.losing import Idle
+from redis_clients import close_servers
 from redis_contract import COUNT
 from servers.waiting import soon
 
 from states.redis import FieldMapper, RedisMapState, RedisState, RedisStateUpdater
 from trident_py.engine.store_position import CheckpointState
 from trident_py.errors import LineageError, StateError
-from trident_py.extras.redis.server import close_servers
 from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, OpaqueValue
 from trident_py.tuples import Fields, TridentTuple

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 import redis as client
 from contracts.crashing import Driver
+from redis_clients import close_servers
 from redis_contract import COUNT
 
 from states.redis import RedisMapState
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, LineageError, StateError
 from trident_py.extras.redis import writer
-from trident_py.extras.redis.server import close_servers, server_of
+from trident_py.extras.redis.server import server_of
 from trident_py.model.retry import again_for
 from trident_py.operations.builtin import Sum
 from trident_py.spouts import FixedBatchSpout

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import redis as client
 from contracts.crashing import Driver
+from redis_clients import close_servers
 from redis_contract import COUNT
 
 from states.redis import (
@@ -23,7 +24,6 @@ from states.redis import (
 )
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, StateError, ZombieError
-from trident_py.extras.redis.server import close_servers
 from trident_py.state import SILENT
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import TridentTuple

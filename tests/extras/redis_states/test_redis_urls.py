@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis as client
 from contracts.crashing import Driver
+from redis_clients import close_servers
 from redis_contract import RedisContract
 
 from states.redis import RedisMapState, RedisState
@@ -19,7 +20,6 @@ from trident_py.extras.gateway.stores import store_of
 from trident_py.extras.moving import sources
 from trident_py.extras.moving.sources import RedisSource
 from trident_py.extras.redis import server
-from trident_py.extras.redis.server import close_servers
 from trident_py.extras.redis.url import OPTIONS, read_redis_url
 from trident_py.operations.builtin import Sum
 from trident_py.state import MapCombinerAggStateUpdater, OpaqueValue, StateType

@@ -119,9 +119,7 @@ class FieldCounts:
             if hashed != self._first.setdefault(name, hashed):
                 self._varying.add(name)
             if sampled:
-                column = self._columns[name]
-                column.extend([ABSENT] * (self._sampled - len(column)))
-                column.append(hashed)
+                self._column(name).append(hashed)
         self._sampled += sampled
 
     def fields(self) -> list[Field]:

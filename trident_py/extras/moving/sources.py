@@ -13,24 +13,14 @@ from typing import Any, Protocol
 
 from ...errors import DefinitionError, StateError, TridentError, explain_missing
 from ...model.secrets import hide, redact_url, secrets_in
-from ...state import (
-    JSONNonTransactionalSerializer,
-    JSONOpaqueSerializer,
-    JSONTransactionalSerializer,
-    Location,
-    StateType,
-)
+from ...state import Location, StateType
+from ...state.serializers import SERIALIZERS
 from ..redis.url import make_client, read_redis_url
 from .storm_values import Key, check_form, decode
 
 OURS = b"trident:"  # begins the names of our ledger's keys
 REDIS = ("redis://", "rediss://", "unix://")
 ANSWER = 5.0  # seconds; older versions of redis-py would wait for ever
-SERIALIZERS: dict[StateType, Any] = {
-    StateType.NON_TRANSACTIONAL: JSONNonTransactionalSerializer(),
-    StateType.TRANSACTIONAL: JSONTransactionalSerializer(),
-    StateType.OPAQUE: JSONOpaqueSerializer(),
-}
 Batch = tuple[list[Key], list[Any]]
 Number = Callable[[str], Any]
 FIELDS = {str, int, float, bool, type(None), Decimal}  # what a field of a key may be in a dump

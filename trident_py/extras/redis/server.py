@@ -144,12 +144,3 @@ def server_of(url: str) -> RedisDatabase:
     """Return this process's client for the URL. After a fork redis-py opens connections of the child's own."""
     with _LOCK:
         return _SERVERS.setdefault(url, _SERVERS.get(url) or RedisDatabase(url))
-
-
-def close_servers() -> None:
-    """Close the connections of this process."""
-    with _LOCK:
-        servers = list(_SERVERS.values())
-        _SERVERS.clear()
-    for server in servers:
-        server.client.close()

@@ -21,9 +21,6 @@ from ....model.secrets import redact_url
 from ....state import (
     BackingMap,
     ITupleCollection,
-    JSONNonTransactionalSerializer,
-    JSONOpaqueSerializer,
-    JSONTransactionalSerializer,
     NonTransactionalMap,
     OpaqueValue,
     SnapshottableMap,
@@ -35,18 +32,12 @@ from ....state import (
 from ....state.base import Key
 from ....state.keys import ExactKey
 from ....state.maps import MAPS
-from ....state.serializers import json_text
+from ....state.serializers import SERIALIZERS, json_text
 from ....tuples import Fields
 from ..ledger import RedisFactory, RedisFence
 from ..location import OURS, RedisPlace, check_hash
 from ..server import check_url
 from ..writer import RedisWriter, check_expiry
-
-SERIALIZERS: dict[StateType, Any] = {
-    StateType.NON_TRANSACTIONAL: JSONNonTransactionalSerializer(),
-    StateType.TRANSACTIONAL: JSONTransactionalSerializer(),
-    StateType.OPAQUE: JSONOpaqueSerializer(),
-}
 
 
 @role
