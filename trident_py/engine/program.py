@@ -145,9 +145,7 @@ class RequestInfo(BatchInfo):
     """One DRPC request. ``txid`` is only a number that chooses a partition for `batchGlobal`: there is no transaction.
     """
 
-    @property
-    def transaction(self) -> TransactionAttempt | None:
-        return None
+    transaction = None
 
     @property
     def id(self) -> BatchId:

@@ -143,26 +143,17 @@ class _MemoryFactory(StateFactory):
     id: str = field(default_factory=lambda: uuid.uuid4().hex, kw_only=True)
     kind: ClassVar[str] = "opaque"
     maxSize: ClassVar[int | None] = None
+    needs = Needs(home=True)
+    reading = Reading.CURRENT
+    remark = "in memory, for the life of one driver process"
 
     @property
     def stateName(self) -> str:
         return f"memory-{self.id[:8]}"
 
     @property
-    def remark(self) -> str:
-        return "in memory, for the life of one driver process"
-
-    @property
     def location(self) -> Location:
         return Location(frozenset(["memory"]), frozenset([self.id]), shown="the memory of one factory used twice")
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(home=True)
-
-    @property
-    def reading(self) -> Reading:
-        return Reading.CURRENT
 
     def store(self, conf: dict) -> MemoryStore:
         """Return this state's store: the object itself in the driver process, a proxy in a worker."""

@@ -34,6 +34,8 @@ class Avro:
     confluent: bool = False
     fields: Fields = field(init=False)
 
+    needs = Needs(("fastavro",), "trident-py[avro]")
+
     def __post_init__(self) -> None:
         try:
             parsed = parse_json(self.schema) if isinstance(self.schema, str) else self.schema
@@ -49,10 +51,6 @@ class Avro:
             raise DefinitionError(f"Avro: the schema is not one of Avro: {type(error).__name__}: {error}") from error
         object.__setattr__(self, "schema", json.dumps(parsed))
         object.__setattr__(self, "fields", Fields(declared))
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(("fastavro",), "trident-py[avro]")
 
     def declare(self, name: str) -> list[str]:
         return self.fields.declarations()

@@ -240,6 +240,8 @@ def header_names(line: bytes, delimiter: str, path: str) -> list[str]:
 class ParquetRows:
     """Rows of a Parquet file, from its footer."""
 
+    begin = 0
+
     def __init__(self, file: SourceFile, files: Files) -> None:
         self._file = file
         self._files = files
@@ -254,10 +256,6 @@ class ParquetRows:
             return metadata, metadata.schema.to_arrow_schema().names
         except pa.ArrowException as error:
             raise SpoutError(f"FileSpout: {self._file.path} is not a Parquet file: {error}") from error
-
-    @property
-    def begin(self) -> int:
-        return 0
 
     @property
     def end(self) -> int:

@@ -19,7 +19,7 @@ from ...dialects.base import names
 from ...key_types import settle_types
 from ...ledger import SqlFence
 from ...table import CheckedTable, Shape, read_columns
-from ...undo import Never, Undo
+from ...undo import Never
 from ..base import RowFactory, RowPartition, declare_fields, make_keyed_shape
 from .numbers import Arrived, Decided, Gap, Key, SenderRow, hold, report
 from .tables import BESIDE, RESERVED, Tables, make_beside
@@ -221,6 +221,8 @@ class SequenceState(RowFactory):
     first: int = 1
     kind: ClassVar[str] = "sequence"
     state_type = SequenceRows
+    _beside = BESIDE
+    _undo = Never("which rows waited behind a gap is not kept by batch")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -263,16 +265,8 @@ class SequenceState(RowFactory):
         return {self.number: "bigint"}
 
     @property
-    def _beside(self) -> tuple[str, ...]:
-        return BESIDE
-
-    @property
     def _created(self) -> tuple[str, ...]:
         return "_senders", "_held" if self.onGap == "hold" else "_gaps"
-
-    @property
-    def _undo(self) -> Undo:
-        return Never("which rows waited behind a gap is not kept by batch")
 
     @property
     def _shared(self) -> str:
