@@ -42,8 +42,7 @@ class JavaIterator:
             self._source.remove(value)
 
     def __iter__(self) -> Iterator[Any]:
-        while self.hasNext():
-            yield self.next()
+        return each_of(self)
 
 
 def each_of(iterator: Any) -> Iterator[Any]:

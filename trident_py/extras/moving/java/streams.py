@@ -110,16 +110,7 @@ class JStream:
         return JStream(values())
 
     def limit(self, count: int) -> JStream:
-        def values() -> Iterator[Any]:
-            left = count
-            if left > 0:
-                for value in self._values:
-                    yield value
-                    left -= 1
-                    if left == 0:
-                        return
-
-        return JStream(values())
+        return JStream(itertools.islice(self._values, max(count, 0)))
 
     def takeWhile(self, test: Callable[[Any], bool]) -> JStream:
         def values() -> Iterator[Any]:
@@ -263,14 +254,7 @@ def to_list() -> Collector:
 
 
 def to_set() -> Collector:
-    return lambda values: _set_of(values)
-
-
-def _set_of(values: list[Any]) -> HashSet:
-    made = HashSet()
-    for value in values:
-        made.add(value)
-    return made
+    return to_collection(HashSet)
 
 
 def joining(separator: str = "", prefix: str = "", suffix: str = "") -> Collector:
