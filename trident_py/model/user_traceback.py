@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
 from typing import Any
 
 import pyarrow as pa
@@ -104,7 +103,7 @@ def is_users(filename: str) -> bool:
 
 def arguments(error: BaseException) -> str:
     """Return the arguments of the user's function that trident_py called, as ``name=value``; tuples field by field."""
-    frames = (frame for exception in _unwrap(error) for frame in _frames(exception.__traceback__))
+    frames = (frame for exception in _unwrap(error) for frame, _ in traceback.walk_tb(exception.__traceback__))
     entry = next((frame for frame in frames if is_users(frame.f_code.co_filename)), None)
     if entry is None:
         return ""
@@ -117,12 +116,6 @@ def arguments(error: BaseException) -> str:
 def format_values(names: Any, values: Any) -> str:
     """Format ``name=value`` for a function without a Python frame, such as ``int`` or a method of ``str``."""
     return _short(", ".join(_pair(name, value) for name, value in zip(names, values, strict=False)))
-
-
-def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
-    while trace is not None:
-        yield trace.tb_frame
-        trace = trace.tb_next
 
 
 def _format_value(name: str, value: Any) -> Iterator[str]:
