@@ -222,6 +222,15 @@ def test_a_full_file_of_events_becomes_an_older_one_and_five_are_kept(
         assert lines.past("good", None, kept[0] - 1) == []
 
 
+def test_an_event_that_a_kill_has_cut_ends_where_the_next_run_begins(tmp_path: Path) -> None:
+    file = tmp_path / "events.jsonl"
+    file.write_text('{"event": "comm')
+    for _ in range(2):
+        with lines.file_of_events(str(file)) as write:
+            write('{"event": "started"}')
+    assert file.read_text() == '{"event": "comm\n{"event": "started"}\n{"event": "started"}\n'
+
+
 def test_with_a_json_log_every_line_is_json(folder: Path) -> None:
     done = trident(folder, "run", "good:noisy", "--local", "--log-format", "json", "--http", "0")
     told = [json.loads(line) for line in [*done.stdout.splitlines(), *done.stderr.splitlines()]]

@@ -143,10 +143,22 @@ def test_two_runs_stand_side_by_side(events: Path, tmp_path: Path) -> None:
     assert "run and other" in page
 
 
-def test_a_line_that_was_cut_off_at_the_end_is_left_out(events: Path) -> None:
-    whole = read(events).summarize()
-    events.write_text(events.read_text() + '{"event": "comm')
-    assert read(events).summarize() == whole
+def test_a_line_that_was_cut_off_is_left_out_and_the_next_start_counts(events: Path) -> None:
+    whole, cut = read(events), events.read_text() + '{"event": "comm'
+    events.write_text(cut)
+    assert read(events).summarize() == whole.summarize()
+    events.write_text(f"{cut}\n{events.read_text()}")
+    assert read(events).count("tuples") == {"sentences": 8}
+    events.write_text(f"{cut}{events.read_text()}")  # by an older version, or by the shell's >>
+    assert len(read(events).batches) == 3 * len(whole.batches)
+
+
+def test_a_page_never_replaces_its_events(events: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = events.read_bytes()
+    monkeypatch.chdir(events.parent)
+    shown = CliRunner().invoke(report, [str(events), "-o", f"./{events.name}"])
+    assert shown.exit_code == 2 and "is one of the files of events" in shown.output
+    assert events.read_bytes() == before
 
 
 @pytest.mark.parametrize(

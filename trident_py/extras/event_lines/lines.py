@@ -145,11 +145,15 @@ def file_of_events(path: str) -> Iterator[Write]:
     Raises DefinitionError if it cannot be written.
     """
     try:
+        cut = Path(path).is_file() and not (Path(path).read_bytes() or b"\n").endswith(b"\n")  # its driver was killed
         handler = RotatingFileHandler(path, maxBytes=FILE_BYTES, backupCount=OLDER_FILES, encoding="utf-8")
     except OSError as error:
         raise DefinitionError(f"--events {path}: the events cannot be written there: {error}") from None
     with closing(handler):
-        yield lambda line: handler.emit(logging.makeLogRecord({"msg": line}))
+        write: Write = lambda line: handler.emit(logging.makeLogRecord({"msg": line}))  # noqa: E731
+        if cut:
+            write("")
+        yield write
 
 
 class _JsonFormatter(logging.Formatter):

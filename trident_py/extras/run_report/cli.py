@@ -25,6 +25,8 @@ def report(events: tuple[Path, ...], output: Path) -> None:
     EVENTS is the output of `trident run --json`, a file for each run. Several runs stand side by side.
     """
     try:
+        if output.resolve() in {path.resolve() for path in events}:
+            raise DefinitionError(f"-o {output} is one of the files of events, and would replace it; name another file")
         page = render([read(path) for path in events])
         output.write_text(page, encoding="utf-8", errors="backslashreplace")
     except (DefinitionError, OSError) as error:

@@ -147,16 +147,15 @@ def read(path: Path) -> RunEvents:
 
 
 def _events(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the events with their line numbers. The last line may be cut off: its writer may have been killed."""
-    cut: str | None = None
+    """Yield the events with their line numbers. An event may be cut off, and another start follow: its writer was
+    killed."""
     for number, line in enumerate(lines, 1):
-        if cut is not None:
-            raise DefinitionError(cut)
         try:
             if line.strip():
                 yield number, parse_json(line)
         except ValueError as error:
-            cut = _no_event(path, number, str(error))
+            if not line.startswith("{"):
+                raise DefinitionError(_no_event(path, number, str(error))) from None
 
 
 def _no_event(path: Path, number: int, why: str) -> str:
