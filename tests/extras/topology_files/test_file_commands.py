@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from states.sql.store import close_stores
 from trident_py.cli import trident as command_line
 from trident_py.cli.spark_options import SUBMIT_ARGUMENTS, SparkOptions
+from trident_py.extras.topology_files.file import Draft
 
 ROOT = Path(__file__).parents[3]
 COUNTS = [("cow", 1), ("jumped", 1), ("man", 1), ("moon", 1), ("over", 1), ("the", 3), ("to", 1), ("went", 1)]
@@ -49,7 +50,7 @@ def project(tmp_path: Path) -> Path:
     """What `trident init` writes."""
     done = trident(tmp_path, "init", "shop")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "Run it: cd 'shop' && trident run --local"
+    assert done.stdout.splitlines()[-1] == "Run it: cd ./shop && trident run --local"
     return tmp_path / "shop"
 
 
@@ -101,6 +102,15 @@ def test_init_overwrites_nothing(kind: str, tmp_path: Path) -> None:
     refusal = f"{tmp_path}/shop exists already, and nothing in it is overwritten. Choose another name"
     assert done.stderr == f"error: {refusal}\n"
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["2024", "null", "a: b", "it's", "y #z", "@a", 'the "q"', "${HOME}", "été"])
+def test_a_new_project_has_its_name(name: str, tmp_path: Path) -> None:
+    done, project = trident(tmp_path, "init", name), tmp_path / name
+    assert (done.returncode, Draft(project / "trident.yml").name) == (0, name)
+    assert trident(project, "run", "--dry-run").returncode == 0
+    shown = ["sh", "-c", done.stdout.splitlines()[-1].removeprefix("Run it: ").partition(" && ")[0]]
+    assert subprocess.run(shown, cwd=tmp_path, check=False).returncode == 0
 
 
 def test_init_refuses_a_name_that_cannot_be_a_folder(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import click
@@ -19,7 +20,7 @@ def init(name: str) -> int:
 
     for file in create(name, Path.cwd()):
         print(f"{name}/{file.name}")
-    print(f"Run it: cd '{name}' && trident run --local")
+    print(f"Run it: cd {shlex.quote(f'./{name}')} && trident run --local")
     return 0
 
 

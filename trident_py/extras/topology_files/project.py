@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from ...errors import DefinitionError
@@ -88,7 +89,7 @@ def create(name: str, folder: Path) -> list[Path]:
     if place.exists() or place.is_symlink():
         raise DefinitionError(f"{place} exists already, and nothing in it is overwritten. Choose another name")
     files = {
-        "trident.yml": TOPOLOGY.format(name=name),
+        "trident.yml": TOPOLOGY.format(name=json.dumps(name.replace("$", "$$"), ensure_ascii=False)),
         "states.yaml": STATES,
         "words.py": MODULE,
         "sentences.txt": SENTENCES,
