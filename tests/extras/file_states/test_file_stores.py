@@ -125,6 +125,22 @@ def test_batches_are_published_and_replayed(place: Any, mode: str) -> None:
         assert len(names(factory)) == (10 if mode == "files" else 5)
 
 
+def test_a_folder_that_is_in_the_way_is_told_before_the_ledger_has_the_batch(hdfs: HdfsServer) -> None:
+    """HDFS renames no folder to the name of another one, be it empty, and answers that in no error."""
+    factory = state(HdfsPlace(hdfs, uuid.uuid4().hex), visible="batches")
+    running = driver(factory)
+    running.batch(batch(1), 1)
+    receipts = running.run(batch(2), 2)
+    factory.folder()._files._client.mkdir(factory.folder()._at("txid=2"))
+    for _ in range(2):
+        with pytest.raises(StateError, match="txid=2 is there already, and is not of this decision"):
+            running.publish(2, 0, receipts)
+    assert factory.stored() == rows_of(1)
+    factory.folder().delete("txid=2")
+    running.publish(2, 0, receipts)
+    assert factory.stored() == rows_of(1, 2)
+
+
 @pytest.mark.parametrize("call", ["rename", "create"])
 def test_a_publish_that_fails_anywhere_is_repeated(place: Any, call: str) -> None:
     factory = state(place)

@@ -66,8 +66,9 @@ def _place_folder(folder: StateFolder, txid: int, files: Pairs, shown: str) -> N
     moving = any(staged in staging for staged, _ in files)  # then a folder of the final name is another decision's
     if not moving and all(final.get(file.name) == file.bytes for _, file in files):
         return
+    taken = f"{shown}: {target} is there already, and is not of this decision. Move it out of the folder"
     if moving and final:
-        raise StateError(f"{shown}: {target} is there already, and is not of this decision. Move it out of the folder")
+        raise StateError(taken)
     there = _sizes(folder, waiting)
     moved = {file.name: there[name] for _, file in files if (name := f"{waiting}/{_last(file.name)}") in there}
     _check(files, {**moved, **staging}, txid, shown)
@@ -75,7 +76,8 @@ def _place_folder(folder: StateFolder, txid: int, files: Pairs, shown: str) -> N
     for name in there.keys() - {f"{waiting}/{_last(file.name)}" for _, file in files}:
         folder.delete(name)  # of a decision that was withdrawn
     folder.sync(waiting)
-    folder.rename_folder(waiting, target)
+    if not folder.rename_folder(waiting, target):
+        raise StateError(taken)
     folder.sync("")
 
 
