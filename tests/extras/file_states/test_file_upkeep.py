@@ -19,7 +19,7 @@ from states.files import FileState, RecordFormat, RowUpdater
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.extras.files.folder import StateFolder
 from trident_py.extras.files.ledger import DataFile
-from trident_py.extras.files.upkeep import AT_LEAST, due
+from trident_py.extras.files.upkeep import AT_LEAST, LARGEST, due
 from trident_py.tuples import TridentTuple
 
 COLUMNS = ["word string", "n bigint"]
@@ -264,6 +264,9 @@ def test_what_is_due(tmp_path: Path) -> None:
     assert due(enough, 1) == []
     assert due(files(99, *[1] * AT_LEAST), 100)[0].name == "1"  # it would be copied with every few batches
     assert [file.name for file in due(files(200, *[1] * AT_LEAST, 200), 100)] == [str(n + 1) for n in range(AT_LEAST)]
+    large = due(files(*[3 << 30] * 2, *[300 << 20] * 20), LARGEST)
+    assert len(large) >= AT_LEAST and sum(file.bytes for file in large) <= LARGEST
+    assert due(files(*[1 << 28] * AT_LEAST, 3 << 30), LARGEST) == files(*[1 << 28] * AT_LEAST)
 
 
 @given(st.integers(1, 400), st.integers(1, 50))

@@ -23,6 +23,7 @@ from .ledger import FileFence, FileLedger, Record
 from .names import BATCHES, FILES, MANIFEST, VISIBLE
 from .participant import FileParticipant, check_empty
 from .partition import FilePartition, check_columns, schema_of
+from .upkeep import LARGEST
 
 SIZES = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 TIMES = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -42,7 +43,6 @@ def amount(name: str, value: float | str, units: Mapping[str, int], most: int | 
 
 
 SYNC = ("batch", "never")
-LARGEST = 4 << 30  # S3 copies up to 5 GB in one request
 
 
 @dataclass(frozen=True, repr=False)

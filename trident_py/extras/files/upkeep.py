@@ -24,6 +24,7 @@ log = logging.getLogger("trident_py")
 _OWN = ("merged-", "expired-")
 AT_LEAST = 8
 """How many files are merged at once, at least."""
+LARGEST = 4 << 30  # S3 copies up to 5 GB in one request
 
 
 class Upkeep:
@@ -164,7 +165,7 @@ def _run(files: Sequence[DataFile], at: int, target: int) -> list[DataFile]:
     run: list[DataFile] = []
     size = 0
     for file in islice(files, at, None):
-        if file.bytes >= target or size >= target:
+        if file.bytes >= target or size >= target or size + file.bytes > LARGEST:
             break
         run.append(file)
         size += file.bytes
