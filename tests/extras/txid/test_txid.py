@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 import sqlalchemy as sa
@@ -26,6 +27,7 @@ from states.files import FileState
 from states.sql import RowUpdater
 from states.sql.store import close_stores
 from trident_py import Fields, LocalCluster, TridentTopology
+from trident_py.cli.run import run as run_topology
 from trident_py.engine.program import compile_plan
 from trident_py.errors import FailedException, LineageError
 from trident_py.extras.txid import cli
@@ -230,7 +232,8 @@ def test_a_watch_prints_what_has_changed(
 ) -> None:
     start = sqlite(tmp_path, Fault("recorded", "", 3))
     run(start)
-    turns = iter([None, lambda: run(replace(start, faults=())), None])
+    away = mock.patch.object(cli, "look", side_effect=FailedException("the store does not answer"))
+    turns = iter([None, lambda: run(replace(start, faults=())), away.start, None, away.stop, None])
 
     def pause(seconds: float) -> None:
         try:
@@ -243,7 +246,9 @@ def test_a_watch_prints_what_has_changed(
     monkeypatch.setattr(cli, "time", SimpleNamespace(sleep=pause))
     with pytest.raises(KeyboardInterrupt):
         cli._watch_lines([component(start)], 1)
-    first, second = capsys.readouterr().out.splitlines()
+    first, second, third, fourth = capsys.readouterr().out.splitlines()
+    assert third.endswith("Z faults/readings: cannot be read now: the store does not answer")
+    assert fourth.partition(" ")[2] == second.partition(" ")[2]
     assert "committed: txid 2; begun: txid 3; opaque 2; the next start repeats txid 3" in first
     assert second.endswith(f"committed: txid {LAST}; opaque {LAST}; the next start continues after txid {LAST}")
     with pytest.raises(KeyboardInterrupt):
@@ -305,6 +310,23 @@ def test_a_fence_that_is_refused_changes_nothing(tmp_path: Path) -> None:
         shut_out(component(start))
     assert read(start.url, "SELECT * FROM trident_fence") == before
     assert not journal.exists()
+
+
+def test_a_fence_tells_the_next_start_of_each_component(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = (
+        "from trident_py import TridentTopology\nfrom trident_py.testing import FixedBatchSpout\n"
+        "def build():\n    made = TridentTopology()\n    for name, rows in (('a', [(1,)] * 3), ('b', [(1,)])):\n"
+        "        made.newStream(name, FixedBatchSpout('n', 1, *rows)).peek(id)\n    return made\n"
+    )
+    (tmp_path / "two_parts.py").write_text(module)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert CliRunner().invoke(run_topology, ["two_parts:build", "--local"]).exit_code == 0
+    done = CliRunner().invoke(cli.txid, ["fence", "two_parts:build", "--yes"])
+    assert done.exit_code == 0 and done.stdout.splitlines()[-4:] == [
+        "two_parts/a: older drivers are shut out", "  the next start continues after txid 3",
+        "two_parts/b: older drivers are shut out", "  the next start continues after txid 1",
+    ]  # fmt: skip
 
 
 def test_files_tell_their_batches_and_memory_keeps_none(tmp_path: Path) -> None:

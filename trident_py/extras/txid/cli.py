@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from ...cli.targets import (
     target_argument,
     traceback_option,
 )
+from ...errors import DefinitionError, TridentError
 from .components import Component, components_of
 from .evidence import ComponentEvidence
 from .fence import shut_out
@@ -148,10 +149,20 @@ def _text(found: ComponentEvidence) -> str:
     return "\n".join(lines(found))
 
 
+def _try(show: Callable[[ComponentEvidence], str], component: Component) -> str:
+    """Return what is shown of a component; why it cannot be read now, as while its checkpoint's store is away."""
+    try:
+        return show(look(component))
+    except DefinitionError:
+        raise
+    except TridentError as error:
+        return f"{component.shown}: cannot be read now: {error}"
+
+
 def _watch_live(components: Sequence[Component], every: float) -> int:
     with Live(console=Console(highlight=False), auto_refresh=False) as live:
         while True:
-            live.update(Text("\n\n".join(_text(look(component)) for component in components)), refresh=True)
+            live.update(Text("\n\n".join(_try(_text, component) for component in components)), refresh=True)
             time.sleep(every)
 
 
@@ -159,7 +170,7 @@ def _watch_lines(components: Sequence[Component], every: float) -> int:
     before: dict[str, str] = {}
     while True:
         for component in components:
-            told = line(look(component))
+            told = _try(line, component)
             if before.get(component.shown) != told:
                 print(f"{now():%H:%M:%S}Z {told}", flush=True)
             before[component.shown] = told
@@ -183,9 +194,9 @@ def _fence(components: Sequence[Component], yes: bool) -> int:
     for component in components:
         raised = [f"{state} has generation {number}" for state, number in shut_out(component).items()]
         print("; ".join([f"{component.shown}: older drivers are shut out", *raised]))
-        start = look(component).next
-    print(f"  the next start {start.sentence}")
-    return FAILED if start.kind == REFUSED else 0
+        found[component.shown] = look(component)
+        print(f"  the next start {found[component.shown].next.sentence}")
+    return FAILED if any(evidence.next.kind == REFUSED for evidence in found.values()) else 0
 
 
 def _choose(components: Sequence[Component], name: str | None) -> Component:
