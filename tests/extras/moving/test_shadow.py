@@ -120,11 +120,30 @@ def test_a_key_stays_different_if_both_sides_stand_still() -> None:
     assert standing.count == 1 and standing.first is not None and standing.first.key == ("moves",)
 
 
-def test_a_side_that_cannot_be_read_for_a_while_is_told(tmp_path: Path) -> None:
-    left, right = dump(tmp_path / "l", [("a", 1), ("a", 2)]), dump(tmp_path / "r", {"a": 1})
+def comparing(left: str, right: str, lines: Path) -> ShadowComparison:
     lay = dict.fromkeys(("hash_", "match", "table", "txid", "batch")) | dict.fromkeys(("key", "value", "previous"), ())
     options = ComparisonOptions(left, right, "non-transactional", None, False, (), (), None, 0.0, (), False, lay)
-    agreement = ShadowComparison(options, 0.01, 1, tmp_path / "shadow.jsonl", None, True)
+    return ShadowComparison(options, 0.01, 1, lines, None, True)
+
+
+def test_a_comparison_that_cannot_be_kept_is_not_the_last_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both, lines = dump(tmp_path / "l", {"a": 1}), tmp_path / "late" / "shadow.jsonl"
+    running: Any = type("Running", (), {"progress": {}, "stopping": threading.Event()})
+    with comparing(both, both, lines).follow(running):
+        time.sleep(0.1)
+        lines.parent.mkdir()  # as a disk that is no longer full
+        deadline = time.monotonic() + 10
+        while not lines.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert lines.exists()
+    assert "this comparison was not kept: " in capsys.readouterr().err
+
+
+def test_a_side_that_cannot_be_read_for_a_while_is_told(tmp_path: Path) -> None:
+    left, right = dump(tmp_path / "l", [("a", 1), ("a", 2)]), dump(tmp_path / "r", {"a": 1})
+    agreement = comparing(left, right, tmp_path / "shadow.jsonl")
     running: Any = type("Running", (), {"progress": {}})
     agreement.look(running)
     assert "comes twice" in compared(tmp_path)[0]["error"] and not agreement.equal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -75,7 +76,10 @@ class ShadowComparison:
 
         def compare_often() -> None:
             while not self._end.wait(self._every):
-                self.look(running)
+                try:
+                    self.look(running)
+                except (OSError, TridentError) as error:  # such as a full disk: the next one may be kept
+                    print(f"this comparison was not kept: {error}", file=sys.stderr, flush=True)
 
         thread = threading.Thread(target=compare_often, name="trident-shadow", daemon=True)
         thread.start()
