@@ -244,6 +244,11 @@ def test_a_python_with_nothing_but_its_own_library_can_report(tmp_path: Path) ->
     assert report["files"] == {"/": "", str(tmp_path / "no"): "No such file or directory"}
 
 
+def test_a_name_that_no_host_can_have_is_an_answer() -> None:
+    answers = reported([sys.executable], addresses=[["db..example", 3306], ["a" * 64, 3306]])["addresses"]
+    assert all(why.startswith("this cannot be the name of a host: ") for why in answers.values()), answers
+
+
 def test_the_sources_of_another_folder_differ(tmp_path: Path) -> None:
     for name in ("one", "other"):
         package = tmp_path / name / "trident_py"

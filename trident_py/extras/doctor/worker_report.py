@@ -58,6 +58,8 @@ def _dial(host: str, port: int, seconds: float) -> str:
         return f"no answer in {seconds:g} s"
     except OSError as error:
         return error.strerror or str(error)
+    except UnicodeError as error:  # such as "db..example"
+        return f"this cannot be the name of a host: {error}"
     return ""
 
 
