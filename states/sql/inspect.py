@@ -207,7 +207,8 @@ def _privileges(store: Store, tables: list[str], creates: bool, stages: bool) ->
 
 
 ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
-_GRANT = re.compile(r"GRANT (?P<privileges>.+?) ON (?:TABLE )?(?P<where>\S+) TO ", re.IGNORECASE)
+_QUOTED = r"(\*|`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\")"
+_GRANT = re.compile(rf"GRANT (.+?) ON (?:TABLE )?{_QUOTED}\.{_QUOTED} TO ", re.IGNORECASE)
 
 
 def list_missing_privileges(
@@ -244,7 +245,7 @@ def _mysql(connection: Connection, tables: Iterable[str], creates: bool, stages:
     if any(" ON " not in grant for grant in grants):
         return []  # a role, whose privileges SHOW GRANTS does not list
     database = connection.execute("SELECT database()").fetchone()[0]
-    parsed = [(match["privileges"].upper(), match["where"]) for match in map(_GRANT.match, grants) if match]
+    parsed = [match.groups() for match in map(_GRANT.match, grants) if match]
     wanted: list[tuple[str, str | None]] = [(privilege, table) for table in tables for privilege in ROWS]
     wanted += [("CREATE", None)] * creates + [("CREATE TEMPORARY TABLES", None)] * stages
     return [
@@ -252,11 +253,10 @@ def _mysql(connection: Connection, tables: Iterable[str], creates: bool, stages:
     ]
 
 
-def _is_granted(grants: list[tuple[str, str]], wanted: str, database: str, table: str | None) -> bool:
-    for privileges, where in grants:
-        names = {name.split("(")[0].strip() for name in privileges.split(",")}
-        scope = where.replace("`", "").replace('"', "")
-        schema, _, name = scope.rpartition(".")
+def _is_granted(grants: Sequence[Sequence[str]], wanted: str, database: str, table: str | None) -> bool:
+    for privileges, *where in grants:
+        names = {name.split("(")[0].strip() for name in privileges.upper().split(",")}
+        schema, name = (part[1:-1].replace(part[0] * 2, part[0]) if part != "*" else part for part in where)
         if names & {wanted, "ALL", "ALL PRIVILEGES"} and _covers(schema, database) and name in ("*", table):
             return True
     return False

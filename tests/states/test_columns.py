@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import secrets
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -434,6 +435,24 @@ def test_a_state_that_stages_needs_temporary_tables(database: str) -> None:
     finally:
         close_stores()
         sql(database, *([] if mysql else [f"DROP OWNED BY {user}"]), f"DROP USER {whom}")
+
+
+@MYSQLS
+def test_grants_of_names_that_are_quoted_are_seen(database: str) -> None:
+    url, name = sa.make_url(database), f"d `of. {secrets.token_hex(4)}"
+    quoted, user = f"`{name.replace('`', '``')}`", f"'u{name[-8:]}'@'%%'"
+    sql(database, f"CREATE DATABASE {quoted}", f"CREATE TABLE {quoted}.`t.x y` (v INT)")
+    sql(database, f"CREATE USER {user} IDENTIFIED BY 'p'")
+    try:
+        for right, where in (("SELECT, INSERT, UPDATE, DELETE", "`t.x y`"), ("CREATE", "*")):
+            sql(database, f"GRANT {right} ON {quoted}.{where} TO {user}")
+        with store_of(url.set(database=name, username=f"u{name[-8:]}", password="p")).reading() as connection:
+            assert list_missing_privileges("mysql", connection, ["t.x y"], creates=True) == []
+            lacking = list_missing_privileges("mysql", connection, ["t.x"], creates=True)
+            assert lacking == [f"{right} on t.x" for right in ("SELECT", "INSERT", "UPDATE", "DELETE")]
+    finally:
+        close_stores()
+        sql(database, f"DROP DATABASE {quoted}", f"DROP USER {user}")
 
 
 def test_sqlite_grants_everything() -> None:
