@@ -437,6 +437,17 @@ CASES = {
          "stream 'words' does not have; it has: [sentence]. Did you mean 'sentence'?"],
         schema=False,
     ),
+    "an argument that is empty": Case(
+        operations('stateQuery: {state: , function: MapGet, functionFields: n}', 'map: {function: }'),
+        ["8 streams.words.operations[0].stateQuery.state: is missing; stateQuery needs: state, function, fu",
+         "9 streams.words.operations[1].map.function: is missing; map needs: function"],
+        schema=True,
+    ),
+    "a variable in a list alone": Case(
+        operations('project: ["${NO_SUCH_VARIABLE}", sentence]'),
+        ["8 streams.words.operations[0].project[0]: the environment variable NO_SUCH_VARIABLE is not set; set it, "],
+        schema=False,
+    ),
     "one place under one name twice": Case(
         ROWS + ROWS.partition('streams:\n')[2].replace('words:', 'more:'),
         ["12 streams.more.operations[0].partitionPersist: two states are named 'rows', but only the name keeps their "

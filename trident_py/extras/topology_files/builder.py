@@ -122,17 +122,20 @@ def _check_known(place: Located, name: str, arguments: Located) -> Said | None:
 
 
 def _read_call(place: Located, name: str, model: type[Call]) -> Said | None:
-    value: Any = place.value
-    mapping = value is None or (isinstance(value, dict) and not (model.alone and place.is_object))
+    value: Any = {} if place.value is None else place.value
+    mapping = isinstance(value, dict) and not (model.alone and place.is_object)
     try:
-        if mapping:
-            return Said(name, place, place.read(model, name, {} if value is None else value))
+        if mapping:  # in which null is as good as nothing
+            given = {key: each for key, each in value.items() if each is not None or key not in model.model_fields}
+            return Said(name, place, place.read(model, name, given))
         return Said(name, place, _alone(place, name, model), alone=True)
     except Told:
         return None
 
 
 def _alone(place: Located, name: str, model: type[Call]) -> Call:
+    if place.document.wrong(place.where):
+        raise Told(place.named)  # a variable that is not set
     if model.alone is not None:
         return place.under(model.alone).read(model, name)
     keys = ", ".join(model.model_fields)
