@@ -88,6 +88,14 @@ def test_a_new_project_runs_as_a_process_and_its_own_test_passes(project: Path) 
     assert "1 passed" in own.stdout, own.stdout
 
 
+def test_typed_paths_begin_in_the_folder_of_the_command(project: Path) -> None:
+    typed = ("--events", "events.jsonl", "--checkpoint", "typed")
+    done = trident(project.parent, "run", "shop/trident.yml", "--local", *typed)
+    assert done.returncode == 0, done.stderr
+    assert {"events.jsonl", "typed"} <= {path.name for path in project.parent.iterdir()}
+    assert not {"events.jsonl", "typed"} & {path.name for path in project.iterdir()}
+
+
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
 def test_init_overwrites_nothing(kind: str, tmp_path: Path) -> None:
     if kind == "folder":

@@ -67,7 +67,8 @@ class EventLines:
     """
 
     def __init__(self, as_json: bool, file: str | None, log: bool) -> None:
-        self._as_json, self._file, self._log = as_json, file, log
+        self._as_json, self._log = as_json, log
+        self._file = None if file is None else Path(file).absolute()  # a topology file is loaded in its own folder
         self._writes: list[tuple[Write, Mapping[str, Any]]] = []
         self._topology: dict[str, str] = {}
         self._opened = ExitStack()
@@ -92,7 +93,7 @@ class EventLines:
         self._topology["topology"] = name
         if self._file is not None:
             self._writes.append((self._opened.enter_context(file_of_events(self._file)), {}))
-            _files[name] = Path(self._file).absolute()
+            _files[name] = self._file
             self._opened.callback(_files.pop, name)
         moment = now()
         for guarantee in guarantees:
@@ -139,13 +140,13 @@ class EventLines:
 
 
 @contextmanager
-def file_of_events(path: str) -> Iterator[Write]:
+def file_of_events(path: Path) -> Iterator[Write]:
     """Give what adds a line to a file. It is replaced when it is full; the last ones are kept as FILE.1 and so on.
 
     Raises DefinitionError if it cannot be written.
     """
     try:
-        cut = Path(path).is_file() and not (Path(path).read_bytes() or b"\n").endswith(b"\n")  # its driver was killed
+        cut = path.is_file() and not (path.read_bytes() or b"\n").endswith(b"\n")  # its driver was killed
         handler = RotatingFileHandler(path, maxBytes=FILE_BYTES, backupCount=OLDER_FILES, encoding="utf-8")
     except OSError as error:
         raise DefinitionError(f"--events {path}: the events cannot be written there: {error}") from None
