@@ -111,6 +111,10 @@ def check_storage(paths: Iterable[str], storage: Storage) -> None:
             raise DefinitionError(
                 f"storage[{name!r}] must be a text, a number or a boolean, not {type(value).__name__}"
             )
+    try:
+        needs_of_paths(paths, storage)
+    except ValueError as error:  # of a port or of brackets
+        raise DefinitionError(f"the address in the path or in storage={{...}} cannot be one: {error}") from None
 
 
 def http_address(uri: FileUri, storage: Storage) -> tuple[str, int, bool]:

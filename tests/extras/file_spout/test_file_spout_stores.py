@@ -319,6 +319,7 @@ def test_a_token_that_stands_in_an_address_is_in_no_error() -> None:
         (["s3://b/x", "gs://b/x"], {"anonymous": True}, "the paths are in S3 and Google Cloud Storage"),
         ("s3://b/x", {"colour": "red"}, "S3 cannot be used.*'colour'.*the keywords of pyarrow.fs.S3FileSystem"),
         ("hdfs://h/x", {"colour": "red"}, "HDFS cannot be used: there is no keyword 'colour'"),
+        ("s3://b/x", {"endpoint_override": "http://h:no"}, "the address .* cannot be one: .*'no'"),
         ("s3://b/x", {"region": ["x"]}, r"storage\['region'\] must be a text, a number or a boolean, not list"),
     ],
 )

@@ -242,6 +242,9 @@ def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
         ("hdfs://h/x", {"nosuch": 1}, "nosuch"),
         ("hdfs:///x", {}, "names no host"),
         ("/tmp/x", {"region": "x"}, "storage is for one kind of store"),
+        ("hdfs://h/x", {"port": "http"}, "the address .* cannot be one: .*'http'"),
+        ("webhdfs://h:99999/x", {}, "the address in the path .* cannot be one: Port out of range"),
+        ("hdfs://[::1/x", {}, "the address in the path .* cannot be one: Invalid IPv6"),
     ],
 )
 def test_settings_that_a_store_does_not_take_are_told(uri: str, storage: dict, words: str) -> None:
