@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import select
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from gateway_process import Gateway, event, records, until
+
+from trident_py.extras.gateway.app import Bodies, RequestRefused, _Body
+from trident_py.extras.gateway.settings import Limits
 
 
 @pytest.fixture
@@ -48,6 +52,35 @@ def test_a_sensor_that_breaks_off_leaves_no_trace_in_the_log(own: Callable[..., 
     assert gateway.post(event(1)).status_code == 201
     gateway.stop()
     assert "Traceback" not in gateway.log
+
+
+def test_a_body_gives_way_in_the_moment_in_which_its_time_is_over() -> None:
+    bodies, taken = Bodies(Limits(bodySeconds=0.05, allBytes=10)), []
+
+    async def stalling() -> AsyncIterator[bytes]:
+        yield b"12345678"
+        await asyncio.sleep(100)
+
+    async def read() -> None:
+        with pytest.raises(RequestRefused, match="503"):
+            async with bodies.read(stalling()):
+                pass
+
+    def take_other() -> None:
+        bodies._take(_Body(asyncio.timeout(30)), b"12345678")
+        taken.append(bodies._bytes)
+
+    async def run() -> None:
+        reading = asyncio.create_task(read())
+        await asyncio.sleep(0.01)
+        (stalled,) = bodies._coming
+        end = stalled.time.when()
+        assert end is not None
+        asyncio.get_running_loop().call_at(end + 1e-6, take_other)  # in the same turn of the loop
+        await reading
+
+    asyncio.run(run())
+    assert taken == [8]
 
 
 def test_a_body_that_is_packed_is_refused_as_such(shared: Gateway) -> None:

@@ -97,7 +97,8 @@ class Bodies:
         del self._coming[body]
         self._bytes -= body.size
         body.size, body.parts, body.gave_way = 0, [], True
-        body.time.reschedule(asyncio.get_running_loop().time())
+        if not body.time.expired():  # else its task is about to hear of it
+            body.time.reschedule(asyncio.get_running_loop().time())
 
 
 DESCRIPTION = """Accepts each event once, however often a sensor sends it: claims its fingerprint, writes it to Kafka,
