@@ -246,6 +246,14 @@ def test_an_error_that_names_a_table_like_a_lock_is_final(tmp_path: Path) -> Non
     store.close()
 
 
+@pytest.mark.parametrize("scheme", ["mysql+pymysql", "postgresql+psycopg", "redis"])
+def test_a_name_that_no_host_can_have_is_told_as_what_waiting_does_not_help(scheme: str) -> None:
+    store = store_of(f"{scheme}://me:hush@db..example/0", 60)
+    with closing(store), pytest.raises(StateError, match=r"could not .*label empty.*Check ") as told:
+        store.expire(60)
+    assert "hush" not in str(told.value)
+
+
 @pytest.mark.parametrize("url", ["", "mongodb://x", "sqlite://", "sqlite:///:memory:", "oracle://x/y"])
 def test_what_is_no_store_is_refused(url: str) -> None:
     with pytest.raises(DefinitionError):

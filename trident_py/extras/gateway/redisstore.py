@@ -138,8 +138,8 @@ class RedisClaims:
         errors = self._redis.exceptions
         try:
             yield
-        except (errors.RedisError, OSError) as error:
+        except (errors.RedisError, OSError, UnicodeError) as error:  # the last one: of a name that no host can have
             cause = hide(str(error), self._secrets)
-            passes = is_passing(error, errors)
-            raise store_error(self._shown, doing, cause, passes, "its log and the permissions of its user") from error
+            passes, check = is_passing(error, errors), "the URL, its log and the permissions of its user"
+            raise store_error(self._shown, doing, cause, passes, check) from error
 

@@ -340,12 +340,13 @@ class SqlClaims:
             with self._turn, self._open().connect() as connection:
                 yield connection
                 self._dialect.commit(connection)
-        except (SQLAlchemyError, OSError) as error:
+        except (SQLAlchemyError, OSError, UnicodeError) as error:  # the last one: of a name that no host can have
             cause = error.orig if isinstance(error, DBAPIError) else error
             text = hide(str(cause), secrets_in(self.url.render_as_string(hide_password=False)))
-            check = f"table {self.table!r} and the permissions of its user"
+            check = f"the URL, table {self.table!r} and the permissions of its user"
             name = redact_url(self.url.render_as_string())
-            raise store_error(name, doing, text, self._dialect.is_passing(error), check) from error
+            passes = not isinstance(error, UnicodeError) and self._dialect.is_passing(error)
+            raise store_error(name, doing, text, passes, check) from error
 
     def _open(self) -> Engine:
         """Return the engine. The first call makes it, and the table; several processes may do so at once."""
