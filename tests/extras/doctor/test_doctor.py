@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from trident_py.extras.doctor.cli import clock, tell_health
 from trident_py.extras.doctor.diagnostics import Flaw
-from trident_py.extras.doctor.probe import Health
+from trident_py.extras.doctor.probe import Health, _Job
 
 from .test_diagnostics import DRIVER, MASTER, SAID, said
 
@@ -112,6 +115,11 @@ def test_doctor_on_one_machine_looks_at_the_driver(tmp_path: Path) -> None:
         ("away", "state 'lines' needs 127.0.0.1:1, which no machine reaches, not even the driver (Connection refused). "
                  "Start it, or correct the address"),
     ]  # fmt: skip
+
+
+def test_a_job_is_waited_for_without_end_if_the_conf_says_so() -> None:
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(setJobGroup=lambda *_, **__: None))
+    assert _Job(spark, lambda: time.sleep(0.3) or "done").result(math.inf) == "done"
 
 
 def test_a_module_that_is_missing_is_told_without_spark(tmp_path: Path) -> None:

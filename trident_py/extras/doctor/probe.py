@@ -23,6 +23,7 @@ from ...config import Config
 from ...engine.program import Program, compile_plan
 from ...model.plan import Plan
 from ...model.requirements import split_addresses
+from ...model.retry import LONGEST
 from ...model.secrets import hide
 from ...spark import failures, network
 from ...spark.internals import executor_hosts, one_row_for_each
@@ -238,7 +239,7 @@ class _Job:
     def result(self, deadline: float) -> Any:
         """Raise TimeoutError at the deadline; the job is then cancelled."""
         try:
-            return self._done.result(max(0.1, deadline - time.monotonic()))
+            return self._done.result(min(max(0.1, deadline - time.monotonic()), LONGEST))
         except TimeoutError:
             self._context.cancelJobGroup(self._group)
             raise
