@@ -47,6 +47,10 @@ class StandingKeys:
         """Begin a comparison."""
         self._before, self._now, self.count, self.first = self._now, {}, 0, None
 
+    def leave_out(self) -> None:
+        """End a comparison that failed, as if it had not begun."""
+        self._now = self._before
+
     def note(self, found: Divergence) -> None:
         key, values = canonical(found.key), hash(repr((found.left, found.right)))
         before, times = self._before.get(key, (values, 0))
@@ -104,6 +108,7 @@ class ShadowComparison:
         except TridentError as error:
             if running is None:
                 raise
+            self._standing.leave_out()
             self.equal = False
             self._keep({"error": str(error)}, running)
             return
