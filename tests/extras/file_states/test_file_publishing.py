@@ -408,6 +408,31 @@ def test_everything_is_on_disk_before_it_counts(tmp_path: Path) -> None:
     assert names[3:] == [("link", version), ("sync", "_trident/ledger")]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_publish_that_is_repeated_makes_the_names_durable_before_the_ledger_has_them(
+    tmp_path: Path, mode: str
+) -> None:
+    running, done = driver(state(tmp_path, visible=mode)), []
+    receipts, sync, create = running.run(batch(1), 1), StateFolder.sync, StateFolder.create
+
+    def fail_once(self: StateFolder, folder: str) -> None:
+        done.append(f"sync {folder}")
+        if done.count("sync ") == 1 and not folder:
+            raise FailedException("the process might have died here")
+        sync(self, folder)
+
+    def note(self: StateFolder, name: str, data: bytes) -> bool:
+        done.append(f"create {name.rpartition('/')[0]}")
+        return create(self, name, data)
+
+    with mock.patch.object(StateFolder, "sync", fail_once), mock.patch.object(StateFolder, "create", note):
+        with pytest.raises(FailedException):
+            running.publish(1, 0, receipts)
+        done[:] = ["sync "]
+        running.publish(1, 0, receipts)
+    assert done[:3] == ["sync ", "sync ", "create _trident/ledger"]
+
+
 def test_without_sync_nothing_waits_for_the_disk(tmp_path: Path) -> None:
     running = driver(factory := state(tmp_path, sync="never"))
     with mock.patch("os.fsync", side_effect=AssertionError):

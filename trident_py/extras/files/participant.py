@@ -65,6 +65,7 @@ def _place_folder(folder: StateFolder, txid: int, files: Pairs, shown: str) -> N
     final, staging = _sizes(folder, target), _sizes(folder, STAGING)
     moving = any(staged in staging for staged, _ in files)  # then a folder of the final name is another decision's
     if not moving and all(final.get(file.name) == file.bytes for _, file in files):
+        folder.sync("")  # who has renamed it may have died before
         return
     taken = f"{shown}: {target} is there already, and is not of this decision. Move it out of the folder"
     if moving and final:
