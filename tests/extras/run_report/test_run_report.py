@@ -121,6 +121,16 @@ def test_a_file_of_several_starts_counts_each(events: Path) -> None:
     assert len(twice.guarantees) == len(once.guarantees)
 
 
+def test_a_rotated_file_counts_what_its_own_batches_added(events: Path) -> None:
+    """The counts of an event are those since the start, which is in an older file."""
+    lines = events.read_text().splitlines(True)
+    started = next(number for number, line in enumerate(lines) if '"started"' in line)
+    events.write_text("".join(lines[started + 1 :]))
+    run = read(events)
+    assert [sum(batch.tuples.values()) for batch in run.batches] == [0, 2]
+    assert sum(run.batches[0].rows.values()) == 0 < sum(run.batches[1].rows.values())
+
+
 def test_a_start_that_was_told_without_its_component_counts_anew(events: Path) -> None:
     """Events from before the command looks have none."""
     started = [line for line in events.read_text().splitlines(True) if '"started"' in line]

@@ -56,6 +56,7 @@ class RunEvents:
     others: Counter[str] = field(default_factory=Counter)
     times: list[float] = field(default_factory=list)
     _counts: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict, repr=False)
+    _begun: bool = field(default=False, repr=False)
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Add an event. Raises KeyError, ValueError or TypeError for what is none."""
@@ -71,13 +72,15 @@ class RunEvents:
         else:
             self.others[kind] += 1
         if kind == "started":  # counts are those of one start; a file may have several
-            component = event.get("component")  # an early one is told without it
-            self._counts = {name: counts for name, counts in self._counts.items() if component not in (None, name)}
+            if (component := event.get("component")) is None:  # an early one is told without it
+                self._counts, self._begun = {}, True
+            else:
+                self._counts[component] = {}
 
     def _read_commit(self, at: float, event: Mapping[str, Any]) -> CommittedBatch:
         component, backlog = event["component"], event.get("backlog")
-        before = self._counts.get(component, {})
         now = {of: dict(event[of]) for of in ("emitted", "persisted")}
+        before = self._counts.get(component, {} if self._begun else now)  # a rotated file may begin within a run
         self._counts[component] = now
         tuples, rows = ({key: count - before.get(of, {}).get(key, 0) for key, count in now[of].items()} for of in now)
         waiting = None if backlog is None else sum(sum(partitions.values()) for partitions in backlog.values())
