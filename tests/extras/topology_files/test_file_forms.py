@@ -11,6 +11,7 @@ import yaml
 
 import states
 from trident_py import Config, LocalCluster, Topology, TridentTopology
+from trident_py.errors import DefinitionError
 from trident_py.extras.topology_files.schema import schema
 from trident_py.operations.builtin import Count, FilterNull
 from trident_py.testing import FixedBatchSpout, collect
@@ -257,6 +258,27 @@ streams: {more: {stream: words, operations: [{parallelismHint: "${BATCHES}"}]}}
     assert defined.storage == str(folder / "here" / "checkpoints")
     assert (defined.name, defined.file) == ("including", file)
     assert defined.build().plan.nodes[0].hint == 4
+
+
+def test_a_number_of_the_configuration_may_be_a_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(folder, f"""
+name: variables
+configuration:
+  topology.max.batch.attempts: "${{ATTEMPTS}}"
+  topology.stop.grace.secs: "${{GRACE:-1.5}}"
+  topology.probe: "${{PROBE:-false}}"
+  topology.guarantee: "${{GUARANTEE:-exactly-once}}"
+  my.own: "${{ATTEMPTS}}"
+streams: {{words: {{newStream: {{spout: {WORDS}}}}}}}
+""")
+    monkeypatch.setenv("ATTEMPTS", "9")
+    assert load(file).configuration == Config({
+        "topology.max.batch.attempts": 9, "topology.stop.grace.secs": 1.5, "topology.probe": False,
+        "topology.guarantee": "exactly-once", "my.own": "9",
+    })  # fmt: skip
+    monkeypatch.setenv("ATTEMPTS", "nine")
+    with pytest.raises(DefinitionError, match=r"topology.max.batch.attempts is '\$\{ATTEMPTS\}'; it must be "):
+        load(file)
 
 
 def test_poison_tuples_go_to_a_stream_of_their_own(folder: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from ...config import Config, check, list_keys
 from ...documents import close, stop
 from ...errors import DefinitionError
+from ...model.json_text import parse_json
 from ...model.names import check_folder_name
 from ...topology import Topology, TridentTopology
 from .builder import Building, read_line
@@ -173,12 +174,27 @@ def _configuration(sections: Sections) -> Config:
             place.tell(f"there is no such key; a key of your own begins otherwise{close(key, keys)}")
         elif key.startswith("spark.") and isinstance(place.value, dict | list | None):
             place.tell(f"found {place.found}; expected a text or a number")
+        conf[key] = _fit(key, place.value) if key in keys else place.value
         try:
-            check({key: place.value} if key in keys else {})
+            check({key: conf[key]} if key in keys else {})
         except DefinitionError as error:
             place.tell(sections.hide(str(error)))
-        conf[key] = place.value
     return conf
+
+
+def _fit(key: str, value: Any) -> Any:
+    """Return what a text says, such as that of a variable, if the key takes no text but that; as ``--set`` does."""
+    for found in [value, *_parse(value)]:
+        with contextlib.suppress(DefinitionError):
+            check({key: found})
+            return found
+    return value
+
+
+def _parse(value: Any) -> Iterator[Any]:
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            yield parse_json(value)
 
 
 def _check_name(sections: Sections) -> None:
