@@ -286,8 +286,9 @@ def test_a_driver_that_is_fenced_ends_and_the_next_start_goes_on(
     (["show", "1", "counted:build", "--checkpoint", "none"], "--checkpoint none: there is no folder "),
     (["ls", "empty"], "empty is no folder with a checkpoint"),
     (["ls", "chekpoints"], "nor is there a folder chekpoints with a checkpoint"),
+    (["watch", "--every", "inf", "counted:build"], "inf is not in the range"),
 ])  # fmt: skip
-def test_a_wrong_folder_is_named(typed: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_wrong_is_named(typed: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "counted.py").write_text(
         "from trident_py import TridentTopology\nfrom trident_py.testing import FixedBatchSpout\n"
         "def build():\n    made = TridentTopology()\n"
@@ -298,6 +299,8 @@ def test_a_wrong_folder_is_named(typed: list[str], told: str, tmp_path: Path, mo
     monkeypatch.syspath_prepend(tmp_path)
     done = CliRunner().invoke(cli.txid, typed)
     assert done.exit_code == 2 and told in done.stderr, done.output
+    new = CliRunner().invoke(cli.txid, ["fence", "counted:build", "--yes"])
+    assert new.exit_code == 1 and "the driver is nobody: none has taken the checkpoint" in new.stdout
 
 
 def test_a_fence_that_is_refused_changes_nothing(tmp_path: Path) -> None:

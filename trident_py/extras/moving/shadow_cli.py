@@ -102,7 +102,7 @@ def _make_whole(named: str) -> str:
 @click.argument("left")
 @click.argument("right")
 @side_options
-@click.option("--every", type=click.FloatRange(min=0.01), default=10.0, help="Seconds between comparisons.")
+@click.option("--every", type=click.FloatRange(0.01, 86_400), default=10.0, help="Seconds between comparisons.")
 @click.option("--times", type=click.IntRange(min=1), default=3, help="In so many comparisons a key stays different.")
 @click.option("--lines", type=click.Path(path_type=Path), default=Path("shadow.jsonl"), help="Keeps all comparisons.")
 @click.option("--picture", type=click.Path(path_type=Path), help="An HTML page: agreement and lag over time.")

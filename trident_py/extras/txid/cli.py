@@ -101,7 +101,7 @@ def sql(file: Path, **named: Any) -> int:
 
 @txid.command()
 @_add_names
-@click.option("--every", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds.")
+@click.option("--every", type=click.FloatRange(0.05, 86_400), default=2.0, show_default=True, help="Seconds.")
 @guard
 def watch(every: float, **named: Any) -> int:
     """List again and again; where stdout is no terminal, a line for each change. Changes nothing."""

@@ -71,7 +71,7 @@ def describe_kept(found: ComponentEvidence) -> Iterator[str]:
 
 def driver(found: ComponentEvidence) -> str:
     """Return who owns the log."""
-    return describe_driver(found.driver, found.running) if found.driver else "none has taken the checkpoint"
+    return describe_driver(found.driver, found.running) if found.driver else "nobody: none has taken the checkpoint"
 
 
 def states(found: ComponentEvidence) -> Iterator[str]:
