@@ -301,6 +301,8 @@ def test_what_is_wrong_is_named(typed: list[str], told: str, tmp_path: Path, mon
     assert done.exit_code == 2 and told in done.stderr, done.output
     new = CliRunner().invoke(cli.txid, ["fence", "counted:build", "--yes"])
     assert new.exit_code == 1 and "the driver is nobody: none has taken the checkpoint" in new.stdout
+    ways = CliRunner().invoke(cli.txid, ["rewind", "counted:build", "--dry-run"])
+    assert ways.exit_code == 1 and "there is no checkpoint in" in ways.stderr and not ways.stdout
 
 
 def test_a_fence_that_is_refused_changes_nothing(tmp_path: Path) -> None:

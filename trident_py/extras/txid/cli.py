@@ -211,7 +211,7 @@ def _choose(components: Sequence[Component], name: str | None) -> Component:
 
 def _show_ways_back(component: Component, to: int | None) -> int:
     kept, start = list_kept(component), look(component).next
-    if start.kind == REFUSED:
+    if start.kind in (REFUSED, BEGINS):
         print(f"{component.shown}: the next start {start.sentence}", file=sys.stderr)
         return FAILED
     if to is not None:
