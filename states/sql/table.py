@@ -207,13 +207,17 @@ def prepare_ledger(place: TablePlace) -> None:
 
 
 def create(store: Store, connection: Connection, table: sa.Table) -> None:
-    """CREATE TABLE IF NOT EXISTS. (On MySQL this commits the open transaction.)
+    """Create a missing table. (On MySQL this commits the open transaction.) Who may not create tables can use one that
+    is there.
 
     Raises StateError for a name that the database would cut: it may be the name of another table then.
     """
     for name in (table.name, *table.columns.keys()):
         if why := store.dialect.cuts(name):
             raise StateError(f"table {table.name!r} in {store.shown} cannot be made: {name!r} {why}")
+    inspector = sa.inspect(store.engine)
+    if inspector.has_table(table.name, schema=inspector.default_schema_name):
+        return
     own_key = None if table.primary_key else store.dialect.own_key(connection)
     if own_key is not None:
         table.append_column(own_key)

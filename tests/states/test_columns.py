@@ -455,5 +455,28 @@ def test_grants_of_names_that_are_quoted_are_seen(database: str) -> None:
         sql(database, f"DROP DATABASE {quoted}", f"DROP USER {user}")
 
 
+@SERVERS
+def test_a_user_who_may_not_create_tables_writes_into_those_that_are_there(database: str) -> None:
+    url = sa.make_url(database)
+    mysql = url.get_backend_name() == "mysql"
+    user = "writer_" + (url.database or "")[-12:]
+    whom = f"'{user}'@'%%'" if mysql else user
+    where = f"{url.database}.*" if mysql else "ALL TABLES IN SCHEMA public"
+    for kind in STATES:
+        put(kind, made(kind, database, kind, "c"), "c")
+    close_stores()
+    sql(database, f"CREATE USER {whom} IDENTIFIED BY 'p'" if mysql else f"CREATE USER {user} PASSWORD 'p'")
+    temporary = ", CREATE TEMPORARY TABLES" if mysql else ""  # PostgreSQL gives it to all
+    sql(database, f"GRANT SELECT, INSERT, UPDATE, DELETE{temporary} ON {where} TO {whom}")
+    try:
+        for kind in STATES:
+            factory = made(kind, url.set(username=user, password="p").render_as_string(hide_password=False), kind, "c")
+            assert {each.level for each in factory.check()} == {"ok"}
+            put(kind, factory, "c")
+    finally:
+        close_stores()
+        sql(database, *([] if mysql else [f"DROP OWNED BY {user}"]), f"DROP USER {whom}")
+
+
 def test_sqlite_grants_everything() -> None:
     assert list_missing_privileges("sqlite", None, ["t"], creates=True, stages=True) == []  # type: ignore[arg-type]
