@@ -307,6 +307,16 @@ def tables(url: str) -> list[str]:
     return sa.inspect(engine).get_table_names()
 
 
+def test_a_table_that_is_gone_is_an_error_as_it_is_at_the_start(database: str, tmp_path: Path) -> None:
+    used(database)
+    statements(database, "DROP TABLE counts")
+    done = check(tmp_path, database)
+    told = [line for line in findings(done) if not line.startswith("ok")]
+    assert (done.code, len(told)) == (1, 1) and "table 'counts'" in told[0] and "is gone: trident_layout" in told[0]
+    with pytest.raises(StateError, match="is gone: trident_layout has a row for it"):
+        used(database)
+
+
 @SERVERS
 def test_an_empty_database_is_told_and_stays_empty(database: str, tmp_path: Path) -> None:
     done = check(tmp_path, database)

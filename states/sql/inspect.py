@@ -118,17 +118,17 @@ def _database(look: _Look, store: Store) -> Iterator[Finding]:
         inspector = sa.inspect(store.engine)
         tables = set(inspector.get_table_names())
         odd = table_problems(store, place.table)
+        layout = _layout(place, store, place.table in tables) if LAYOUT in tables else []
         if place.table not in tables:
             yield from (Finding("error", f"{place.table!r} {odd[0]}") for _ in odd[:1])
-            yield from _table(look) if not odd else ()
+            yield from _table(look) if not odd and not layout else ()
         else:
             yield from _columns(look, store, inspector)
         ours = [table.name for table in ledger.tables({})]
         for title, names in (("the state's further tables", look.beside), ("the ledger's tables", ours)):
             if absent := [name for name in names if name not in tables]:
                 yield Finding("creates", f"{title} {', '.join(absent)}")
-        if LAYOUT in tables:
-            yield from _layout(place, store)
+        yield from layout
         wanted = [place.table, *look.beside, *ours]
         present = [name for name in wanted if name in tables]
         for name in present:
@@ -190,12 +190,11 @@ def _kinds(store: Store, inspector: Any, place: TablePlace, shape: Shape) -> lis
         return key_types.key_problems(store, connection, place.table, shape.keys)
 
 
-def _layout(place: TablePlace, store: Store) -> Iterator[Finding]:
+def _layout(place: TablePlace, store: Store, there: bool) -> list[Finding]:
     with store.reading() as connection:
         text = f"SELECT files, routing FROM {LAYOUT} WHERE name = ?"
-        problem = layout_problem(place, connection.execute(text, (place.table,)).fetchone())
-    if problem is not None:
-        yield Finding("error", problem)
+        problem = layout_problem(place, connection.execute(text, (place.table,)).fetchone(), there)
+    return [] if problem is None else [Finding("error", problem)]
 
 
 def _privileges(store: Store, tables: list[str], creates: bool, stages: bool) -> Iterator[Finding]:

@@ -289,20 +289,22 @@ def _add_run(store: Store) -> None:
 def _has_layout(store: Store, connection: Connection, place: TablePlace) -> bool:
     """Return whether trident_layout has this table. Raises StateError if the table is gone or in several files."""
     layout = connection.execute(f"SELECT files, routing FROM {LAYOUT} WHERE name = ?", (place.table,)).fetchone()
-    if layout is not None and not sa.inspect(store.engine).has_table(place.table):
-        raise StateError(
-            f"table {place.table!r} in {store.shown} is gone: {LAYOUT} has a row for it, and its rows will not be sent "
-            f"again. Restore the table; or, to begin with an empty one, delete its row from {LAYOUT} and the state's "
-            "row from trident_fence"
-        )
-    if problem := layout_problem(place, layout):
+    if problem := layout_problem(place, layout, sa.inspect(store.engine).has_table(place.table)):
         raise StateError(problem)
     return layout is not None
 
 
-def layout_problem(place: TablePlace, layout: Sequence[Any] | None) -> str | None:
-    """Return what is wrong with a row of trident_layout (files, routing)."""
-    if layout is None or tuple(layout) == _ONE_FILE:
+def layout_problem(place: TablePlace, layout: Sequence[Any] | None, there: bool) -> str | None:
+    """Return what is wrong with a row of trident_layout (files, routing). ``there``: whether the table is."""
+    if layout is None:
+        return None
+    if not there:
+        return (
+            f"table {place.table!r} in {redact_url(place.parsed_url)} is gone: {LAYOUT} has a row for it, and its rows "
+            "will not be sent again. Restore the table; or, to begin with an empty one, delete its row from "
+            f"{LAYOUT} and the state's row from trident_fence"
+        )
+    if tuple(layout) == _ONE_FILE:
         return None
     return (
         f"table {place.table!r} lies in {layout[0]} files with routing {layout[1]!r}: an earlier version has spread it "
