@@ -33,7 +33,7 @@ from .metadata_store import IMPORTED, LOG, MemoryMetadataStore, ownership_error
 
 MicroBatch = Mapping[str, Any]
 _EMPTY: dict[str, Any] = {"driver": {}, "over": None, "begun": None}
-_ENDED, _LEAST, _RUN = "ended", "least", "run"
+_ENDED, _LEAST, _RUN, _BACK = "ended", "least", "run", "back"
 
 
 class Logged(NamedTuple):
@@ -49,11 +49,12 @@ class Logged(NamedTuple):
 
 class PastBatch(NamedTuple):
     """A batch to which the component can go back. ``ended``: when it was over, in seconds since 1970, None if the log
-    does not have it; ``run``: the token of the run that ended it, "" if the log does not have it."""
+    does not have it; ``runs``: the tokens of the run that ended it, "" if the log does not have it, and of those that
+    have gone back to it."""
 
     txid: int
     ended: int | None
-    run: str = ""
+    runs: tuple[str, ...] = ("",)
 
 
 class BatchLog:
@@ -182,10 +183,10 @@ class BatchLog:
         if last is None:
             return [PastBatch(base, None)]
         past = self._past()
-        newest = past.get(last.txid, {_ENDED: None, _LEAST: last.txid})
-        kept = [PastBatch(last.txid, newest[_ENDED], newest.get(_RUN, ""))]
+        newest = past.get(last.txid, {"txid": last.txid, _ENDED: None, _LEAST: last.txid})
+        kept = [_past_batch(newest)]
         while (txid := kept[-1].txid - 1) >= newest[_LEAST] and txid in past:
-            kept.append(PastBatch(txid, past[txid][_ENDED], past[txid].get(_RUN, "")))
+            kept.append(_past_batch(past[txid]))
         imported = self.store.get(IMPORTED, 0) is not None  # then spouts had positions at the base, which are gone
         return [*kept, PastBatch(base, None)] if kept[-1].txid == base + 1 and not imported else kept
 
@@ -202,7 +203,7 @@ class BatchLog:
         the last one."""
         over, record = self.find_over(txid), self.store.get(AGREEMENT, 0)
         assert over is not None or txid == record["base"]
-        self._limit_ways_back(txid)
+        self._note_way_back(txid, run)
         for path in self.store.paths(""):
             for number in self.store.txids(path):
                 if self._is_later(path, number, txid):
@@ -229,14 +230,15 @@ class BatchLog:
         numbers = [number for number in self.store.txids(LOG) if number < 0]
         return {batch["txid"]: batch for batch in (self.store.get(LOG, number) for number in numbers)}
 
-    def _limit_ways_back(self, txid: int) -> None:
-        """Note that the ways back from an earlier batch are those that are left now."""
+    def _note_way_back(self, txid: int, run: str) -> None:
+        """Note that the ways back from an earlier batch are those that are left now, and the run that states have."""
         last = self.last()
         now = self._past().get(last.txid, {}) if last is not None else {}
         for number in self.store.txids(LOG):
             batch = self.store.get(LOG, number)
-            if number < 0 and batch["txid"] == txid and now.get(_LEAST, 0) > batch[_LEAST]:
-                self.store.put(LOG, number, {**batch, _LEAST: now[_LEAST]})
+            if number < 0 and batch["txid"] == txid:
+                least, back = max(now.get(_LEAST, 0), batch[_LEAST]), [*batch.get(_BACK, ()), run]
+                self.store.put(LOG, number, {**batch, _LEAST: least, _BACK: back})
 
     def _is_later(self, path: str, number: int, txid: int) -> bool:
         """Return whether an entry is of a batch after this one."""
@@ -259,6 +261,10 @@ class BatchLog:
         """Return a copy: a spout may change its metadata."""
         batch = (self.store.get(LOG, 0) or _EMPTY)[name]
         return None if batch is None else Logged(**batch)
+
+
+def _past_batch(entry: Mapping[str, Any]) -> PastBatch:
+    return PastBatch(entry["txid"], entry[_ENDED], (entry.get(_RUN, ""), *entry.get(_BACK, ())))
 
 
 def describe_driver(driver: Mapping[str, Any], running: bool | None) -> str:

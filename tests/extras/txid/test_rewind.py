@@ -201,15 +201,19 @@ def test_it_goes_back_again_and_before_the_first_batch(tmp_path: Path) -> None:
 EVERY = (*ROWS, "opaque", "trans", "keyed", "sequence")
 
 
+def copy(source: Path, target: Path) -> None:
+    """Copy a database, with what is in the log beside its file."""
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
+        one.backup(other)
+
+
 def restored(folder: Path, only: tuple[str, ...], url: Any) -> Noting:
     """A run at batch 5, whose store was put back to a copy of batch 3, as a replica that lags is."""
     first = Noting(url, folder, BACK, seed=SEED, only=only)
     assert run(first).told[-1] == ("done", BACK)
-    with closing(sqlite3.connect(folder / "store.db")) as store, closing(sqlite3.connect(folder / "copy.db")) as copy:
-        store.backup(copy)
+    copy(folder / "store.db", folder / "copy.db")
     start = begin(url, folder, only)
-    with closing(sqlite3.connect(folder / "copy.db")) as copy, closing(sqlite3.connect(folder / "store.db")) as store:
-        copy.backup(store)
+    copy(folder / "copy.db", folder / "store.db")
     return start
 
 
@@ -234,12 +238,26 @@ def test_a_copy_of_the_store_that_ran_on_apart_is_no_store_that_was_put_back(tmp
     shutil.copytree(tmp_path, apart, ignore=shutil.ignore_patterns("apart"))
     assert run(Noting(sqlite(apart), apart, BACK + 1, seed=SEED + 1, only=ROWS)).told[-1] == ("done", BACK + 1)
     start = begin(url, tmp_path)
-    with closing(sqlite3.connect(apart / "store.db")) as copy, closing(sqlite3.connect(tmp_path / "store.db")) as store:
-        copy.backup(store)
+    copy(apart / "store.db", tmp_path / "store.db")
     before = content(tmp_path / "checkpoints")
     with pytest.raises(LineageError, match="has the batches up to 4, but batch 4 of this log is of another run than"):
         rewind(component(start), BACK + 1)
     assert content(tmp_path / "checkpoints") == before
+
+
+@pytest.mark.parametrize("backed_up", ["before", "after", "after another"])
+def test_a_store_that_was_backed_up_beside_a_rewind_is_put_back(backed_up: str, tmp_path: Path) -> None:
+    start, store = Noting(sqlite(tmp_path), tmp_path, LAST, seed=SEED, only=ROWS), tmp_path / "store.db"
+    assert run(replace(start, last=BACK)).told[-1] == ("done", BACK)
+    for when in ("before", "after", "after another"):
+        if when != "before":
+            rewind(component(start), BACK)
+        if when == backed_up:
+            copy(store, tmp_path / "copy.db")
+    assert run(start).told[-1] == ("done", LAST)
+    copy(tmp_path / "copy.db", store)
+    rewind(component(start), BACK)
+    go_on(start)
 
 
 def test_a_store_that_was_put_back_may_go_back_further(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def _accept_restored(component: Component, log: BatchLog, txid: int) -> Componen
     """Return the component, with a start that takes stores which lack batches, none of them up to this one."""
     assert component.program is not None
     conf, opening = component.program.conf, _make_startup(component.program, log)
-    restored, runs = list_accepted(conf), {each.txid: each.run for each in log.list_kept()}
+    restored, runs = list_accepted(conf), {each.txid: each.runs for each in log.list_kept()}
     standing, answers = opening.standing, {name: opening.ask(name) for name in opening.participants}
     told = {name: answer for name, answer in answers.items() if answer is not None}
     case = Recovery(conf, standing, standing.committed, told, ())
@@ -75,14 +75,13 @@ def _accept_restored(component: Component, log: BatchLog, txid: int) -> Componen
     return replace(component, program=replace(component.program, conf={**conf, ACCEPT: restored}))
 
 
-def _check_run(name: str, told: Remembered, runs: Mapping[int, str]) -> None:
+def _check_run(name: str, told: Remembered, runs: Mapping[int, tuple[str, ...]]) -> None:
     """Raise LineageError if neither the store's last batch nor the next one, which may have begun, is of its run."""
-    known = {runs.get(told.least, ""), runs.get(told.least + 1, "")}
+    known = {*runs.get(told.least, ("",)), *runs.get(told.least + 1, ("",))}
     if told.run not in known and "" not in (told.run, *known):
         raise LineageError(
             f"state {name!r} in {told.where} has the batches up to {told.least}, but batch {told.least} of this log is "
-            f"of another run than {told.run!r}, which wrote the store last: copies ran on apart, or it was backed up "
-            "between a rewind and the next batch. Nothing was changed"
+            f"of another run than {told.run!r}, which wrote the store last: copies ran on apart. Nothing was changed"
         )
 
 
