@@ -18,7 +18,7 @@ from redis_contract import COUNT
 from states.redis import RedisMapState
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, LineageError, StateError
-from trident_py.extras.redis import writer
+from trident_py.extras.redis import ledger, writer
 from trident_py.extras.redis.server import server_of
 from trident_py.model.retry import again_for
 from trident_py.operations.builtin import Sum
@@ -288,6 +288,20 @@ def test_a_server_that_may_evict_is_refused(own_server: Callable[..., Any]) -> N
     assert [finding.level for finding in factory.check()] == ["error"]
     server.restart(maxmemory=0)
     Driver(factory, SUM).batch(rows(a=1), 1)
+
+
+def test_a_server_that_may_evict_since_the_start_ends_the_run(
+    own_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "LOOK_SECONDS", 0)
+    server = own_server("redis")
+    driver = Driver(RedisMapState.opaque(server.url, "h"), SUM)
+    driver.batch(rows(a=1), 1)
+    with client.Redis.from_url(server.url) as admin:
+        admin.config_set("maxmemory", "100mb")
+        admin.config_set("maxmemory-policy", "volatile-lru")
+    with pytest.raises(StateError, match=r"maxmemory-policy is volatile-lru.* while the topology ran"):
+        driver.batch(rows(a=1), 2)
 
 
 def test_a_cluster_and_a_replica_are_refused(own_server: Callable[..., Any]) -> None:

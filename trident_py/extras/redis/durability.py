@@ -60,6 +60,10 @@ class PersistenceSettings:
             )
         if self.is_replica:
             yield "the server is a replica, which takes no writes. Name the primary in the URL"
+        yield from self.evictions()
+
+    def evictions(self) -> Iterator[str]:
+        """Return why keys of a state may vanish."""
         if self.limit > 0 and self.policy not in ("", "noeviction"):
             yield (
                 f"maxmemory-policy is {self.policy}: Redis may drop keys of the state, and nothing would notice it. "
@@ -95,6 +99,12 @@ def check(server: RedisDatabase) -> PersistenceSettings:
     for problem in settings.problems():
         raise StateError(f"{server.shown}: {problem}")
     return settings
+
+
+def check_evictions(server: RedisDatabase) -> None:
+    """Called while a run goes on. Raises StateError if the server may drop keys since."""
+    for problem in PersistenceSettings.of(server).evictions():
+        raise StateError(f"{server.shown}: {problem}. It was set while the topology ran: look for missing keys")
 
 
 def tell(server: RedisDatabase) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, ClassVar
@@ -101,6 +102,7 @@ return 1
 
 
 _FIELDS = (*FIELDS, "written")
+LOOK_SECONDS = 30
 
 
 class RedisFence(Fence):
@@ -202,6 +204,7 @@ class RedisLedger(Ledger[LedgerRow]):
     def __init__(self, place: RedisPlace, valued: Callable[[], int]) -> None:
         super().__init__(place.location, valued)
         self._place = place
+        self._checked = 0.0
 
     def _store_of(self, context: RunContext, ready: bool) -> RedisLedgerStore:
         return RedisLedgerStore(self._place, context.topology, context.state)
@@ -242,7 +245,15 @@ class RedisLedger(Ledger[LedgerRow]):
     def open(self, conf: dict) -> int:
         """Log what a crash of Redis may lose, and take over."""
         durability.tell(self._place.server)
+        self._checked = time.monotonic()
         return super().open(conf)
+
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
+        """Look now and then whether the server may drop keys since the start."""
+        if time.monotonic() - self._checked >= LOOK_SECONDS:
+            durability.check_evictions(self._place.server)
+            self._checked = time.monotonic()
+        super().prepare(txid, attempt, numPartitions)
 
 
 class RedisFactory:
