@@ -26,6 +26,7 @@ from .table import (
     TablePlace,
     column_problems,
     key_problems,
+    kind_problems,
     layout_problem,
     nearest,
     table_problems,
@@ -43,6 +44,7 @@ class _Look:
     beside: tuple[str, ...]
     stages: bool
     usual: Mapping[str, str] = field(default_factory=dict)
+    foreign: Sequence[str] = ()
 
     @property
     def created_keys(self) -> Fields:
@@ -53,18 +55,18 @@ class _Look:
 
 def check(
     place: TablePlace, keys: Fields, others: Fields | None, beside: Sequence[str] = (), stages: bool = False,
-    usual: Mapping[str, str] | None = None,
+    usual: Mapping[str, str] | None = None, foreign: Sequence[str] = (),
 ) -> list[Finding]:  # fmt: skip
     """Return the findings for a state with these columns. ``others`` is None if the first rows decide them.
 
     ``beside``: the state's further tables. A state that ``stages`` needs temporary tables. ``usual``: the types of key
-    columns whose type neither the state nor the table declares. Called in the process of the command. Leaves no
-    connection and no file behind. Raises StateError or FailedException if the store cannot be reached, DefinitionError
-    for a name that no column can have.
+    columns whose type neither the state nor the table declares. ``foreign``: the columns of another kind of map. Called
+    in the process of the command. Leaves no connection and no file behind. Raises StateError or FailedException if the
+    store cannot be reached, DefinitionError for a name that no column can have.
     """
     for name in keys.concat(others or Fields()):
         nameable("column", name)
-    return list(_find(_Look(place, keys, others, tuple(beside), stages, usual or {})))
+    return list(_find(_Look(place, keys, others, tuple(beside), stages, usual or {}, foreign)))
 
 
 def _find(look: _Look) -> Iterator[Finding]:
@@ -152,6 +154,7 @@ def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
     shape = Shape(tuple(columns))
     if not problems:
         problems = [*column_problems(store, place.table, shape, type_names)]
+        problems += kind_problems(look.foreign, type_names)
         problems += [] if problems else key_problems(store, place.table, shape)
         problems += [] if problems else _kinds(store, inspector, place, shape)
         problems += _list_unfilled(store, place, described, shape)

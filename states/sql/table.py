@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -348,6 +348,18 @@ def _unfit(store: Store, column: Column, type_name: str) -> str | None:
     except RefusedValue as refused:
         return refused.reason
     return f"cannot hold {column.ddl}. Change the declaration, or use another table"
+
+
+def kind_problems(foreign: Collection[str], type_names: Mapping[str, str]) -> list[str]:
+    """Return why a map of another kind may not write into the table of an opaque one, which has all columns of
+    ``foreign``."""
+    if not foreign or not type_names.keys() >= set(foreign):
+        return []
+    return [
+        f"has the columns of kind opaque ({', '.join(foreign)}), and another kind would not move them on: an "
+        "opaque map would later take old values for those before its last batch. Use kind opaque; or, to leave it for "
+        f"good, drop {', '.join(name for name in foreign if name != 'txid')}"
+    ]
 
 
 def key_problems(store: Store, table: str, shape: Shape) -> list[str]:

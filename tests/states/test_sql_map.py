@@ -201,6 +201,17 @@ def test_a_table_of_another_shape_is_refused(url: str) -> None:
         SqlMapState.opaque(url, "u", "a wrod", "b bigint").makeState({}, None, 0, 1)
 
 
+@pytest.mark.parametrize("kind", ["nonTransactional", "transactional"])
+def test_another_kind_does_not_write_into_the_table_of_an_opaque_map(url: str, kind: str) -> None:
+    """Its values would go back to what was before the last opaque batch."""
+    put(SqlMapState.opaque(url, "t", "word string", "count bigint"), 1, {("a",): 1})
+    other = getattr(SqlMapState, kind)(url, "t", "word string", "count bigint")
+    with pytest.raises(StateError, match=r"columns of kind opaque \(txid, prev_count\).*drop prev_count"):
+        other.participant().open({"topology.name": "t", "trident.state.name": "s", "trident.lineage": "L"})
+    assert [each.level for each in other.check()] == ["error"]
+    assert get(other, ("a",)) == [1] and [each.level for each in other.check_queried()] == ["ok"]
+
+
 def test_a_batch_is_invisible_until_its_commit(url: str) -> None:
     factory = SqlMapState.opaque(url, "t", "word string", "count bigint")
     put(factory, 1, {("a",): 1})

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from trident_py.entry_points import load
-from trident_py.errors import DefinitionError
+from trident_py.errors import DefinitionError, StateError
 from trident_py.state import (
     BatchParticipant,
     ITupleCollection,
@@ -30,7 +30,7 @@ from ..inspect import check
 from ..ledger import SqlFence, SqlLedger
 from ..rows.base import TableFactory
 from ..store import parse_url, redact_url
-from ..table import CheckedTable, one_key, prepare, read_columns, shape_of
+from ..table import CheckedTable, describe, kind_problems, one_key, prepare, read_columns, shape_of
 from ..transaction import Transaction
 from ..undo import Never, OpaqueUndo, Undo
 from .backing import SqlBackingMap
@@ -177,6 +177,10 @@ class SqlMapState(TableFactory):
         return SqlMapRows(self, backing, partitionIndex, numPartitions)
 
     def check(self) -> Sequence[Finding]:
+        return check(self.place, *self._fields(), foreign=self._foreign)
+
+    def check_queried(self) -> Sequence[Finding]:
+        """Check the store for a query, which may read the values of any kind."""
         return check(self.place, *self._fields())
 
     def participant(self) -> BatchParticipant:
@@ -188,7 +192,19 @@ class SqlMapState(TableFactory):
         undo: Undo = Never("it keeps no value before the last one")
         if self.type is StateType.OPAQUE:
             undo = OpaqueUndo(self.table, tuple(self.value))
-        return SqlLedger(self.location, partial(self._make_backing, None), place.store, read_last_txid, undo)
+        return SqlLedger(self.location, self._prepare, place.store, read_last_txid, undo)
+
+    @property
+    def _foreign(self) -> list[str]:
+        """The columns of a map of another kind."""
+        return [] if self.type is StateType.OPAQUE else ["txid", *(f"prev_{name}" for name in self.value)]
+
+    def _prepare(self) -> None:
+        """Create and check the table. Raises StateError for one of another kind."""
+        self._make_backing(None)
+        store = self.place.store()
+        for problem in kind_problems(self._foreign, describe(store, self.table) or {}):
+            raise StateError(f"table {self.table!r} in {store.shown} {problem}")
 
     def stored(self) -> dict[tuple, Any]:
         return dict(self._make_backing(None).rows())
