@@ -236,7 +236,7 @@ def test_a_setting_that_a_refusal_offers_is_taken(
 
 def test_what_was_agreed_is_known_to_the_next_start_without_the_setting() -> None:
     told = found(NEW, store("theirs", run="b"), {BASE: 5})
-    record = pickle.loads(pickle.dumps(told.record(NEW, {"lines": "Lines"}, "a")))
+    record = pickle.loads(pickle.dumps(told.record(NEW, {"lines": "Lines"}, {}, "a")))
     assert record["base"] == 5 and record["states"] == {"s": ["theirs", 5, 5, False, "b", 5]}
     again = CheckpointState("/c/t/lines", "t", record, "mine", 5)
     assert found(again, store("theirs"), {}).relations == {"s": StorePosition.JOINED}

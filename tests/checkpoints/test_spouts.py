@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from states.sql import SqlMapState
-from states.sql.store import parse_url, store_of
+from states.sql.store import close_stores, parse_url, store_of
 from trident_py import LocalCluster, TridentTopology
 from trident_py.errors import TopologyError
 from trident_py.operations.builtin import Count
 from trident_py.testing import Crashing, FixedBatchSpout
+from trident_py.testing.databases import connection
 
 
 class Words(FixedBatchSpout):
@@ -22,13 +23,13 @@ class Words(FixedBatchSpout):
         super().__init__("word", 1, *[[stream] for _ in range(4)])
 
 
-def count(folder: Path, streams: str, fails: int | None = None) -> dict[str, int]:
+def count(folder: Path, streams: str, fails: int | None = None, kind: str = "transactional") -> dict[str, int]:
     """Counts each stream's tuples. The run ends behind the map's commit in the batch that fails."""
     topology = TridentTopology()
     made = [topology.newStream(name, Words(name)) for name in streams]
     words = topology.merge(*made) if len(made) > 1 else made[0]
     url = f"sqlite:///{folder}/counts.db"
-    state = SqlMapState.transactional(url, "counts", ["word string"], "n bigint")
+    state = getattr(SqlMapState, kind)(url, "counts", ["word string"], "n bigint")
     weak = Crashing(state, "afterCommit", set() if fails is None else {(fails, 0)}, how="error")
     words.groupBy("word").persistentAggregate(weak, Count(), "n")
     with LocalCluster(str(folder / "checkpoints")) as cluster:
@@ -52,3 +53,23 @@ def test_a_begun_batch_is_not_replayed_with_other_spouts(tmp_path: Path, before:
     assert count(tmp_path, before) == dict.fromkeys(before, 4)
     written.rename(read)
     count(tmp_path, after)  # no batch has begun
+
+
+def test_a_begun_batch_is_not_replayed_by_a_state_of_another_kind(tmp_path: Path) -> None:
+    """A value that a transactional map has left has no previous one: an opaque map would count from zero."""
+    with pytest.raises(TopologyError, match="afterCommit in txid 2"):
+        count(tmp_path, "a", fails=2)
+    column = f"sqlite:///{tmp_path}/counts.db", "ALTER TABLE counts ADD COLUMN prev_n BIGINT"
+    run(*column)
+    with pytest.raises(TopologyError, match=r"of kind transactional; .* of kind opaque.* until batch 2 is over"):
+        count(tmp_path, "a", kind="opaque")
+    run(column[0], "ALTER TABLE counts DROP COLUMN prev_n")
+    assert count(tmp_path, "a") == {"a": 4}
+    run(*column)
+    assert count(tmp_path, "a", kind="opaque") == {"a": 4}
+
+
+def run(url: str, text: str) -> None:
+    close_stores()
+    with connection(url) as one:
+        one.exec_driver_sql(text)

@@ -40,13 +40,15 @@ class Agreement(NamedTuple):
     joined: dict[str, Joined]
     relations: dict[str, StorePosition]
 
-    def record(self, standing: CheckpointState, spouts: Mapping[str, str], run: str) -> dict:
+    def record(
+        self, standing: CheckpointState, spouts: Mapping[str, str], kinds: Mapping[str, str], run: str
+    ) -> dict:  # fmt: skip
         """Return the JSON value that the checkpoint keeps. ``run``: the token of the run that begins."""
         base = self.txid if standing.record is None else standing.record["base"]
         states = {name: list(joined) for name, joined in self.joined.items()}
         return {
             "lineage": standing.lineage, "base": base, "topology": standing.topology, "spouts": dict(spouts),
-            "states": states, "run": run, "format": FORMAT,
+            "states": states, "kinds": dict(kinds), "run": run, "format": FORMAT,
         }  # fmt: skip
 
 
@@ -130,6 +132,20 @@ def check_streams(standing: CheckpointState, streams: Iterable[str]) -> None:
             f"brings in its replay, or lack what a missing one brought. Start the topology with the streams {were} "
             f"until batch {batch} is over, then change them. Nothing was changed"
         )
+
+
+def check_kinds(standing: CheckpointState, kinds: Mapping[str, str]) -> None:
+    """Raise LineageError if a batch was started with a state of another kind, which has left nothing there by which
+    this one knows a replay."""
+    before = (standing.record or {}).get("kinds", {})
+    for name, kind in kinds.items() if standing.begun else ():
+        if (was := before.get(name, kind)) != kind:
+            batch = standing.committed + 1
+            raise LineageError(
+                f"the checkpoint {standing.where} has begun batch {batch} with state {name!r} of kind {was}; the "
+                f"topology has it of kind {kind}, which cannot tell what the store has of the batch already. Start the "
+                f"topology with kind {was} until batch {batch} is over, then change it. Nothing was changed"
+            )
 
 
 def _refuse(case: Recovery, refused: Mapping[str, StorePosition]) -> None:

@@ -13,7 +13,7 @@ from ..model.context import RunContext, with_context
 from ..model.retry import Patience
 from ..state.participants import BatchParticipant, Remembered, participant_of
 from .program import Program
-from .recovery import Agreement, agree, check_rewound, check_spouts, check_streams
+from .recovery import Agreement, agree, check_kinds, check_rewound, check_spouts, check_streams
 from .store_position import CheckpointState
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Startup:
             agreed, generations = again, self.raise_fences(again)
         if self.records:
             run = RunContext.of(self.program.conf).token
-            self.store.put(AGREEMENT, 0, agreed.record(self.standing, self._spouts(), run))
+            self.store.put(AGREEMENT, 0, agreed.record(self.standing, self._spouts(), self._kinds(), run))
         return agreed, generations
 
     def examine(self) -> Agreement:
@@ -60,6 +60,7 @@ class Startup:
         check_rewound(self.standing)
         check_streams(self.standing, self._spouts())
         check_spouts(self.program.conf, self.standing, self._spouts())
+        check_kinds(self.standing, self._kinds())
         return self._compare()
 
     def is_untouched(self, txid: int) -> bool:
@@ -105,3 +106,7 @@ class Startup:
 
     def _spouts(self) -> dict[str, str]:
         return {info.id: type(info.spout).__qualname__ for info in self.program.spouts}
+
+    def _kinds(self) -> dict[str, str]:
+        factories = self.program.states().items()
+        return {name: getattr(factory, "kind", "") for name, factory in factories}  # a user's need not have it
