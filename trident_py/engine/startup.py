@@ -108,5 +108,4 @@ class Startup:
         return {info.id: type(info.spout).__qualname__ for info in self.program.spouts}
 
     def _kinds(self) -> dict[str, str]:
-        factories = self.program.states().items()
-        return {name: getattr(factory, "kind", "") for name, factory in factories}  # a user's need not have it
+        return {state.name: state.kind for _, state in self.program.lowered.plan.updates()}
