@@ -6,6 +6,7 @@ import datetime
 import functools
 import os
 import random
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pytest
 
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError
+from trident_py.extras.determinism import shadow_run
 from trident_py.operations import Aggregator, Function, ReducerAggregator, deterministic
 from trident_py.operations.builtin import Count, FilterNull, Sum
 from trident_py.testing import FixedBatchSpout, MemoryMapState, stored
@@ -181,6 +183,19 @@ def test_a_second_process_that_dies_does_not_end_the_run(monkeypatch: Any) -> No
     told = found(build(Dies()))
     assert len(told) == 3
     assert all("could not be run a second time" in reason for _, reason in told)
+
+
+def test_a_second_run_without_end_holds_up_no_batch(monkeypatch: Any) -> None:
+    """As one that waits for a lock that only the first process gives back."""
+    monkeypatch.setattr(shadow_run, "LONGEST", 1.0)
+
+    def waits(word: str) -> list:
+        if os.environ.get("PYTHONHASHSEED") in ("4711", "1742"):
+            threading.Event().wait()
+        return [word]
+
+    told = found(build(waits, batches=1))
+    assert [(txid, "took longer than 1 s" in reason) for txid, reason in told] == [(1, True)]
 
 
 def test_after_a_second_process_has_died_another_one_runs_the_next_batch(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def _replace(kind: type, **methods: Callable[..., Any]) -> None:
 
 
 GRACE = 5.0
+LONGEST = 60.0  # seconds that a batch waits for a second run
 _SEEDS = ("4711", "1742")
 
 
@@ -101,16 +102,25 @@ class ShadowProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, run: ShadowRun) -> Again:
-        """Run the operation in the other process. Raises TridentError if that process has ended."""
+        """Run the operation in the other process. Raises TridentError if that process has ended, or takes too long."""
         with self._lock:
+            began = time.monotonic()
             try:
-                process = self._start()
-                assert process.stdin is not None and process.stdout is not None
-                _send(process.stdin, run)
-                return Again(*_receive(process.stdout))
+                return self._ask(self._start(), run)
             except (OSError, EOFError) as error:
                 self.close()  # the next run starts another one
-                raise TridentError(f"the process for the second run has ended ({error!r})") from error
+                late = f"took longer than {LONGEST:g} s" if time.monotonic() - began >= LONGEST else "has ended"
+                raise TridentError(f"the process for the second run {late} ({error!r})") from error
+
+    def _ask(self, process: subprocess.Popen[bytes], run: ShadowRun) -> Again:
+        assert process.stdin is not None and process.stdout is not None
+        watchdog = threading.Timer(LONGEST, process.kill)
+        watchdog.start()
+        try:
+            _send(process.stdin, run)
+            return Again(*_receive(process.stdout))
+        finally:
+            watchdog.cancel()
 
     def close(self) -> None:
         process, self._process = self._process, None
