@@ -111,6 +111,11 @@ def check_storage(paths: Iterable[str], storage: Storage) -> None:
             raise DefinitionError(
                 f"storage[{name!r}] must be a text, a number or a boolean, not {type(value).__name__}"
             )
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            raise DefinitionError(
+                f"storage[{name!r}] is the text {value!r}, and any text counts as true; give a boolean, in a file "
+                "without quotes and variables"
+            )
     try:
         needs_of_paths(paths, storage)
     except ValueError as error:  # of a port or of brackets

@@ -321,6 +321,7 @@ def test_a_token_that_stands_in_an_address_is_in_no_error() -> None:
         ("hdfs://h/x", {"colour": "red"}, "HDFS cannot be used: there is no keyword 'colour'"),
         ("s3://b/x", {"endpoint_override": "http://h:no"}, "the address .* cannot be one: .*'no'"),
         ("s3://b/x", {"region": ["x"]}, r"storage\['region'\] must be a text, a number or a boolean, not list"),
+        ("hdfs://n/x", {"use_https": "False"}, r"storage\['use_https'\] is the text 'False', and any text counts"),
     ],
 )
 def test_a_wrong_path_or_storage_is_refused_where_it_is_written(paths: Any, storage: Any, told: str) -> None:
