@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -410,31 +411,38 @@ def test_a_further_table_without_transactions_is_told(database: str) -> None:
     assert "the state's further tables t_rejected" in [each.text for each in found]
 
 
+@contextmanager
+def new_user(database: str, name: str) -> Iterator[tuple[str, str]]:
+    """Give the URL of a new user without rights, and the name by which SQL knows it."""
+    url = sa.make_url(database)
+    mysql, user = url.get_backend_name() == "mysql", f"{name}_" + (url.database or "")[-12:]
+    whom = f"'{user}'@'%%'" if mysql else user
+    sql(database, f"CREATE USER {whom} IDENTIFIED BY 'p'" if mysql else f"CREATE USER {user} PASSWORD 'p'")
+    try:
+        yield url.set(username=user, password="p").render_as_string(hide_password=False), whom
+    finally:
+        close_stores()
+        sql(database, *([] if mysql else [f"DROP OWNED BY {user}"]), f"DROP USER {whom}")
+
+
 @SERVERS
 def test_a_state_that_stages_needs_temporary_tables(database: str) -> None:
     url = sa.make_url(database)
     mysql = url.get_backend_name() == "mysql"
-    user = "stager_" + (url.database or "")[-12:]
-    whom = f"'{user}'@'%%'" if mysql else user
     word, right = ("CREATE TEMPORARY TABLES",) * 2 if mysql else ("TEMPORARY on the database", "TEMPORARY")
     where = f"{url.database}.*" if mysql else f"DATABASE {url.database}"
-    sql(database, f"CREATE USER {whom} IDENTIFIED BY 'p'" if mysql else f"CREATE USER {user} PASSWORD 'p'")
-    try:
+    with new_user(database, "stager") as (theirs, whom):
         if mysql:
             sql(database, f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON {where} TO {whom}")
         else:
-            sql(database, f"REVOKE TEMPORARY ON {where} FROM PUBLIC", f"GRANT CREATE ON SCHEMA public TO {user}")
-        place = TablePlace(url.set(username=user, password="p").render_as_string(hide_password=False), "t")
-        look = (place, Fields("k bigint"), Fields("v bigint"))
+            sql(database, f"REVOKE TEMPORARY ON {where} FROM PUBLIC", f"GRANT CREATE ON SCHEMA public TO {whom}")
+        look = (TablePlace(theirs, "t"), Fields("k bigint"), Fields("v bigint"))
         errors = [each.text for each in check(*look, stages=True) if each.level == "error"]
         assert len(errors) == 1 and word in errors[0], errors
         assert not [each for each in check(*look) if each.level == "error"]
         sql(database, f"GRANT {right} ON {where} TO {whom}")
         close_stores()
         assert not [each for each in check(*look, stages=True) if each.level == "error"]
-    finally:
-        close_stores()
-        sql(database, *([] if mysql else [f"DROP OWNED BY {user}"]), f"DROP USER {whom}")
 
 
 @MYSQLS
@@ -459,23 +467,17 @@ def test_grants_of_names_that_are_quoted_are_seen(database: str) -> None:
 def test_a_user_who_may_not_create_tables_writes_into_those_that_are_there(database: str) -> None:
     url = sa.make_url(database)
     mysql = url.get_backend_name() == "mysql"
-    user = "writer_" + (url.database or "")[-12:]
-    whom = f"'{user}'@'%%'" if mysql else user
     where = f"{url.database}.*" if mysql else "ALL TABLES IN SCHEMA public"
     for kind in STATES:
         put(kind, made(kind, database, kind, "c"), "c")
     close_stores()
-    sql(database, f"CREATE USER {whom} IDENTIFIED BY 'p'" if mysql else f"CREATE USER {user} PASSWORD 'p'")
     temporary = ", CREATE TEMPORARY TABLES" if mysql else ""  # PostgreSQL gives it to all
-    sql(database, f"GRANT SELECT, INSERT, UPDATE, DELETE{temporary} ON {where} TO {whom}")
-    try:
+    with new_user(database, "writer") as (theirs, whom):
+        sql(database, f"GRANT SELECT, INSERT, UPDATE, DELETE{temporary} ON {where} TO {whom}")
         for kind in STATES:
-            factory = made(kind, url.set(username=user, password="p").render_as_string(hide_password=False), kind, "c")
+            factory = made(kind, theirs, kind, "c")
             assert {each.level for each in factory.check()} == {"ok"}
             put(kind, factory, "c")
-    finally:
-        close_stores()
-        sql(database, *([] if mysql else [f"DROP OWNED BY {user}"]), f"DROP USER {whom}")
 
 
 def test_sqlite_grants_everything() -> None:
