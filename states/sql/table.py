@@ -206,9 +206,9 @@ def prepare_ledger(place: TablePlace) -> None:
         retry_transient(store, lambda: _make_ledger(store))
 
 
-def create(store: Store, connection: Connection, table: sa.Table) -> None:
+def create(store: Store, connection: Connection, table: sa.Table) -> bool:
     """Create a missing table. (On MySQL this commits the open transaction.) Who may not create tables can use one that
-    is there.
+    is there. Returns whether it was missing.
 
     Raises StateError for a name that the database would cut: it may be the name of another table then.
     """
@@ -217,11 +217,12 @@ def create(store: Store, connection: Connection, table: sa.Table) -> None:
             raise StateError(f"table {table.name!r} in {store.shown} cannot be made: {name!r} {why}")
     inspector = sa.inspect(store.engine)
     if inspector.has_table(table.name, schema=inspector.default_schema_name):
-        return
+        return False
     own_key = None if table.primary_key else store.dialect.own_key(connection)
     if own_key is not None:
         table.append_column(own_key)
     connection.execute(str(CreateTable(table, if_not_exists=True).compile(dialect=store.engine.dialect)))
+    return True
 
 
 def data_table(store: Store, connection: Connection, name: str, columns: Sequence[Column], keyed: bool) -> sa.Table:
@@ -256,8 +257,7 @@ def _make(store: Store, place: TablePlace, shape: Shape) -> None:
     _make_ledger(store)
     with store.writing() as connection:
         has_layout = _has_layout(store, connection, place)
-        keyed, new = bool(shape.keys), not sa.inspect(store.engine).has_table(place.table)
-        create(store, connection, data_table(store, connection, place.table, shape.columns, keyed))
+        new = create(store, connection, data_table(store, connection, place.table, shape.columns, bool(shape.keys)))
         if not has_layout:  # after CREATE TABLE, so that a note without a table means a dropped table
             values = (place.table, *_ONE_FILE)
             connection.execute(f"INSERT INTO {LAYOUT} (name, files, routing) VALUES (?, ?, ?)", values)

@@ -203,7 +203,8 @@ class SqlMapState(TableFactory):
         """Create and check the table. Raises StateError for one of another kind."""
         self._make_backing(None)
         store = self.place.store()
-        for problem in kind_problems(self._foreign, describe(store, self.table) or {}):
+        there = describe(store, self.table) if self._foreign else None
+        for problem in kind_problems(self._foreign, there or {}):
             raise StateError(f"table {self.table!r} in {store.shown} {problem}")
 
     def stored(self) -> dict[tuple, Any]:
